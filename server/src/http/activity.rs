@@ -323,6 +323,18 @@ mod tests {
     }
 
     #[test]
+    fn silence_begins_with_the_end_of_an_answer() {
+        let begun = Instant::now();
+        let activity = activity(begun);
+        let request = activity.begin(begun);
+        while Instant::now() == begun {
+            std::hint::spin_loop();
+        }
+        drop(request);
+        assert!(matches!(activity.look(begun + IDLE), Look::Again(_)));
+    }
+
+    #[test]
     fn a_client_that_never_asked_has_time_for_its_last_words() {
         let now = Instant::now();
         let activity = activity(now);

@@ -121,6 +121,14 @@ mod tests {
     }
 
     #[test]
+    fn each_thread_has_two_places_of_which_a_client_has_one() {
+        for workers in [1, 2, 7] {
+            assert_eq!(Bulk::new(workers).0.available_permits(), 2 * workers);
+            assert_eq!(Bulk::of_one(workers), workers);
+        }
+    }
+
+    #[test]
     fn a_client_in_numbers_leaves_a_place_to_others() {
         let bulk = Bulk::new(1);
         let client = || bulk.turns(Arc::new(Semaphore::new(Bulk::of_one(1))));

@@ -163,3 +163,54 @@ impl HttpBody for Answer {
         self.body.size_hint()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// The kind of refusal of a head with a path, a query and a field that are so long.
+    fn refused(path: usize, query: usize, field: usize) -> Option<Kind> {
+        let uri = format!("/{}?{}", "p".repeat(path - 1), "q".repeat(query - 1));
+        let request = Request::get(uri).header(HOST, "x");
+        let request = request.header("x-a", "v".repeat(field)).body(()).unwrap();
+        check_head(&request).err().map(|problem| problem.kind)
+    }
+
+    #[test]
+    fn a_uri_has_its_length_and_no_more() {
+        for path in [1, 100, URI_BYTES - 1] {
+            let query = URI_BYTES - path;
+            assert_eq!(refused(path, query, 1), None, "{path}");
+            assert_eq!(refused(path, query + 1, 1), Some(Kind::URI_TOO_LONG));
+            assert_eq!(refused(path + 1, query, 1), Some(Kind::URI_TOO_LONG));
+        }
+    }
+
+    #[test]
+    fn a_head_has_its_length_and_no_more() {
+        // Two fields, each with 32 bytes more.
+        let names = "host".len() + "x".len() + 32 + "x-a".len() + 32;
+        for (path, query) in [(1, 1), (100, 1000)] {
+            let field = HEAD_BYTES - path - query - names;
+            assert_eq!(refused(path, query, field), None, "{path}");
+            assert_eq!(refused(path, query, field + 1), Some(Kind::HEAD_TOO_LARGE));
+        }
+    }
+
+    #[test]
+    fn an_answer_is_as_long_as_its_body() {
+        let hour = Duration::from_secs(3600);
+        let activity = Arc::new(Activity::new(hour, hour, Instant::now()));
+        let in_flight = Arc::new(activity.begin(Instant::now()));
+        let answer = |body| Answer {
+            body,
+            in_flight: Arc::clone(&in_flight),
+        };
+        assert!(answer(Body::empty()).is_end_stream());
+        let some = answer(Body::from("1234567"));
+        assert!(!some.is_end_stream());
+        assert_eq!(some.size_hint().exact(), Some(7));
+    }
+}

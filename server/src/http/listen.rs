@@ -210,3 +210,24 @@ fn turn_away(write: impl FnOnce(&[u8]) -> io::Result<usize>) {
     // Whoever does not read it sees the end of the connection.
     let _ = write(&answer);
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::ErrorKind;
+
+    use super::*;
+
+    #[test]
+    fn what_only_one_connection_meets_is_no_failure_of_the_listener() {
+        for (kind, is_one) in [
+            (ErrorKind::ConnectionAborted, true),
+            (ErrorKind::ConnectionRefused, true),
+            (ErrorKind::ConnectionReset, true),
+            (ErrorKind::Interrupted, true),
+            (ErrorKind::OutOfMemory, false),
+            (ErrorKind::Other, false),
+        ] {
+            assert_eq!(is_of_connection(&kind.into()), is_one, "{kind}");
+        }
+    }
+}

@@ -38,7 +38,29 @@ impl AcceptFailures {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use ringflake_kit::events::{Fields, OnEvent};
+
     use super::*;
+
+    #[test]
+    fn a_failure_is_logged_once() {
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&lines);
+        let subscriber = OnEvent(move |event: &tracing::Event<'_>| {
+            seen.lock().unwrap().push(Fields::of(event).to_string());
+        });
+        let mut failures = AcceptFailures::default();
+        tracing::subscriber::with_default(subscriber, || {
+            for _ in 0..3 {
+                failures.warn("http", &io::Error::other("out of files"));
+            }
+        });
+        let lines = lines.lock().unwrap();
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        assert!(lines[0].contains("out of files"), "{lines:?}");
+    }
 
     #[test]
     fn one_line_is_enough_for_a_minute() {

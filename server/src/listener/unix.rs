@@ -32,7 +32,7 @@ impl Listener {
         // Longer ones could be given their name, and nobody could connect.
         SockAddr::unix(path)?;
         let parent = parent_of(path);
-        let _locked = lock(parent)?;
+        let _locked = lock(parent, PATIENCE)?;
         refuse_used(path)?;
         let private = make_private(parent)?;
         let bound = Self::bind_in(&private, path, mode);
@@ -81,14 +81,16 @@ fn parent_of(path: &Path) -> &Path {
     parent.unwrap_or(Path::new("."))
 }
 
+/// How long a directory may be locked by somebody else: far longer than a server has it.
+/// Anybody who may read the directory can lock it.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 /// Locks a directory until the file is dropped.
-fn lock(directory: &Path) -> io::Result<File> {
-    /// Far longer than a server has it. Anybody who may read the directory can lock it.
-    const PATIENCE: Duration = Duration::from_secs(5);
+fn lock(directory: &Path, patience: Duration) -> io::Result<File> {
     const PAUSE: Duration = Duration::from_millis(5);
 
     let file = File::open(directory)?;
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + patience;
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(file),
@@ -107,10 +109,11 @@ fn lock(directory: &Path) -> io::Result<File> {
     }
 }
 
+/// How many directories more are tried: one that was killed may have left some.
+const TRIES: u32 = 16;
+
 /// Makes a directory that only this user may enter.
 fn make_private(parent: &Path) -> io::Result<PathBuf> {
-    /// One that was killed may have left some.
-    const TRIES: u32 = 16;
     let mut number = 0;
     loop {
         let path = parent.join(format!(".{}-{number}", std::process::id()));
@@ -160,7 +163,7 @@ fn id_of(path: &Path) -> io::Result<(u64, u64)> {
 impl Drop for SocketFile {
     fn drop(&mut self) {
         // Without the lock it is tried as well: the file is to go.
-        let _locked = lock(parent_of(&self.path));
+        let _locked = lock(parent_of(&self.path), PATIENCE);
         if id_of(&self.path).is_ok_and(|id| id == self.id) {
             // Nobody could do anything about a failure.
             let _ = fs::remove_file(&self.path);
@@ -299,6 +302,32 @@ mod tests {
         let path = home.path().join("socket");
         let _bound = Listener::bind_unix(&path, 0o600).unwrap();
         assert!(left.exists() && path.exists());
+    }
+
+    #[test]
+    fn only_so_many_that_were_left_are_passed_over() {
+        let home = tempfile::tempdir().unwrap();
+        let left: Vec<_> = (0..=TRIES)
+            .map(|_| make_private(home.path()).unwrap())
+            .collect();
+        let error = make_private(home.path()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+        fs::remove_dir(&left[3]).unwrap();
+        assert_eq!(make_private(home.path()).unwrap(), left[3]);
+    }
+
+    #[test]
+    fn who_keeps_the_directory_locked_is_not_waited_for_in_vain() {
+        let home = tempfile::tempdir().unwrap();
+        let held = lock(home.path(), PATIENCE).unwrap();
+        let error = lock(home.path(), Duration::ZERO).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+        assert!(
+            error.to_string().contains("keeps the directory locked"),
+            "{error}"
+        );
+        drop(held);
+        lock(home.path(), Duration::ZERO).unwrap();
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! Each error, as a client sees it.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::super::call::{HEAD_BYTES, URI_BYTES};
-use super::served::{Tokens, serve};
+use super::served::{Tokens, serve, serve_few};
 
 #[test]
 fn an_error_says_what_it_is() {
@@ -55,6 +56,15 @@ fn an_error_says_what_it_is() {
             406,
             "not-acceptable",
         ),
+        (
+            "GET",
+            "/v1/ids/7?namespace=orders",
+            &["accept: text/plain"],
+            "",
+            406,
+            "not-acceptable",
+        ),
+        ("GET", "/v1/ids/7?namespace=Orders", &[], "", 422, "invalid"),
         (
             "POST",
             "/v1/ids?namespace=orders",
@@ -125,6 +135,7 @@ fn an_error_says_what_it_is() {
             reply.headers["cache-control"], "no-store",
             "{method} {path}"
         );
+        assert_eq!(reply.headers["x-content-type-options"], "nosniff");
         assert_eq!(
             reply.headers.contains_key("allow"),
             status == 405,
@@ -133,6 +144,36 @@ fn an_error_says_what_it_is() {
     }
     let reply = served.connect().get("/v1/ids");
     assert_eq!(reply.headers["allow"], "POST");
+}
+
+#[test]
+fn a_body_as_long_as_the_limit_is_read() {
+    let served = serve(|setup| setup.limits.request_bytes = 1000);
+    let mut wire = served.connect();
+    let body = format!("{:1000}", r#"{"namespace":"orders"}"#);
+    assert_eq!(wire.post_json("/v1/ids", &body).status, 200);
+    let reply = wire.post_json("/v1/ids", &format!("{body} "));
+    assert_eq!(reply.problem(), "body-too-large");
+}
+
+#[test]
+fn requests_and_refusals_are_counted() {
+    let served = serve_few(1024, |_| {});
+    let mut wire = served.connect();
+    let counts = || {
+        let counters = served.counters();
+        let [requests, errors, ids] = [&counters.requests, &counters.errors, &counters.ids];
+        [requests, errors, ids].map(|count| count.load(Ordering::Relaxed))
+    };
+    assert_eq!(counts(), [0, 0, 0]);
+    for (path, status, expected) in [
+        ("/v1/ids?namespace=few&count=1024", 200, [1, 0, 1024]),
+        ("/v1/ids?namespace=none", 404, [2, 1, 1024]),
+        ("/v1/ids?namespace=few", 503, [3, 2, 1024]),
+    ] {
+        assert_eq!(wire.post(path, &[]).status, status, "{path}");
+        assert_eq!(counts(), expected, "{path}");
+    }
 }
 
 #[test]

@@ -106,6 +106,24 @@ fn the_authority_is_a_name_that_leads_here_alone() {
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
+#[test]
+fn what_a_connection_may_is_said_at_its_start() {
+    let served = serve(|_| {});
+    let mut wire = served.connect();
+    wire.send(PREFACE);
+    wire.send(frame(4, 0, 0, &[]));
+    let (kind, _, _, settings) = wire.whole_frame();
+    assert_eq!(kind, 4, "SETTINGS");
+    let (settings, _) = settings.as_chunks::<6>();
+    let value = |wanted: u16| {
+        let named = settings.iter().find(|it| it[..2] == wanted.to_be_bytes());
+        named.map(|&[_, _, value @ ..]| u32::from_be_bytes(value))
+    };
+    // As RFC 9113 numbers them: streams at once, and bytes of the fields of a head.
+    assert_eq!(value(3), Some(100));
+    assert_eq!(value(6), Some(32 << 10));
+}
+
 /// A frame, by its kind and its flags.
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).unwrap().to_be_bytes();

@@ -125,6 +125,7 @@ fn a_unix_socket_is_served_as_well() {
     // Its user is a client of its own.
     let mut again = Wire::new(UnixStream::connect(&path).unwrap());
     assert_eq!(again.reply().problem(), "busy");
+    assert_eq!(served.counters().turned_away.load(Ordering::Relaxed), 1);
     assert_eq!(served.connect().get("/livez").status, 200);
 }
 

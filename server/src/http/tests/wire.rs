@@ -167,6 +167,12 @@ impl<S: Read + Write> Wire<S> {
 
     /// The kind, the flags and the stream of the next frame of HTTP/2.
     pub(super) fn frame(&mut self) -> (u8, u8, u32) {
+        let (kind, flags, stream, _) = self.whole_frame();
+        (kind, flags, stream)
+    }
+
+    /// And its payload.
+    pub(super) fn whole_frame(&mut self) -> (u8, u8, u32, Vec<u8>) {
         let mut head = Vec::new();
         assert!(self.take(9, &mut head).unwrap(), "the connection ended");
         let head: [u8; 9] = head.try_into().unwrap();
@@ -174,7 +180,7 @@ impl<S: Read + Write> Wire<S> {
         let length = u32::from_be_bytes([0, a, b, c]);
         let mut payload = Vec::new();
         assert!(self.take(length as usize, &mut payload).unwrap(), "cut off");
-        (kind, flags, u32::from_be_bytes(stream))
+        (kind, flags, u32::from_be_bytes(stream), payload)
     }
 
     fn chunks(&mut self, body: &mut Vec<u8>) -> io::Result<bool> {

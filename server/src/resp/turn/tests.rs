@@ -1,3 +1,6 @@
+mod figures;
+mod options;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -40,7 +43,7 @@ impl Bench {
                 ..Limits::default()
             },
             started: Instant::now(),
-            counters: vec![Arc::default()],
+            counters: vec![Arc::default(), Arc::default()],
         });
         let counters = Arc::clone(&common.counters[0]);
         Self {
@@ -469,7 +472,9 @@ fn a_name_has_its_range() {
     let mut bench = Bench::new(Everything);
     for name in ["x".repeat(65).as_bytes(), b"\xff"] {
         let line = [b"INCR ", name, b"\r\nLPOP ", name, b" 2\r\n"].concat();
-        for reply in frames(&bench.answer(&[&line]).0) {
+        let replies = frames(&bench.answer(&[&line]).0);
+        assert_eq!(replies.len(), 2);
+        for reply in replies {
             let OwnedFrame::Error(error) = reply else {
                 panic!("{reply:?}")
             };
