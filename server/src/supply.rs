@@ -327,3 +327,84 @@ fn beside(
         outcome => outcome.map_err(local),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{self, ErrorKind};
+
+    use super::*;
+    use crate::config::Settings;
+
+    /// With a namespace whose leases come from a store, and whose secret is a file of the data
+    /// directory.
+    fn supply(home: &Path, on_demand: bool) -> Supply {
+        let store = home.join("leases.db");
+        let text = format!(
+            "
+            data-dir = 'data'
+            best-effort = true
+            on-demand = {on_demand}
+            [namespaces.shared]
+            store = 'sqlite:{}'
+            secret-file = 'data/orders.secret'
+            init-if-new = 'new'
+            block-bits = 3
+            ",
+            store.display(),
+        );
+        let settings = Settings::from_toml(&text, &home.join("serve.toml")).unwrap();
+        Supply::new(Arc::new(Config::new(settings).unwrap()))
+    }
+
+    #[test]
+    fn a_secret_of_the_data_directory_is_not_used_with_a_store() {
+        let home = tempfile::tempdir().unwrap();
+        let supply = supply(home.path(), true);
+        // It is drawn, and IDs are made with it.
+        supply.build("orders").unwrap().take().unwrap();
+        let error = supply.build("shared").unwrap_err();
+        assert!(matches!(error, OpenError::Local(_)), "{error:?}");
+        assert!(error.to_string().contains("orders"), "{error}");
+        assert!(!home.path().join("leases.db").exists(), "nothing is made");
+    }
+
+    #[test]
+    fn a_secret_that_a_store_was_given_makes_no_ids_in_the_data_directory() {
+        let home = tempfile::tempdir().unwrap();
+        let supply = supply(home.path(), true);
+        // It is drawn, and no ID is made with it.
+        let data = DataDir::new(home.path().join("data"));
+        let (secret, _) = data.keep_secret().unwrap();
+        std::fs::copy(secret, data.secret_of("orders")).unwrap();
+        let shared = supply.build("shared").unwrap();
+        assert_eq!(shared.leases()[0].nodes().count(), 8);
+        let error = supply.build("orders").unwrap_err();
+        assert!(matches!(error, OpenError::Build(_)), "{error:?}");
+    }
+
+    #[test]
+    fn a_data_directory_that_is_somebody_elses_is_no_obstacle() {
+        let directory = DataDir::new("somewhere");
+        let met = |kind: ErrorKind| {
+            let path = directory.path().to_owned();
+            let source = io::Error::from(kind);
+            beside(&directory, |_| Err(LocalError::Directory { path, source }))
+        };
+        met(ErrorKind::PermissionDenied).unwrap();
+        met(ErrorKind::ReadOnlyFilesystem).unwrap();
+        met(ErrorKind::StorageFull).unwrap_err();
+        beside(&directory, |_| Ok(())).unwrap();
+        beside(&directory, |_| Err(LocalError::NoHome)).unwrap_err();
+    }
+
+    #[test]
+    fn clients_begin_only_what_they_may() {
+        let home = tempfile::tempdir().unwrap();
+        let error = supply(home.path(), true).check("Orders").unwrap_err();
+        assert!(matches!(error, OpenError::Name(_)), "{error:?}");
+        supply(home.path(), true).check("more").unwrap();
+        let closed = supply(home.path(), false);
+        let error = closed.check("more").unwrap_err();
+        assert!(matches!(error, OpenError::Unknown), "{error:?}");
+    }
+}

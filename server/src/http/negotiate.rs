@@ -166,6 +166,8 @@ mod tests {
             ),
             ("what is this, text/plain", Shape::Text),
             ("text/plain;charset=utf-8", Shape::Text),
+            ("text/plain;q=1, application/json;q=0.999", Shape::Text),
+            ("text/plain;q=1.000, application/json;q=0.999", Shape::Text),
         ] {
             assert_eq!(accepting(value), Some(shape), "{value}");
         }
@@ -181,6 +183,10 @@ mod tests {
             "json",
             "*/*;q=2",
             "*/json",
+            // No numbers of RFC 9110.
+            "*/*;q=0.1234",
+            "*/*;q=0.+1",
+            "*/*;q=1.001",
         ] {
             assert_eq!(accepting(value), None, "{value}");
         }

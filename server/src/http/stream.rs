@@ -368,6 +368,9 @@ mod tests {
         assert_eq!((bytes, turns), (8 * count, 6));
         assert_eq!(woken.0.load(Ordering::Relaxed), 5);
         assert!(stream.is_end_stream());
+        // None was taken that was not sent.
+        assert_eq!(stream.namespace.generator.stats().issued, count as u64);
+        assert_eq!(stream.counters.ids.load(Ordering::Relaxed), count as u64);
     }
 
     #[test]

@@ -46,6 +46,7 @@ const LAYOUT_ENDS_SOON: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// The alerts of a namespace, the most urgent first.
 pub(super) fn of(facts: &Facts<'_>) -> Vec<Alert> {
+    // In this order: those that may be critical stand first.
     let all = [
         no_lease(facts),
         ahead_of_the_clock(facts),
@@ -56,9 +57,7 @@ pub(super) fn of(facts: &Facts<'_>) -> Vec<Alert> {
         draining_grants(facts),
         ran_dry(facts),
     ];
-    let mut all: Vec<_> = all.into_iter().flatten().collect();
-    all.sort_by_key(|alert| std::cmp::Reverse(alert.severity));
-    all
+    all.into_iter().flatten().collect()
 }
 
 fn alert(severity: Severity, text: impl Into<String>) -> Option<Alert> {
@@ -216,6 +215,8 @@ pub(super) fn span(ms: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use ringflake::lease::GrantState;
+
     use super::*;
 
     const NOW: u64 = 1_800_000_000_000;
@@ -293,6 +294,70 @@ mod tests {
             severities(Err(Obstacle::NoLease), &stats, NOW + YEAR),
             expected
         );
+    }
+
+    /// The alerts about leases that are as `change` says, and how urgent they are.
+    fn of_leases(
+        readiness: Result<Duration, Obstacle>,
+        change: impl FnOnce(&mut LeaseStatus),
+    ) -> Vec<(Severity, String)> {
+        let home = tempfile::tempdir().unwrap();
+        let ids = ringflake::local_in(home.path(), "orders").unwrap();
+        let mut leases = ids.lease_status().unwrap();
+        change(&mut leases);
+        let facts = Facts {
+            unix_ms: NOW,
+            readiness,
+            stats: &healthy(),
+            leases: Some(&leases),
+            layout_end_unix_ms: NOW + YEAR,
+        };
+        let alerts = of(&facts).into_iter();
+        alerts.map(|alert| (alert.severity, alert.text)).collect()
+    }
+
+    #[test]
+    fn a_store_that_is_away_is_urgent_when_ids_run_out() {
+        assert_eq!(of_leases(LASTS, |_| {}), []);
+        for (left_ms, severity, left) in [
+            (60_000, Severity::Warning, "1 min 0 s"),
+            (59_999, Severity::Critical, "59 s"),
+        ] {
+            let lasts = Ok(Duration::from_millis(left_ms));
+            let alerts = of_leases(lasts, |leases| {
+                leases.health.failing_since_unix_ms = Some(NOW - 61_000);
+            });
+            let text = format!(
+                "Requests to the store have failed since 1 min 1 s ago. IDs can be issued for \
+                 {left} more."
+            );
+            assert_eq!(alerts, [(severity, text)]);
+        }
+    }
+
+    #[test]
+    fn an_end_of_all_leases_says_since_when() {
+        let alerts = of_leases(Err(Obstacle::NoLease), |leases| {
+            leases.expired_since_unix_ms = Some(NOW - 5_000);
+        });
+        let [(Severity::Critical, text)] = &alerts[..] else {
+            panic!("{alerts:?}")
+        };
+        assert!(
+            text.starts_with("No lease is in force since 5 s ago:"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn blocks_that_are_given_up_are_counted() {
+        let alerts = of_leases(LASTS, |leases| {
+            leases.grants[0].state = GrantState::Draining;
+        });
+        let [(Severity::Note, text)] = &alerts[..] else {
+            panic!("{alerts:?}")
+        };
+        assert!(text.starts_with("1 blocks are given up"), "{text}");
     }
 
     #[test]

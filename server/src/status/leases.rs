@@ -78,7 +78,9 @@ mod tests {
         let layout = Layout::RANDFLAKE;
         let lease = StaticLease::assume_unique(layout, 7..9);
         let ids = CachedGenerator::builder(layout).plain().lease(lease);
-        let holds = Hold::of_leases(&ids.build().unwrap().leases(), &layout);
+        let leases = ids.build().unwrap().leases();
+        let holds = Hold::of_leases(&leases, &layout);
+        assert_eq!(nodes(&leases[0]), 2.0);
         assert_eq!(holds[0].nodes, Some(7..9));
         assert_eq!(holds.len(), 1);
         assert_eq!(holds[0].until_unix_ms, layout.end_unix_ms());

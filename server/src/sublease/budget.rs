@@ -51,13 +51,14 @@ mod tests {
     #[test]
     fn a_minute_gives_a_minutes_worth() {
         let start = Instant::now();
-        let mut budget = Budget::new(60, start);
-        assert_eq!(budget.take(45, start), Ok(()));
-        assert_eq!(budget.take(16, start), Err(Duration::from_secs(1)));
-        assert_eq!(budget.take(15, start), Ok(()));
+        // Two a second.
+        let mut budget = Budget::new(120, start);
+        assert_eq!(budget.take(90, start), Ok(()));
+        assert_eq!(budget.take(32, start), Err(Duration::from_secs(1)));
+        assert_eq!(budget.take(30, start), Ok(()));
         let later = start + Duration::from_secs(10);
-        assert_eq!(budget.take(10, later), Ok(()));
-        assert_eq!(budget.take(1, later), Err(Duration::from_secs(1)));
+        assert_eq!(budget.take(20, later), Ok(()));
+        assert_eq!(budget.take(2, later), Err(Duration::from_secs(1)));
         budget.put_back(1);
         assert_eq!(budget.take(1, later), Ok(()));
     }

@@ -80,3 +80,58 @@ impl std::fmt::Debug for Stores {
         f.debug_set().entries(kept.keys()).finish()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn upstream(url: &str, secret: Option<u8>) -> Upstream {
+        Upstream {
+            url: StoreUrl::new(url),
+            secret: secret.map(|byte| Secret::from([byte; 16])),
+        }
+    }
+
+    #[test]
+    fn the_first_store_of_a_namespace_counts() {
+        let stores = Stores::default();
+        assert!(stores.kept("orders").is_none());
+        for url in ["sqlite:first", "sqlite:second"] {
+            let kept = stores.keep("orders", upstream(url, None));
+            assert!(kept.url == StoreUrl::new("sqlite:first"));
+        }
+        let kept = stores.kept("orders").unwrap();
+        assert!(kept.url == StoreUrl::new("sqlite:first"));
+        assert!(stores.kept("others").is_none());
+    }
+
+    #[test]
+    fn a_key_whose_files_have_changed_is_named_once() {
+        let stores = Stores::default();
+        for name in ["a", "b", "c"] {
+            stores.keep(name, upstream("sqlite:db", Some(1)));
+        }
+        let changed = |now: fn(&str) -> Result<Option<Upstream>, ()>| stores.changed(now);
+        assert_eq!(
+            changed(|_| Ok(Some(upstream("sqlite:db", Some(1))))),
+            [""; 0]
+        );
+        assert_eq!(
+            changed(|_| Ok(Some(upstream("sqlite:other", Some(1))))),
+            ["store-url-file"]
+        );
+        assert_eq!(
+            changed(|_| Ok(Some(upstream("sqlite:other", Some(2))))),
+            ["secret-file", "store-url-file"]
+        );
+        // What can't be read says nothing.
+        assert_eq!(
+            changed(|name| match name {
+                "a" => Ok(Some(upstream("sqlite:db", None))),
+                "b" => Ok(None),
+                _ => Err(()),
+            }),
+            ["secret-file"]
+        );
+    }
+}

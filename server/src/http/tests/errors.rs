@@ -33,6 +33,30 @@ fn an_error_says_what_it_is() {
         ),
         ("POST", "/metrics", &[], "", 405, "method-not-allowed"),
         (
+            "GET",
+            "/metrics",
+            &["accept: text/html"],
+            "",
+            406,
+            "not-acceptable",
+        ),
+        (
+            "GET",
+            "/v1/status",
+            &["accept: text/html"],
+            "",
+            406,
+            "not-acceptable",
+        ),
+        (
+            "GET",
+            "/",
+            &["accept: image/png"],
+            "",
+            406,
+            "not-acceptable",
+        ),
+        (
             "POST",
             "/v1/ids?namespace=orders",
             &["accept: image/png"],
@@ -142,8 +166,22 @@ fn an_error_says_what_it_is() {
             "{method} {path}"
         );
     }
-    let reply = served.connect().get("/v1/ids");
+    let mut wire = served.connect();
+    let reply = wire.get("/v1/ids");
     assert_eq!(reply.headers["allow"], "POST");
+    // Why it is not GET is said where somebody would expect that.
+    for (method, path, is_take) in [
+        ("GET", "/v1/ids", true),
+        ("PUT", "/v1/ids", false),
+        ("GET", "/v1/leases", false),
+    ] {
+        let text = wire.request(method, path, &[], "").text();
+        assert_eq!(
+            text.contains("a take uses IDs up"),
+            is_take,
+            "{method} {path}"
+        );
+    }
 }
 
 #[test]
