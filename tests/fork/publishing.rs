@@ -1,5 +1,6 @@
 //! A child publishes none of its parent's figures.
 
+use std::cell::Cell;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
@@ -108,18 +109,23 @@ fn a_recorder_that_forks_the_thread_ends_it_in_the_child() {
     drop(publishing);
 }
 
+thread_local! {
+    /// Whether the clock forks when this thread reads it. Others, such as a producer at its
+    /// first fill, don't.
+    static FORKS: Cell<bool> = const { Cell::new(false) };
+}
+
 /// A clock that forks once it is to, and what became of that.
 #[derive(Debug)]
 struct Forking {
     clock: ManualClock,
-    forks: AtomicBool,
     is_child: AtomicBool,
     status: Mutex<Option<Result<u8, String>>>,
 }
 
 impl Clock for Forking {
     fn unix_ms(&self) -> u64 {
-        if self.forks.swap(false, Relaxed) {
+        if FORKS.replace(false) {
             // SAFETY: the child publishes, and exits.
             match unsafe { libc::fork() } {
                 0 => self.is_child.store(true, Relaxed),
@@ -135,7 +141,6 @@ fn a_clock_that_forks_while_it_is_read_publishes_once() {
     let layout = layout(40, 8, 3);
     let clock = Arc::new(Forking {
         clock: clock_at(layout, 0),
-        forks: AtomicBool::new(false),
         is_child: AtomicBool::new(false),
         status: Mutex::default(),
     });
@@ -143,7 +148,7 @@ fn a_clock_that_forks_while_it_is_read_publishes_once() {
     let ids = builder.clock(Arc::clone(&clock)).build().unwrap();
     let publisher = Publisher::new(&ids);
     let recorder = Counting::default();
-    clock.forks.store(true, Relaxed);
+    FORKS.set(true);
     let is_published = with_local_recorder(&recorder, || publisher.publish());
     if clock.is_child.load(Relaxed) {
         let reported = recorder.reported.load(Relaxed);
