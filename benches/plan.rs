@@ -404,7 +404,13 @@ fn run(
         Keeping(ids)
     };
     let (run, kept) = Measurement::run(open_loop, &generator, &|_| (), observer)?;
-    assert_eq!((run.refused, run.missed), (0, 0), "{:?}", run.refusal);
+    assert_eq!(run.refused, 0, "{:?}", run.refusal);
+    // A short run shows that no ID comes twice, on however slow a machine.
+    assert!(
+        !flags::is_bench() || run.missed == 0,
+        "{} takes were not made before the end",
+        run.missed
+    );
 
     let cipher = stock::cipher();
     let mut marks = Marks::default();
