@@ -63,7 +63,7 @@ impl Interrupt {
     }
 }
 
-/// That the process end.
+/// The request that the process ends.
 #[derive(Debug, Default)]
 struct Request {
     came: AtomicBool,
@@ -100,7 +100,6 @@ mod tests {
 
     #[test]
     fn only_a_signal_a_second_later_insists() {
-        let request = Request::default();
         let within = INSISTENCE - Duration::from_nanos(1);
         for first in [NOW, 5 * INSISTENCE] {
             let request = Request::default();
@@ -110,6 +109,7 @@ mod tests {
             assert!(request.insists(first + INSISTENCE));
         }
         // As many as there are: it is the first one that counts.
+        let request = Request::default();
         assert!(!request.insists(NOW) && !request.insists(within));
         assert!(request.insists(2 * within));
     }

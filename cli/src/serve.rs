@@ -40,9 +40,10 @@ pub(crate) fn run(args: &ServeArgs, data_dir: &DataDir) -> Result<ExitCode> {
     let log = Log::install(&config)?;
     descriptors::raise();
     let no_handler = "signals can't be handled";
+    // First, so that none is lost between the two.
+    let signals = Signals::listen().context(no_handler)?;
     // Ends the process at a signal that insists.
     let _interrupt = Interrupt::listen().context(no_handler)?;
-    let signals = Signals::listen().context(no_handler)?;
     let manager = ServiceManager::default();
 
     let started = Instant::now();

@@ -224,7 +224,12 @@ fn two_signals_for_one_end_are_no_hurry() {
 fn who_insists_need_not_wait_for_the_drain() {
     let home = Home::new();
     let (resp, http) = (free_port(), free_port());
-    let options = format!("--resp 127.0.0.1:{resp} --http 127.0.0.1:{http} --drain 1h");
+    let config = home.file("serve.toml");
+    fs::write(&config, "limits.request-time = '1h'").unwrap();
+    let options = format!(
+        "--resp 127.0.0.1:{resp} --http 127.0.0.1:{http} --drain 1h --config {}",
+        config.display()
+    );
     let mut serving = Serving::start(&home, &options);
     let mut client = Client::connect(http);
     // A request whose body does not come holds the end up, for as long as it may take.
