@@ -298,12 +298,13 @@ fn shape(
     }
 }
 
-/// The URL in a file that nobody else may read.
+/// The URL in a file that nobody else may read. A path in it is relative to that file.
 fn read_url(path: &Path) -> Result<StoreUrl, OpenError> {
     let read = lease::read_private_file(path).and_then(|contents| {
         let text = std::str::from_utf8(&contents)
             .map_err(|_| std::io::Error::other("it is to hold a URL, and is no text"))?;
-        Ok(StoreUrl::new(text.trim()))
+        let directory = path.parent().unwrap_or(Path::new(""));
+        Ok(StoreUrl::new(text.trim()).in_directory(directory))
     });
     read.map_err(|error| OpenError::UrlFile {
         path: path.to_owned(),
@@ -330,7 +331,9 @@ fn beside(
 
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
     use std::io::{self, ErrorKind};
+    use std::os::unix::fs::PermissionsExt;
 
     use super::*;
     use crate::config::Settings;
@@ -338,19 +341,17 @@ mod tests {
     /// With a namespace whose leases come from a store, and whose secret is a file of the data
     /// directory.
     fn supply(home: &Path, on_demand: bool) -> Supply {
-        let store = home.join("leases.db");
         let text = format!(
             "
             data-dir = 'data'
             best-effort = true
             on-demand = {on_demand}
             [namespaces.shared]
-            store = 'sqlite:{}'
+            store = 'sqlite:leases.db'
             secret-file = 'data/orders.secret'
             init-if-new = 'new'
             block-bits = 3
-            ",
-            store.display(),
+            "
         );
         let settings = Settings::from_toml(&text, &home.join("serve.toml")).unwrap();
         Supply::new(Arc::new(Config::new(settings).unwrap()))
@@ -378,8 +379,20 @@ mod tests {
         std::fs::copy(secret, data.secret_of("orders")).unwrap();
         let shared = supply.build("shared").unwrap();
         assert_eq!(shared.leases()[0].nodes().count(), 8);
+        assert!(home.path().join("leases.db").exists());
         let error = supply.build("orders").unwrap_err();
         assert!(matches!(error, OpenError::Build(_)), "{error:?}");
+    }
+
+    #[test]
+    fn a_path_in_a_file_with_a_url_is_relative_to_that_file() {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join("store.url");
+        std::fs::write(&file, "sqlite:leases.db\n").unwrap();
+        std::fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
+        let url = read_url(&file).unwrap();
+        let meant = home.path().join("leases.db");
+        assert_eq!(url.expose(), format!("sqlite:{}", meant.display()));
     }
 
     #[test]

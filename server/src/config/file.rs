@@ -37,6 +37,9 @@ impl Settings {
         for path in settings.paths() {
             *path = directory.join(&path);
         }
+        for url in settings.store_urls() {
+            *url = url.in_directory(directory);
+        }
         Ok(settings)
     }
 }

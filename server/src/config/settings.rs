@@ -98,7 +98,7 @@ layers! {
     /// tier = true                       # leases go on while the store is away
     /// ```
     ///
-    /// Paths of a file are relative to its directory.
+    /// Paths of a file are relative to its directory, also those of a store that is a file.
     pub struct Settings {
         /// The directory with the leases and secrets of local namespaces.
         pub data_dir: Option<PathBuf>,
@@ -284,5 +284,11 @@ impl Settings {
         .into_iter()
         .chain(of_namespaces)
         .flatten()
+    }
+
+    /// Every store that a file names itself, to be put in its place.
+    pub(super) fn store_urls(&mut self) -> impl Iterator<Item = &mut StoreUrl> {
+        let namespaces = self.namespaces.values_mut();
+        namespaces.filter_map(|namespace| namespace.store.as_mut())
     }
 }
