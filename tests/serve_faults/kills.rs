@@ -84,7 +84,7 @@ pub(crate) fn of_a_store(home: &Home, url: &str) -> (String, Marks) {
         url.display(),
         secret.display()
     );
-    let marks = Marks::new(&Secret::from_hex(SECRET).unwrap());
+    let marks = Marks::new(home, &Secret::from_hex(SECRET).unwrap());
     (settings, marks)
 }
 

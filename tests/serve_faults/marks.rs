@@ -1,11 +1,10 @@
 //! Every ID that a test has read, and what must be true of all.
 
 use std::ops::RangeInclusive;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use ringflake::{Cipher, Layout, Local, Secret};
 
-use crate::process::Home;
+use crate::process::{Home, unix_ms};
 use crate::wire::Resp;
 
 /// How far ahead of the clock an ID may lie: the horizon of a data directory, and a second
@@ -19,26 +18,21 @@ pub(crate) struct Marks {
     ids: Vec<u64>,
 }
 
-pub(crate) fn unix_ms() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    now.as_millis() as u64
-}
-
 impl Marks {
-    /// Of a namespace whose IDs are all made with this secret, from now on.
-    pub(crate) fn new(secret: &Secret) -> Self {
+    /// Of a namespace whose IDs are all made with this secret, and since `home` was made.
+    pub(crate) fn new(home: &Home, secret: &Secret) -> Self {
         Self {
             cipher: Cipher::sparx64(secret),
-            began_ms: unix_ms(),
+            began_ms: home.began_ms,
             ids: Vec::new(),
         }
     }
 
-    /// Of `orders` in the data directory, which a server has begun just now.
+    /// Of `orders` in the data directory, which a server has begun.
     pub(crate) fn local(home: &Home) -> Self {
         let local = Local::new("orders").in_directory(home.data_dir());
         let secret = local.secret(&Layout::RANDFLAKE).unwrap();
-        Self::new(&secret.expect("it is encrypted"))
+        Self::new(home, &secret.expect("it is encrypted"))
     }
 
     pub(crate) fn add(&mut self, ids: Vec<u64>) {

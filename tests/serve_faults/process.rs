@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use ringflake_kit::server::{Clock, data_directory, free_port, signal_child};
 use ringflake_kit::tls::{allow, only_for_us};
@@ -14,19 +15,31 @@ use tempfile::TempDir;
 
 use crate::wire::{Http, Resp};
 
+pub(crate) fn unix_ms() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    now.as_millis() as u64
+}
+
 /// Where servers keep what they have, which goes with the test.
-pub(crate) struct Home(TempDir);
+pub(crate) struct Home {
+    directory: TempDir,
+    /// When it was made, which is before any server of it began.
+    pub(crate) began_ms: u64,
+}
 
 impl Home {
     pub(crate) fn new() -> Self {
         let directory = data_directory();
         // A secret must lie where nobody else could put one.
         allow(directory.path(), 0o700);
-        Self(directory)
+        Self {
+            directory,
+            began_ms: unix_ms(),
+        }
     }
 
     pub(crate) fn file(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
+        self.directory.path().join(name)
     }
 
     /// Writes a file that nobody else may read.

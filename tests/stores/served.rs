@@ -213,7 +213,8 @@ pub(crate) fn twenty_threads_get_disjoint_rectangles(server: &dyn Served) {
         let mut store = server.store();
         let mut given = Vec::new();
         for round in 0..15 {
-            let grants = match store.acquire(&space, &ask(1 + worker % 3, 2 + round % 3)) {
+            // Long enough not to end before it is renewed, on however slow a machine.
+            let grants = match store.acquire(&space, &ask(1 + worker % 3, 15 + round % 3)) {
                 Ok(grants) => grants,
                 Err(StoreError::Exhausted { .. }) => continue,
                 Err(other) => panic!("{}", all_of(&other)),

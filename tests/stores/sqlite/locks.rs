@@ -53,7 +53,8 @@ fn a_lock_that_is_held_makes_the_store_unavailable_in_time() {
 fn readers_wait_for_no_writer_that_has_not_begun_to_commit() {
     let place = Place::initialised();
     let _writer = holding(&place, "BEGIN IMMEDIATE");
-    let mut store = with_patience(&place, Duration::from_millis(100));
+    // What would wait, would do so until then, and fail.
+    let mut store = with_patience(&place, Duration::from_secs(10));
     store.list(&space()).unwrap();
     store.check(&space(), now()).unwrap();
 }

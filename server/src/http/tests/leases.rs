@@ -303,7 +303,7 @@ fn serve_store_or_tier(
 
 #[test]
 fn leases_that_come_too_late_go_back_to_the_store() {
-    let (served, store, namespace) = serve_store(&Limits::default(), Duration::from_secs(1));
+    let (served, store, namespace) = serve_store(&Limits::default(), Duration::from_secs(3));
     store.hold();
     let body = json!({ "namespace": "orders" });
     let reply = ask(&mut served.connect(), ACQUIRE, &body);

@@ -8,7 +8,7 @@ use super::served::{Served, serve};
 use super::wire::{Reply, Wire};
 use std::sync::atomic::Ordering;
 
-const SOON: Duration = Duration::from_millis(300);
+const SOON: Duration = Duration::from_secs(2);
 const NEVER: Duration = Duration::from_secs(3600);
 
 /// Requests have little time, and silence has all.
