@@ -59,7 +59,7 @@ fn it_conforms_with_a_replica_that_confirms() {
 
 #[test]
 fn a_node_of_a_cluster_is_refused() {
-    let redis = started!(Redis::start_with(&["--cluster-enabled", "yes"]));
+    let redis = started!(Redis::start_node());
     unavailable(redis.store().list(&space("orders"))).says("Redis Cluster");
 }
 

@@ -5,34 +5,59 @@
 //! other's server on its port, with the same password, and take it for its own.
 
 use std::net::{TcpListener, UdpSocket};
+use std::ops::Range;
 use std::process;
 use std::sync::{Mutex, PoisonError};
 
 /// Below those that the kernel gives to connections, on Linux and elsewhere.
-const PORTS: std::ops::Range<u16> = 10_000..32_000;
+const PORTS: Range<u16> = 10_000..32_000;
 
 /// A port of 127.0.0.1 on which nobody listens, and which is this process's until it ends.
 ///
 /// # Panics
 /// When no port is left.
 pub fn free_port() -> u16 {
-    /// The UDP sockets of the same numbers, which nobody uses: what a process of tests
-    /// has bound no other can, and the kernel gives it back however the process ends.
-    static TAKEN: Mutex<Vec<UdpSocket>> = Mutex::new(Vec::new());
+    first_of(PORTS, |port, taken| taken.has(port))
+}
+
+/// One of which that is also true of the port 10,000 above: where a server listens there, the
+/// node of a Redis Cluster listens here, too, and the kernel may give it to a connection.
+///
+/// # Panics
+/// When no such port is left.
+pub(super) fn free_port_of_a_node() -> u16 {
+    first_of(PORTS.start..PORTS.end - ABOVE, |port, taken| {
+        taken.has(port) && taken.has(port + ABOVE)
+    })
+}
+
+/// How far above its own port a node of a Redis Cluster listens to the others.
+const ABOVE: u16 = 10_000;
+
+/// The UDP sockets of the ports that are taken, which nobody uses: what a process of tests
+/// has bound no other can, and the kernel gives it back however the process ends.
+struct Taken(Vec<UdpSocket>);
+
+impl Taken {
+    /// Takes this port, if nobody else has.
+    fn has(&mut self, port: u16) -> bool {
+        let socket = UdpSocket::bind(("127.0.0.1", port));
+        let is_free = socket.is_ok() && TcpListener::bind(("127.0.0.1", port)).is_ok();
+        self.0.extend(socket.ok().filter(|_| is_free));
+        is_free
+    }
+}
+
+fn first_of(ports: Range<u16>, mut is_had: impl FnMut(u16, &mut Taken) -> bool) -> u16 {
+    static TAKEN: Mutex<Taken> = Mutex::new(Taken(Vec::new()));
     let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
     // So that processes rarely look at the same ones, and none twice at its own.
-    let first = (process::id() as usize * 97 + taken.len()) % PORTS.len();
-    let (before, after) = (PORTS.take(first), PORTS.skip(first));
-    for port in after.chain(before) {
-        let Ok(socket) = UdpSocket::bind(("127.0.0.1", port)) else {
-            continue;
-        };
-        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
-            taken.push(socket);
-            return port;
-        }
-    }
-    panic!("no port of {PORTS:?} is free");
+    let first = (process::id() as usize * 97 + taken.0.len()) % ports.len();
+    let (before, after) = (ports.clone().take(first), ports.clone().skip(first));
+    after
+        .chain(before)
+        .find(|&port| is_had(port, &mut taken))
+        .unwrap_or_else(|| panic!("no port of {ports:?} is free"))
 }
 
 #[cfg(test)]
@@ -45,6 +70,16 @@ mod tests {
     fn no_port_is_given_twice() {
         let ports: HashSet<u16> = (0..400).map(|_| free_port()).collect();
         assert_eq!(ports.len(), 400);
+    }
+
+    #[test]
+    fn a_node_has_both_of_its_ports() {
+        let port = free_port_of_a_node();
+        for port in [port, port + 10_000] {
+            assert!(PORTS.contains(&port), "{port} may be a connection's");
+            let other = UdpSocket::bind(("127.0.0.1", port));
+            assert!(other.is_err(), "{port} could be had twice");
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::clock::Clock;
+use super::port;
 use crate::eventually;
 use crate::server::{self, Reachable, Reusable, Server, TestServer};
 
@@ -35,6 +36,13 @@ impl Redis {
     /// come last and so replace those that make it durable.
     pub fn start_with(arguments: &[&str]) -> Option<Self> {
         Self::prepare(arguments).map(Self::started)
+    }
+
+    /// Starts a node of a cluster.
+    pub fn start_node() -> Option<Self> {
+        let mut node = Self::prepare(&["--cluster-enabled", "yes"])?;
+        node.port = port::free_port_of_a_node();
+        Some(node.started())
     }
 
     /// Starts one that replicates `primary`, and waits until it has all.
