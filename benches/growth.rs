@@ -33,12 +33,6 @@ mod memory;
 #[path = "growth/picture.rs"]
 mod picture;
 
-/// Runs of a point; the median counts.
-const RUNS: usize = 3;
-
-/// IDs of a live run that are kept and checked, by each consumer.
-const CHECKED: u64 = 1 << 16;
-
 /// The smallest ring that takes long enough to empty for that to be timed.
 const SMALLEST_FULL: usize = 1 << 12;
 
@@ -67,8 +61,12 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// How thoroughly to measure.
 #[derive(Clone, Copy)]
 struct Effort {
+    /// Of a point; the median counts.
+    runs: usize,
     /// Of one live run.
     time: Duration,
+    /// IDs of a live run that are kept and checked, by each consumer.
+    checked: u64,
     /// IDs taken from full rings in one run, at the least.
     ids: usize,
     largest_capacity: u32,
@@ -76,13 +74,17 @@ struct Effort {
 
 impl Effort {
     const MEASURE: Self = Self {
+        runs: 3,
         time: Duration::from_millis(100),
+        checked: 1 << 16,
         ids: 1 << 22,
         largest_capacity: 24,
     };
     /// Just enough to see that it works.
     const TRY: Self = Self {
+        runs: 1,
         time: Duration::from_millis(1),
+        checked: 1 << 12,
         ids: 1,
         largest_capacity: 16,
     };
@@ -269,7 +271,7 @@ fn full<const N: usize>(point: Point, effort: Effort) -> f64 {
     let calls = (taken / N / point.consumers) as u64;
     let plan = |rounds| Plan::calls(point.consumers, rounds, calls).patient();
 
-    let cost = median((0..RUNS).map(|_| contest.race(plan(rounds)).nanos_each()));
+    let cost = median((0..effort.runs).map(|_| contest.race(plan(rounds)).nanos_each()));
     check(contest.race(plan(1).keeping()).kept());
     cost
 }
@@ -295,10 +297,10 @@ fn live<const N: usize>(point: Point, effort: Effort) -> Cost {
     );
     let plan = Plan::time(point.consumers, effort.time);
     let before = ids.stats();
-    let live = median((0..RUNS).map(|_| contest.race(plan).nanos_each()));
+    let live = median((0..effort.runs).map(|_| contest.race(plan).nanos_each()));
     let after = ids.stats();
 
-    let calls = CHECKED / N as u64;
+    let calls = effort.checked / N as u64;
     check(contest.race(Plan { calls, ..plan }.keeping()).kept());
     Cost {
         full: None,

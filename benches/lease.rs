@@ -32,8 +32,10 @@ mod common;
 #[path = "lease/ground.rs"]
 mod ground;
 
-/// Runs of each kind of take by each kind of lease; the median counts.
-const RUNS: usize = 5;
+/// How often each kind of take is measured by each kind of lease; the median counts.
+fn turns() -> usize {
+    if flags::is_bench() { 5 } else { 1 }
+}
 
 /// IDs a call of the batch take.
 const BATCH: usize = 64;
@@ -117,14 +119,14 @@ fn print_costs(time: Duration, meter: &Arc<Meter>) {
         // The kinds of lease take turns, so that a change in the
         // speed of the machine meets all of them.
         let mut runs = Leases::ALL.map(|_| Vec::new());
-        for _ in 0..RUNS {
+        for _ in 0..turns() {
             for (runs, leases) in runs.iter_mut().zip(Leases::ALL) {
                 runs.push(measure(leases, time, meter));
             }
         }
         let medians = runs.map(|mut runs| {
             runs.sort_by(|a, b| a.0.total_cmp(&b.0));
-            runs[RUNS / 2]
+            runs[runs.len() / 2]
         });
         let (fixed, _) = medians[0];
         for (leases, (nanos, changes)) in Leases::ALL.iter().zip(medians) {

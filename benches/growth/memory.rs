@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Instant;
 
-use super::{Effort, RUNS, built, median};
+use super::{Effort, built, median};
 use crate::common::stock;
 
 /// Prints bytes a slot and time to full for three capacities.
@@ -24,7 +24,7 @@ pub(crate) fn print_table(effort: Effort) {
             || "not known here".to_owned(),
             |(after, before)| format!("{:.2}", (after as f64 - before as f64) / slots as f64),
         );
-        let millis = median((0..RUNS).map(|_| {
+        let millis = median((0..effort.runs).map(|_| {
             let builder = stock::filled_once(slots);
             let start = Instant::now();
             let ids = built(builder);

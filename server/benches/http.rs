@@ -18,16 +18,35 @@ use ringflake::local::Local;
 use ringflake::{Cipher, Layout};
 use ringflake_server::{Config, NamespaceSettings, Server, Settings};
 
-/// IDs of a long answer.
-const LONG: usize = 1 << 22;
-/// Long answers of a measurement.
-const ANSWERS: usize = 12;
 /// Single takes a second, over all connections.
 const RATE: u32 = 5_000;
 /// Connections with single takes.
 const CONNECTIONS: u32 = 4;
-/// How long they are asked for.
-const TIME: Duration = Duration::from_secs(10);
+
+/// How thoroughly to measure.
+#[derive(Clone, Copy)]
+struct Effort {
+    /// IDs of a long answer.
+    long: usize,
+    /// Long answers of a measurement.
+    answers: usize,
+    /// How long single takes are asked for.
+    time: Duration,
+}
+
+impl Effort {
+    const MEASURE: Self = Self {
+        long: 1 << 22,
+        answers: 12,
+        time: Duration::from_secs(10),
+    };
+    /// Where nobody asked for figures, as a test of the benchmark.
+    const TRY: Self = Self {
+        long: 1 << 16,
+        answers: 2,
+        time: Duration::from_millis(200),
+    };
+}
 
 fn main() {
     let given: Vec<String> = std::env::args()
@@ -35,7 +54,11 @@ fn main() {
         .filter(|arg| !arg.starts_with('-'))
         .collect();
     let wanted = |name: &str| given.is_empty() || given.iter().any(|own| own == name);
-    let served = Served::start();
+    let effort = match std::env::args().any(|arg| arg == "--bench") {
+        true => Effort::MEASURE,
+        false => Effort::TRY,
+    };
+    let served = Served::start(effort);
     let mut marks = Marks::new(&served);
     if wanted("bulk") {
         bulk(&served, &mut marks);
@@ -53,23 +76,24 @@ fn main() {
 
 /// Long answers, one after the other on a connection that stays open.
 fn bulk(served: &Served, marks: &mut Marks) {
+    let Effort { long, answers, .. } = served.effort;
     let mut client = Client::connect(served.at);
-    let mut bytes = vec![1; 8 * LONG * ANSWERS];
-    client.long(&mut bytes[..8 * LONG]);
-    marks.mark(&bytes[..8 * LONG]);
+    let mut bytes = vec![1; 8 * long * answers];
+    client.long(&mut bytes[..8 * long]);
+    marks.mark(&bytes[..8 * long]);
     let start = Instant::now();
-    for answer in bytes.chunks_exact_mut(8 * LONG) {
+    for answer in bytes.chunks_exact_mut(8 * long) {
         client.long(answer);
     }
-    let rate = (LONG * ANSWERS) as f64 / start.elapsed().as_secs_f64() / 1e6;
-    println!("bulk: {rate:.1} M IDs/s over one connection, in answers of {LONG}");
+    let rate = (long * answers) as f64 / start.elapsed().as_secs_f64() / 1e6;
+    println!("bulk: {rate:.1} M IDs/s over one connection, in answers of {long}");
     marks.mark(&bytes);
 }
 
 /// Single takes, each due at a moment of its own, whether those before it are done or not.
 fn single(served: &Served, marks: &mut Marks, name: &str) {
     let start = Instant::now() + Duration::from_millis(50);
-    let count = RATE * TIME.as_secs() as u32 / CONNECTIONS;
+    let count = RATE * served.effort.time.as_millis() as u32 / 1000 / CONNECTIONS;
     let clients: Vec<_> = (0..CONNECTIONS)
         .map(|number| {
             let mut client = Client::connect(served.at);
@@ -122,16 +146,17 @@ fn quantiles(times: &mut [Duration]) -> String {
 /// The same beside two clients that take long answers without a pause.
 fn beside(served: &Served, marks: &mut Marks) {
     let ends = AtomicBool::new(false);
+    let count = served.effort.long;
     let long = thread::scope(|scope| {
         let others: Vec<_> = (0..2)
             .map(|_| {
                 scope.spawn(|| {
                     let mut client = Client::connect(served.at);
-                    let (mut bytes, mut taken) = (vec![0; 8 * LONG], 0);
+                    let (mut bytes, mut taken) = (vec![0; 8 * count], 0);
                     let start = Instant::now();
                     while !ends.load(Ordering::Relaxed) {
                         client.long(&mut bytes);
-                        taken += LONG;
+                        taken += count;
                     }
                     taken as f64 / start.elapsed().as_secs_f64() / 1e6
                 })
@@ -149,13 +174,14 @@ fn beside(served: &Served, marks: &mut Marks) {
 
 /// A server with a namespace that is wide enough.
 struct Served {
+    effort: Effort,
     server: Server,
     at: SocketAddr,
     directory: tempfile::TempDir,
 }
 
 impl Served {
-    fn start() -> Self {
+    fn start(effort: Effort) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let mut orders = NamespaceSettings::default();
         // 2^12 nodes: 537 M IDs/s for as long as it likes.
@@ -174,6 +200,7 @@ impl Served {
             .parse()
             .expect("an address");
         Self {
+            effort,
             server,
             at,
             directory,
