@@ -1,6 +1,8 @@
 //! Negative controls: what is wrong, each in one way, is found out by the same
 //! scenarios that find nothing wrong with the stores.
 
+use std::thread;
+
 use libtest_mimic::Trial;
 
 use super::case::Case;
@@ -9,7 +11,7 @@ use super::scenarios::deaths;
 use super::target::{Kind, Target};
 use super::wire::Flaw;
 use super::worker_pool::{NARROW, Terms, WIDE, WORKERS};
-use super::{Outcome, Scale};
+use super::{Outcome, Scale, space};
 
 /// What is wrong, on which store, and what finds it out.
 type Control = (Flaw, Kind, fn(&Figures) -> bool);
@@ -60,6 +62,11 @@ fn wrong(flaw: Flaw, target: &mut dyn Target, name: &str) -> Outcome<Figures> {
     pool.kill_and_spawn(0..WORKERS);
     pool.all_serve("after the deaths")?;
     deaths::end_and_start(&mut pool, 2)?;
+    if flaw == Flaw::PassesTheEnd {
+        // However few they issue, the clock takes them there.
+        thread::sleep(space::LEASE_DURATION + space::TICK * 5);
+        pool.all_serve("past the end")?;
+    }
     pool.finish()?;
     let figures = case.findings().figures.take();
     figures.ok_or_else(|| "it has no figures".to_owned())

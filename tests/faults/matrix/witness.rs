@@ -12,8 +12,8 @@ use super::grant_log::Tenure;
 use super::space;
 use super::wire::{Flaw, Line, say};
 
-/// By so much do flawed workers go too far.
-const TOO_FAR: u64 = 20;
+/// By so many ticks do flawed workers go too far: no renewal is due before the end.
+const TOO_FAR: u64 = 300;
 
 /// A store whose positive replies are told to the overseer.
 #[derive(Debug)]
