@@ -20,8 +20,8 @@ pub fn free_port() -> u16 {
     first_of(PORTS, |port, taken| taken.has(port))
 }
 
-/// One of which that is also true of the port 10,000 above: where a server listens there, the
-/// node of a Redis Cluster listens here, too, and the kernel may give it to a connection.
+/// A port for a node of a Redis Cluster, which listens on the port 10,000 above it, too: both
+/// are free, this process's, and none of those that the kernel gives to connections.
 ///
 /// # Panics
 /// When no such port is left.
@@ -48,6 +48,7 @@ impl Taken {
     }
 }
 
+/// The first of these ports that `is_had`.
 fn first_of(ports: Range<u16>, mut is_had: impl FnMut(u16, &mut Taken) -> bool) -> u16 {
     static TAKEN: Mutex<Taken> = Mutex::new(Taken(Vec::new()));
     let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
