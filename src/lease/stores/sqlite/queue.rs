@@ -13,7 +13,9 @@
 //!
 //! After each change everyone then has the same chance.
 
+use std::cell::RefCell;
 use std::hash::{BuildHasher, RandomState};
+use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -46,12 +48,13 @@ impl Queue {
         }
     }
 
-    /// Waits after the lock was found taken; answers whether to try again.
-    pub(super) fn handler(&self, deadline: Instant) -> impl FnMut(i32) -> bool + Send + 'static {
-        let queue = self.clone();
-        move |_| {
-            queue.seen().taken = Some(Instant::now());
-            wait(deadline)
+    /// While the returned guard lives, [`busy_handler`] waits on this thread until
+    /// `deadline` for the lock.
+    pub(super) fn wait_until(&self, deadline: Instant) -> BusyWait {
+        let wait = (self.clone(), deadline);
+        BusyWait {
+            previous: CURRENT.replace(Some(wait)),
+            not_send: PhantomData,
         }
     }
 
@@ -64,6 +67,35 @@ impl Queue {
         // Two times, each right by itself.
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+thread_local! {
+    /// The queue and the deadline of the transaction that this thread has open.
+    static CURRENT: RefCell<Option<(Queue, Instant)>> = const { RefCell::new(None) };
+}
+
+/// Guard of [`Queue::wait_until`]. It stays on its thread, and guards end in the reverse
+/// order in which they began.
+#[derive(Debug)]
+pub(super) struct BusyWait {
+    previous: Option<(Queue, Instant)>,
+    not_send: PhantomData<*const ()>,
+}
+
+impl Drop for BusyWait {
+    fn drop(&mut self) {
+        CURRENT.set(self.previous.take());
+    }
+}
+
+/// SQLite's busy handler: waits after the lock was found taken, and returns whether to try
+/// again. It is a plain function, so its state is the thread's [`BusyWait`].
+pub(super) fn busy_handler(_attempt: i32) -> bool {
+    let current = CURRENT.with_borrow(Clone::clone);
+    current.is_some_and(|(queue, deadline)| {
+        queue.seen().taken = Some(Instant::now());
+        wait(deadline)
+    })
 }
 
 impl Seen {
@@ -122,5 +154,19 @@ mod tests {
         while wait(deadline) {}
         assert!(Instant::now() >= deadline);
         assert!(!wait(deadline));
+    }
+
+    #[test]
+    fn busy_handler_uses_the_deadline_of_the_innermost_transaction() {
+        let queue = Queue::default();
+        assert!(!busy_handler(0), "no transaction is open");
+        let outer = queue.wait_until(Instant::now() + Duration::from_secs(60));
+        let inner = queue.wait_until(Instant::now());
+        assert!(!busy_handler(0), "the inner deadline has passed");
+        drop(inner);
+        assert!(busy_handler(0), "the outer deadline has not");
+        assert!(queue.seen().taken.is_some());
+        drop(outer);
+        assert!(!busy_handler(0), "no transaction is open any more");
     }
 }

@@ -48,7 +48,7 @@ use std::time::Instant;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::process::Operation;
-use super::queue::Queue;
+use super::queue::{BusyWait, Queue, busy_handler};
 use crate::lease::error::StoreError;
 
 /// The rights of a transaction.
@@ -116,6 +116,7 @@ pub(in crate::lease::stores) struct Session {
     // Closed first: the operation lasts until SQLite was left.
     connection: Connection,
     _operation: Operation,
+    _wait: BusyWait,
     queue: Queue,
 }
 
@@ -137,11 +138,10 @@ impl Session {
         let mut session = Self {
             connection: Connection::open_with_flags(path, flags)?,
             _operation: operation,
+            _wait: queue.wait_until(deadline),
             queue: queue.clone(),
         };
-        session
-            .connection
-            .busy_handler(Some(queue.handler(deadline)))?;
+        session.connection.busy_handler(Some(busy_handler))?;
         session.settle(path)?;
         let connection = &session.connection;
         match access {

@@ -115,3 +115,22 @@ fn sqlite_keeps_ids() {
         );
     });
 }
+
+/// `ringflake` keeps leases in its own SQLite file; both have to link one library.
+#[test]
+fn local_ids_and_sqlx_share_one_sqlite() {
+    let home = tempfile::TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let ids = ringflake::local_in(home.path().join("data"), "orders").unwrap();
+    runtime().block_on(async {
+        let mut connection = SqliteConnection::connect("sqlite::memory:").await.unwrap();
+        ::sqlx::query("CREATE TABLE things (id BIGINT PRIMARY KEY)")
+            .execute(&mut connection)
+            .await
+            .unwrap();
+        let id = ids.take().unwrap();
+        let insert = ::sqlx::query("INSERT INTO things (id) VALUES (?)").bind(id);
+        insert.execute(&mut connection).await.unwrap();
+        let all = ::sqlx::query_scalar::<_, Id>("SELECT id FROM things");
+        assert_eq!(all.fetch_all(&mut connection).await.unwrap(), [id]);
+    });
+}
