@@ -30,6 +30,8 @@ mod load;
 mod maelstrom;
 mod man;
 mod output;
+#[cfg(test)]
+mod quoted_commands;
 mod report;
 mod secret;
 #[cfg(all(unix, feature = "serve"))]

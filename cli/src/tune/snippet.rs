@@ -40,7 +40,7 @@ pub(super) fn code(outcome: &Outcome) -> Option<String> {
     code += &format!("use ringflake::{{{}}};\n", names.join(", "));
     code += &format!(
         "\nfn main() -> Result<(), Box<dyn std::error::Error>> {{\n    \
-         let secret = Secret::from_file(\"{SECRET}\")?; // `ringflake keygen {SECRET}`\n    \
+         let secret = Secret::from_file(\"{SECRET}\")?; // `ringflake keygen --out {SECRET}`\n    \
          let layout = {layout};\n    \
          let ids = CachedGenerator::builder(layout)\n        \
          .secret(&secret)\n        \

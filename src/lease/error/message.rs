@@ -39,13 +39,13 @@ impl fmt::Display for StoreError {
                 "namespace {namespace:?} had this secret for IDs of another width (`id_width`) \
                  before its record was lost, and with one secret IDs of both widths could be the \
                  same: initialise it at the width that it had, with its history declared unknown, \
-                 or give it a secret of its own ('ringflake keygen' makes one)"
+                 or give it a secret of its own ('ringflake keygen --out FILE' makes one)"
             ),
             Self::SecretInUse { namespace, other } => write!(
                 f,
                 "the secret of namespace {namespace:?} is that of namespace {other:?} already, \
                  and with one secret both could issue the same IDs: give {namespace:?} a secret of \
-                 its own ('ringflake keygen' makes one), or use {other:?}"
+                 its own ('ringflake keygen --out FILE' makes one), or use {other:?}"
             ),
             Self::Format {
                 namespace,

@@ -1,0 +1,158 @@
+//! Every command of `ringflake` that a message, a guide or a file for operators quotes is
+//! one that the parser accepts.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::Parser;
+use clap::error::ErrorKind;
+
+use crate::cli::Cli;
+
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+
+/// Where messages and documents are, from the root of the repository.
+const PLACES: [&str; 7] = [
+    "README.md",
+    "SECURITY.md",
+    "cli",
+    "deploy",
+    "examples",
+    "server",
+    "src",
+];
+
+/// What follows the program's name in prose and is no command.
+const NO_COMMANDS: [&str; 2] = ["facade", "help"];
+
+/// The words of a command line, with something to parse in place of each placeholder.
+fn words(command: &str) -> Vec<String> {
+    let mut words = vec!["ringflake".to_owned()];
+    for word in command.split_whitespace() {
+        // The rest is for the shell, or a remark.
+        if ["#", "|", "||", "&", "&&", ">"].contains(&word) {
+            break;
+        }
+        let (word, is_last) = match word.strip_suffix(';') {
+            Some(word) => (word, true),
+            None => (word, false),
+        };
+        words.push(match word {
+            "URL" | "\"$(cat" => "sqlite:leases.db".to_owned(),
+            "NAME" => "orders".to_owned(),
+            // A variable of a script, or the end of `"$(cat store.url)"`.
+            "$$2" => "new".to_owned(),
+            "$$secret.new" => "orders.secret".to_owned(),
+            _ if word.starts_with('$') || word.ends_with(")\"") => continue,
+            _ if word.starts_with('{') => "1".to_owned(),
+            _ => word.split('{').next().unwrap().to_owned(),
+        });
+        if is_last {
+            break;
+        }
+    }
+    words
+}
+
+/// The commands in a text, each behind the program's name.
+fn commands(text: &str) -> Vec<String> {
+    // Lines that a backslash joins, in Rust and in the shell.
+    let mut joined = String::new();
+    for line in text.lines() {
+        let line = line.trim_start_matches([' ', '#', '/', '!']);
+        match line.strip_suffix('\\') {
+            Some(line) => joined += line,
+            None => joined += &format!("{line}\n"),
+        }
+    }
+    let mut commands = Vec::new();
+    for (at, name) in joined.match_indices("ringflake ") {
+        let rest = &joined[at + name.len()..];
+        let is_command = rest.starts_with(|first: char| first.is_ascii_lowercase());
+        let line = joined[..at].rsplit('\n').next().unwrap();
+        let end = match line.chars().next_back() {
+            Some(quote @ ('\'' | '`')) => rest.find(quote),
+            // At the start of a line, or behind another command.
+            None => rest.find('\n'),
+            Some(' ') if line.ends_with("| ") || line.starts_with("sudo ") => rest.find('\n'),
+            _ => None,
+        };
+        if let Some(end) = end.filter(|_| is_command) {
+            commands.push(rest[..end].replace('\n', " "));
+        }
+    }
+    commands
+}
+
+fn files(path: &Path, found: &mut Vec<PathBuf>) {
+    if path.ends_with("tests") || path.ends_with("quoted_commands.rs") {
+        return;
+    }
+    if path.is_dir() {
+        for entry in fs::read_dir(path).unwrap() {
+            files(&entry.unwrap().path(), found);
+        }
+    } else {
+        found.push(path.to_owned());
+    }
+}
+
+#[test]
+fn every_quoted_command_parses() {
+    let mut all = Vec::new();
+    for place in PLACES {
+        files(&Path::new(ROOT).join(place), &mut all);
+    }
+    let (mut refused, mut parsed) = (Vec::new(), 0);
+    for file in all {
+        let Ok(text) = fs::read_to_string(&file) else {
+            continue;
+        };
+        for command in commands(&text) {
+            let first = command.split_whitespace().next().unwrap();
+            let known = <Cli as clap::CommandFactory>::command();
+            if known.find_subcommand(first).is_none() || NO_COMMANDS.contains(&first) {
+                continue;
+            }
+            let words = words(&command);
+            match Cli::try_parse_from(&words) {
+                Ok(_) => {}
+                // A command that is named alone, as in "`ringflake store init` makes it".
+                Err(error)
+                    if [
+                        ErrorKind::MissingRequiredArgument,
+                        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand,
+                    ]
+                    .contains(&error.kind())
+                        && !words.iter().any(|word| word.starts_with('-')) => {}
+                Err(error) if !error.use_stderr() => {}
+                Err(error) => {
+                    refused.push(format!("{}: {words:?}: {error}", file.display()));
+                    continue;
+                }
+            }
+            parsed += 1;
+        }
+    }
+    assert!(refused.is_empty(), "{}", refused.join("\n"));
+    assert!(parsed > 100, "only {parsed} commands were found");
+}
+
+#[test]
+fn a_command_is_found_wherever_it_is_quoted() {
+    let text = "run 'ringflake store init \\\n    --history new{words}', or\n\
+                sudo ringflake keygen --out FILE # a remark\n\
+                `ringflake tune`; the ringflake crate";
+    assert_eq!(
+        commands(text),
+        [
+            "store init --history new{words}",
+            "keygen --out FILE # a remark",
+            "tune"
+        ]
+    );
+    assert_eq!(
+        words("generate{more} --n {n} | cat"),
+        ["ringflake", "generate", "--n", "1"]
+    );
+}
