@@ -18,7 +18,7 @@ cd "$(dirname "$0")/.."
 
 rounds=${1:-5}
 if [ -z "${RINGFLAKE:-}" ]; then
-    cargo build --release --package ringflake-cli
+    cargo build --release --package ringflake-cli --features serve
     RINGFLAKE=${CARGO_TARGET_DIR:-target}/release/ringflake
 fi
 if [ -z "${LOADER:-}" ]; then

@@ -15,7 +15,7 @@ cd "$(dirname "$0")/.."
 seconds=${1:-3600} connections=${2:-10000}
 most_growth=$((8 << 10)) most_idle=$((200 << 10))
 if [ -z "${RINGFLAKE:-}" ]; then
-    cargo build --release --package ringflake-cli
+    cargo build --release --package ringflake-cli --features serve
     RINGFLAKE=${CARGO_TARGET_DIR:-target}/release/ringflake
 fi
 ulimit -n $((connections + 1000))

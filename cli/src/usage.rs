@@ -43,6 +43,13 @@ fn reason(error: &Error) -> String {
     if let Some((former, present)) = renamed(error) {
         return format!("{former} is now {present}");
     }
+    if let Some(command) = not_built(error) {
+        return format!(
+            "this ringflake was built without the command {command}: in a checkout, run \
+             'cargo run --features serve -- {command}'; to install it, run 'cargo install \
+             ringflake-cli --features serve'"
+        );
+    }
     let text = error.to_string();
     let text = text.strip_prefix("error: ").unwrap_or(&text);
     let paragraphs: Vec<_> = text
@@ -51,6 +58,17 @@ fn reason(error: &Error) -> String {
         .map(|it| Vec::from_iter(it.split_whitespace()).join(" "))
         .collect();
     paragraphs.join("; ")
+}
+
+/// The command of the feature `serve` that `error` is about, where this build lacks it.
+fn not_built(error: &Error) -> Option<&str> {
+    let is_unknown = error.kind() == ErrorKind::InvalidSubcommand;
+    match error.get(ContextKind::InvalidSubcommand) {
+        Some(ContextValue::String(given)) if is_unknown => ["serve", "top"]
+            .into_iter()
+            .find(|command| command == given),
+        _ => None,
+    }
 }
 
 /// Names that are gone, and what does the same now.

@@ -32,6 +32,7 @@ fn a_failure_is_told_with_what_to_do_about_it() {
     run(&Home::new(), "failed.trycmd");
 }
 
+#[cfg(feature = "serve")]
 #[test]
 fn help_is_what_a_newcomer_reads_first() {
     run(&Home::new(), "help.trycmd");
@@ -44,6 +45,16 @@ fn a_layout_is_found_and_shown_with_its_numbers() {
     assert!(!home.data_dir().exists());
 }
 
+#[cfg(not(feature = "serve"))]
+#[test]
+fn a_command_that_was_not_built_comes_with_the_command_that_builds_it() {
+    for command in ["serve", "top"] {
+        let said = format!("'cargo run --features serve -- {command}'");
+        Home::new().assert_refused(&format!("{command} --once"), 2, &said);
+    }
+}
+
+#[cfg(feature = "serve")]
 #[test]
 fn a_server_is_checked_without_a_trace() {
     let home = Home::new();

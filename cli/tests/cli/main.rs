@@ -14,6 +14,7 @@ mod nodes;
 mod pages;
 mod runs;
 mod secret;
+#[cfg(feature = "serve")]
 mod serve;
 mod store;
 #[cfg(feature = "serve")]
