@@ -30,7 +30,8 @@ pub fn in_a_fork(child: impl FnOnce() -> u8) -> Result<u8, String> {
 pub const PANICKED: u8 = 255;
 
 pub fn wait_for(pid: libc::pid_t) -> Result<u8, String> {
-    let deadline = Instant::now() + Duration::from_secs(20);
+    // Longer than `eventually` waits, which a child may call.
+    let deadline = Instant::now() + Duration::from_secs(90);
     let mut status = 0;
     loop {
         // SAFETY: `status` is ours to write, and the child is nobody else's.

@@ -8,8 +8,13 @@ use std::time::{Duration, Instant};
 #[track_caller]
 pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + patience();
-    while !condition() {
-        assert!(Instant::now() < deadline, "it never came to this: {what}");
+    loop {
+        // Read before the condition: a thread that was stopped past the deadline looks once more.
+        let is_late = Instant::now() >= deadline;
+        if condition() {
+            return;
+        }
+        assert!(!is_late, "it never came to this: {what}");
         thread::sleep(Duration::from_micros(200));
     }
 }

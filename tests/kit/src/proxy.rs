@@ -307,10 +307,12 @@ impl Inner {
             connection.asked.store(false, SeqCst);
             self.shift_date(bytes);
             if self.loses(connection) {
+                // Read before the count: a test may replace the fault once the reply is counted.
+                let closes = self.closes();
                 if !connection.counted.swap(true, SeqCst) {
                     self.lost.fetch_add(1, SeqCst);
                 }
-                if self.closes() {
+                if closes {
                     return;
                 }
             } else if (&connection.client).write_all(bytes).is_err() {

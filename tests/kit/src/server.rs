@@ -267,7 +267,7 @@ impl Server {
     /// Asks it to end with this signal, and kills it if it does not in a while.
     pub fn end(mut self, signal: i32) {
         self.signal(signal);
-        let deadline = Instant::now() + Duration::from_secs(5);
+        let deadline = Instant::now() + Duration::from_secs(60);
         while !self.has_ended() && Instant::now() < deadline {
             thread::sleep(Duration::from_millis(5));
         }

@@ -236,7 +236,9 @@ impl Etcd {
 
     /// Runs `etcdctl` on a member, and answers what it prints.
     pub fn ctl(&self, member: usize, arguments: &[&str]) -> String {
-        self.try_ctl(member, arguments)
+        // Only turns a hang into a failure.
+        let patience = ["--command-timeout=60s", "--dial-timeout=60s"];
+        self.try_ctl(member, &[&patience[..], arguments].concat())
             .unwrap_or_else(|error| panic!("etcdctl {arguments:?}: {error}"))
     }
 
@@ -246,14 +248,18 @@ impl Etcd {
             return std::net::TcpStream::connect(("127.0.0.1", self.members[member].client_port))
                 .is_ok();
         }
-        self.try_ctl(member, &["endpoint", "status"]).is_ok()
-            && self.try_ctl(member, &["get", "ready"]).is_ok()
+        // Asked again and again, and so not for long each time.
+        let asks = |arguments: &[&str]| {
+            let command = [&["--command-timeout=5s"][..], arguments].concat();
+            self.try_ctl(member, &command).is_ok()
+        };
+        asks(&["endpoint", "status"]) && asks(&["get", "ready"])
     }
 
     fn try_ctl(&self, member: usize, arguments: &[&str]) -> Result<String, String> {
         let port = self.members[member].client_port;
         let endpoint = format!("--endpoints=http://127.0.0.1:{port}");
-        etcdctl(&[&[&*endpoint, "--command-timeout=5s"], arguments].concat())
+        etcdctl(&[&[&*endpoint][..], arguments].concat())
     }
 }
 

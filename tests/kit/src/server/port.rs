@@ -4,7 +4,7 @@
 //! listening yet. The one that came second would end, and its test would find the
 //! other's server on its port, with the same password, and take it for its own.
 
-use std::net::{TcpListener, UdpSocket};
+use std::net::{TcpStream, UdpSocket};
 use std::ops::Range;
 use std::process;
 use std::sync::{Mutex, PoisonError};
@@ -42,7 +42,10 @@ impl Taken {
     /// Takes this port, if nobody else has.
     fn has(&mut self, port: u16) -> bool {
         let socket = UdpSocket::bind(("127.0.0.1", port));
-        let is_free = socket.is_ok() && TcpListener::bind(("127.0.0.1", port)).is_ok();
+        // A connection is refused where nobody listens. To listen here, if only for a moment,
+        // could fail the server that gets the port: a child that another thread forks keeps
+        // the socket until it executes its program.
+        let is_free = socket.is_ok() && TcpStream::connect(("127.0.0.1", port)).is_err();
         self.0.extend(socket.ok().filter(|_| is_free));
         is_free
     }
@@ -64,6 +67,7 @@ fn first_of(ports: Range<u16>, mut is_had: impl FnMut(u16, &mut Taken) -> bool) 
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
+    use std::net::TcpListener;
 
     use super::*;
 

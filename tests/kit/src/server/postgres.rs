@@ -232,6 +232,10 @@ impl TestServer for Postgres {
     }
 
     fn kill(&mut self) {
+        let server = self.server.as_ref().unwrap();
+        // Stopped, it starts no process that the list lacks. One that outlived it would keep
+        // the shared memory, and the server could not start again.
+        server.signal(libc::SIGSTOP);
         let children = self.processes().split_off(1);
         self.server.take().unwrap().kill();
         for child in &children {
