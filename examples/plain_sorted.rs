@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::time::Duration;
 
-use ringflake::{CachedGenerator, Clock, Id, Layout, OnEmpty, StaticLease, SystemClock};
+use ringflake::{CachedGenerator, Clock, CoarseClock, Id, Layout, OnEmpty, StaticLease};
 
 const ROWS: usize = 10_000;
 
@@ -24,13 +24,14 @@ const STOCK: usize = 128;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let layout = Layout::RANDFLAKE;
-    let before = SystemClock.unix_ms();
+    // The clock that the generator reads. `SystemClock` may be in the next tick already.
+    let before = CoarseClock.unix_ms();
     let ids = CachedGenerator::builder(layout)
         .plain()
         .lease(StaticLease::assume_unique(layout, 0..32))
         .stripes(1)
         .assist_fill(None)
-        .on_empty(OnEmpty::Wait(Duration::from_secs(1)))
+        .on_empty(OnEmpty::Wait(Duration::from_secs(60)))
         .build()?;
 
     // One consumer gets its IDs in order.

@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .namespace("orders")
         // What two copies have in common ends with the lease, if nobody calls
         // `invalidate`: so a short one.
-        .lease_duration(Duration::from_secs(10))
+        .lease_duration(Duration::from_secs(60))
         .build()?;
     let mut handle = ids.handle()?;
     println!("before: {}", handle.take()?);

@@ -9,7 +9,8 @@ use std::time::Duration;
 use ringflake::plan::{Load, Rate};
 use ringflake::{Id, TakeError};
 
-use super::open_loop::{Histogram, OpenLoop, TakeObserver, histogram};
+use super::flags;
+use super::open_loop::{Consumed, Histogram, OpenLoop, TakeObserver, histogram};
 use super::stock;
 use super::unique::Marks;
 
@@ -66,7 +67,15 @@ impl Schedule {
             ids.clear();
             Keeping(ids)
         };
-        let consumed = open_loop.run(OpenLoop::origin(), source, observer);
+        let consumed = loop {
+            let consumed = open_loop.run(OpenLoop::origin(), &source, &observer);
+            let consumed = consumed.expect("threads can be started");
+            // On a slow machine the threads may start after the end of a short run.
+            let is_empty = |it: &Consumed<Keeping>| it.refused == 0 && it.observer.0.is_empty();
+            if flags::is_bench() || !consumed.iter().all(is_empty) {
+                break consumed;
+            }
+        };
         let mut row = Row {
             name,
             load: self.load,
@@ -74,7 +83,7 @@ impl Schedule {
             response: histogram(),
             ids: Vec::new(),
         };
-        for consumer in consumed.expect("threads can be started") {
+        for consumer in consumed {
             assert_eq!(consumer.refused, 0, "{name}: {:?}", consumer.refusal);
             row.service += consumer.service;
             row.response += consumer.latency;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, SamplingMode, Throughput};
 
+use super::flags;
 use super::race::{Contest, Plan};
 use super::unique::Marks;
 
@@ -20,6 +21,9 @@ pub(crate) fn config() -> Criterion {
         .sample_size(50)
         .nresamples(10_000)
 }
+
+/// How long a short run goes on with takes that were not served, on however slow a machine.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Whether each iteration gets a stock of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +67,13 @@ pub(crate) fn measure<Stock, Seat, Take, S, T, V, const N: usize>(
     let plan = |iterations: u64| {
         let calls = (SLOTS / N / threads) as u64;
         match supply {
-            Supply::OneStock => Plan::calls(threads, iterations, calls).patient(),
+            Supply::OneStock if flags::is_bench() => {
+                Plan::calls(threads, iterations, calls).patient()
+            }
+            Supply::OneStock => Plan {
+                patience: PATIENCE,
+                ..Plan::calls(threads, iterations, calls)
+            },
             Supply::Endless => Plan::calls(threads, 1, iterations * calls),
         }
     };

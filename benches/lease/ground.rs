@@ -12,6 +12,7 @@ use ringflake::lease::{
 };
 use ringflake::{CachedGenerator, CachedGeneratorBuilder, Clock, Layout, StaticLease, SystemClock};
 
+use crate::common::flags;
 use crate::common::stock::{layout_of_its_own, secret};
 
 /// Nodes in a block, as a power of two.
@@ -78,16 +79,16 @@ impl Leases {
             Self::Steady => kept(builder, meter, None).build(),
             // Two seconds are renewed every 200 to 300 ms.
             Self::ToppedUp => kept(builder, meter, None)
-                .lease_duration(Duration::from_secs(2))
+                .lease_duration(lease_duration(2))
                 .build(),
             Self::Swapped => kept(builder, meter, Some(FENCED))
-                .lease_duration(Duration::from_secs(2))
+                .lease_duration(lease_duration(2))
                 .build(),
             // By half every half a second, as long as more than five seconds are
             // borrowed; so the keeper is made to believe.
             Self::Widened => kept(builder, meter, None)
                 .blocks(BLOCKS / 3)
-                .lease_duration(Duration::from_secs(10))
+                .lease_duration(lease_duration(10))
                 .clock(LateForTheKeeper)
                 .build(),
         };
@@ -95,6 +96,12 @@ impl Leases {
         meter.start();
         ids
     }
+}
+
+/// So many seconds; a minute in a short run, in which no take may be refused, on however slow
+/// a machine.
+fn lease_duration(seconds: u64) -> Duration {
+    Duration::from_secs(if flags::is_bench() { seconds } else { 60 })
 }
 
 /// Ticks of a tenth of a second, so that a lease duration can be short.

@@ -70,7 +70,7 @@ fn main() {
         beside(&served, &mut marks);
     }
     println!("{} IDs, none of them twice", marks.count);
-    let stopped = served.server.stop(Duration::from_secs(10));
+    let stopped = served.server.stop(Duration::from_secs(60));
     assert!(stopped.is_clean(), "{stopped:?}");
 }
 

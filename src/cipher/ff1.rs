@@ -298,7 +298,7 @@ mod tests {
             }
             bytes.into_iter()
         };
-        for count in 2..=13 {
+        for count in 2..=ringflake_kit::short_or_long(11, 13) {
             let forward = |digits: Digits| {
                 let (mut a, mut b) = digits.split();
                 for round in 0..10 {

@@ -13,7 +13,7 @@ use crate::lease::StaticLease;
 const HOUR: Duration = Duration::from_secs(3600);
 
 /// Long enough for anything that needs no time.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
 fn a_drop_wakes_all_producers_that_sleep() {
@@ -33,7 +33,8 @@ fn a_drop_wakes_all_producers_that_sleep() {
             .producers(producers)
             .build()
             .unwrap();
-        // The time that they need to fall asleep: an awake one sees the stop by itself.
+        // The time that they need to fall asleep. An awake one sees the stop by itself, so
+        // too short a sleep can only hide a missing wake-up.
         thread::sleep(Duration::from_millis(30));
         let (returned, over) = mpsc::channel();
         // Not joined: where one sleeps on, the drop never returns.

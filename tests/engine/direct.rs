@@ -224,7 +224,8 @@ impl Clock for Counted {
 #[test]
 fn wait_sleeps_until_the_clock_has_caught_up() {
     let layout = milliseconds(44, 8, 4);
-    let (ids, clock) = generator(layout, 0..1, 0..999, 500, wait(Duration::from_secs(30)));
+    let patience = wait(Duration::from_secs(3_600));
+    let (ids, clock) = generator(layout, 0..1, 0..999, 500, patience);
     assert_eq!(take(&ids).unwrap().tick, 500);
     clock.step_back(Duration::from_millis(20));
     let together = Barrier::new(2);

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use ringflake::{Id, PushError, RingBuffer, RingError};
+use ringflake_kit::short_or_long;
 
 fn ids(range: std::ops::Range<u64>) -> Vec<Id> {
     range.map(Id::from_u64).collect()
@@ -170,15 +171,15 @@ fn exchange(capacity: usize, producers: u64, consumers: u64, total: u64, batch: 
 #[test]
 fn r1_stress_tiny_ring() {
     // Each ID waits for a thread to be scheduled, which takes long beside other work.
-    exchange(2, 2, 2, 32_000, 1);
+    exchange(2, 2, 2, short_or_long(6_400, 32_000), 1);
 }
 
 #[test]
 fn r1_stress_one_word_of_flags() {
-    exchange(64, 3, 3, 1_000_000, 7);
+    exchange(64, 3, 3, short_or_long(256_000, 1_000_000), 7);
 }
 
 #[test]
 fn r1_stress_many_words_of_flags() {
-    exchange(1024, 4, 4, 4_000_000, 100);
+    exchange(1024, 4, 4, short_or_long(640_000, 4_000_000), 100);
 }

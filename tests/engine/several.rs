@@ -203,7 +203,7 @@ fn clones_of_a_direct_generator_share_it() {
     assert_eq!(clone.layout(), &layout);
     assert_eq!(clone.shutdown(Duration::ZERO), Shutdown::InUse);
     ids.take().unwrap();
-    assert_eq!(ids.shutdown(Duration::from_secs(5)), Shutdown::Released);
+    assert_eq!(ids.shutdown(Duration::from_secs(60)), Shutdown::Released);
 }
 
 #[test]

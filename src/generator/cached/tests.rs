@@ -32,6 +32,9 @@ fn layout(round: u64) -> Layout {
 struct GivenOut {
     words: Vec<AtomicU64>,
     count: AtomicU64,
+    /// No take begins once so many were given out: else a recalling thread that is stopped
+    /// finds the lease used up.
+    pause_at: AtomicU64,
     /// Whatever a take gives that begins after this was read was made after it.
     recalled_up_to: AtomicU64,
 }
@@ -41,6 +44,7 @@ impl GivenOut {
         Self {
             words: (0..TICKS * 1024 / 64).map(|_| AtomicU64::new(0)).collect(),
             count: AtomicU64::new(0),
+            pause_at: AtomicU64::new(0),
             recalled_up_to: AtomicU64::new(0),
         }
     }
@@ -52,6 +56,21 @@ impl GivenOut {
         assert_eq!(word & bit, 0, "U1: {raw} was given out twice");
         self.count.fetch_add(1, Relaxed);
     }
+
+    fn wait_for_recalls(&self) {
+        while self.count.load(Relaxed) >= self.pause_at.load(Relaxed) {
+            thread::yield_now();
+        }
+    }
+}
+
+/// Lets takes go on without recalls when it is dropped, also by a panic.
+struct NoMoreRecalls<'a>(&'a GivenOut);
+
+impl Drop for NoMoreRecalls<'_> {
+    fn drop(&mut self) {
+        self.0.pause_at.store(u64::MAX, Relaxed);
+    }
 }
 
 /// Takes in every way until the lease ends, from another core each time.
@@ -59,6 +78,7 @@ fn take_all(ids: &CachedGenerator, given_out: &GivenOut, cores: &Cores, thread: 
     let mut batch = [Id::default(); 20];
     let mut handle: Option<Handle> = None;
     for take in thread.. {
+        given_out.wait_for_recalls();
         cores.go_to(take / 3);
         // Acquire: pairs with the Release after a recall.
         let old = given_out.recalled_up_to.load(Acquire);
@@ -98,8 +118,13 @@ fn take_all(ids: &CachedGenerator, given_out: &GivenOut, cores: &Cores, thread: 
 /// Recalls everything again and again, and returns how many IDs it has made for that.
 fn recall_all(ids: &CachedGenerator, given_out: &GivenOut, is_over: impl Fn() -> bool) -> u64 {
     const RECALLS: u64 = 60;
+    /// How many recalls takes may be ahead.
+    const AHEAD: u64 = 4;
+    let _goes_on = NoMoreRecalls(given_out);
+    let due = |recall: u64| recall * TICKS * 512 / (2 * RECALLS);
     for recall in 0..RECALLS {
-        let wanted = recall * TICKS * 512 / (2 * RECALLS);
+        let wanted = due(recall);
+        given_out.pause_at.store(due(recall + AHEAD), Relaxed);
         while given_out.count.load(Relaxed) < wanted && !is_over() {
             thread::yield_now();
         }

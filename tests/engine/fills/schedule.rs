@@ -50,8 +50,9 @@ fn a_fill_that_made_ids_did_not_find_the_ring_full() {
 
 #[test]
 fn a_handle_gives_back_nothing_if_its_oldest_is_too_old() {
-    const PERIOD: Duration = Duration::from_secs(10);
-    for (now, dropped) in [(0, 0), (10, 0), (11, 63), (15, 63), (20, 63)] {
+    // Longer than the test runs: a scheduled fill would fill the ring again.
+    const PERIOD: Duration = Duration::from_secs(100);
+    for (now, dropped) in [(0, 0), (100, 0), (101, 63), (105, 63), (110, 63)] {
         let (layout, builder) = four_a_tick();
         let clock = clock_at(layout, 0);
         let ids = builder

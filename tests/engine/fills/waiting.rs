@@ -58,8 +58,8 @@ fn a_waiting_take_looks_once_more_before_it_is_refused() {
     look.recv_timeout(PATIENCE).unwrap();
     clock.release();
     eventually("the last IDs come", || level(&ids) == 16);
-    // The time that the producer needs to give back the room that is left.
-    thread::sleep(Duration::from_millis(10));
+    // Only then has the producer given back the room that is left.
+    eventually("the fill is refused", || ids.stats().refusals > 0);
     drop(go_on);
     assert_eq!(taken.recv_timeout(PATIENCE), Ok(true));
 }
@@ -78,7 +78,8 @@ fn a_waiting_take_waits_for_what_a_producer_has_claimed() {
     clock.step();
     let taken = take_in_consumer(&ids);
     eventually("the take finds nothing", || ids.stats().empties == 1);
-    // It would be refused by now; what is waited for is longer than it needs.
+    // The time that a take needs to be refused wrongly: too short a wait can only miss
+    // a refusal.
     let early = taken.recv_timeout(Duration::from_millis(50));
     clock.release();
     assert_eq!(early, Err(mpsc::RecvTimeoutError::Timeout));

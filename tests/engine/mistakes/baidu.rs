@@ -17,8 +17,8 @@ use tracing::{Event, Level};
 
 use super::{Finding, assert_caught};
 use ringflake_kit::events::OnEvent;
-use ringflake_kit::eventually;
 use ringflake_kit::small::{cached, clock_at, layout};
+use ringflake_kit::{eventually, short_or_long};
 
 /// A generator of 8 IDs a tick, with a ring of 64.
 fn eight_a_tick(clock: &ManualClock) -> CachedGeneratorBuilder {
@@ -91,7 +91,9 @@ fn r1_two_consumers_are_given_one_slot() {
         [ring.read(a, after_a), ring.read(b, after_b)]
     });
     let ring = RingBuffer::with_capacity(4).unwrap();
-    let here = the_last_id_goes_to_one(2_000, &mut || {
+    // Each round waits until two threads have run.
+    let rounds = short_or_long(300, 2_000);
+    let here = the_last_id_goes_to_one(rounds, &mut || {
         ring.push(Id::from_u64(7)).unwrap();
         let together = Barrier::new(2);
         thread::scope(|scope| {
@@ -197,7 +199,7 @@ fn r1_a_take_handler_that_waits_can_not_work() {
     let ids = eight_a_tick(&clock_at(layout(40, 8, 3), 0))
         .borrow_limit(Duration::MAX)
         .assist_fill(None)
-        .on_empty(OnEmpty::Wait(Duration::from_secs(20)))
+        .on_empty(OnEmpty::Wait(Duration::from_secs(60)))
         .build()
         .unwrap();
     let take = || ids.take().unwrap().to_u64();
@@ -276,7 +278,9 @@ fn u1_the_rest_of_a_second_is_thrown_away() {
         // No whole number of seconds.
         .capacity(4)
         .threshold_fill(ThresholdFill::slots(3))
-        .on_empty(OnEmpty::Wait(Duration::from_secs(20)))
+        // A take that assists would pass the IDs that a stopped producer has in its hands.
+        .assist_fill(None)
+        .on_empty(OnEmpty::Wait(Duration::from_secs(60)))
         .build()
         .unwrap();
     let here = ids_are_without_gaps(8, &mut || {

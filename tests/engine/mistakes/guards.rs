@@ -34,9 +34,6 @@ fn direct_by(layout: Layout, clock: &ManualClock, policy: ClockPolicy) -> Direct
 
 // Sonyflake sleeps through a clock step with the mutex held.
 
-/// How far the clock steps back, and how long a take then sleeps.
-const STEP: Duration = Duration::from_secs(3);
-
 /// A clock that counts how often it is read.
 #[derive(Clone, Debug)]
 struct ReadClock {
@@ -47,7 +44,7 @@ struct ReadClock {
 impl ReadClock {
     fn new(layout: Layout) -> Self {
         Self {
-            clock: clock_at(layout, 5_000),
+            clock: clock_at(layout, 90_000),
             reads: Arc::default(),
         }
     }
@@ -61,65 +58,69 @@ impl Clock for ReadClock {
     }
 }
 
-/// One take sleeps through a step back of the clock. The clock is then put
-/// right: a second take has no reason to wait for the first.
-///
-/// `take` is told where to note that it has slept.
-fn a_sleeper_keeps_nobody(clock: &ReadClock, take: &(dyn Fn(&AtomicBool) + Sync)) -> Finding {
+/// A take, which is told where to note that it has slept.
+type Take = Arc<dyn Fn(&AtomicBool) + Send + Sync>;
+
+/// One take sleeps through a step back of the clock, for as long as that is. The clock is
+/// then put right: a second take has no reason to wait for the first.
+fn a_sleeper_keeps_nobody(clock: &ReadClock, step: Duration, take: Take) -> Finding {
     let unheeded = AtomicBool::new(false);
     take(&unheeded);
-    clock.clock.step_back(STEP);
+    clock.clock.step_back(step);
     let read_before = clock.reads.load(Acquire);
-    let woken = AtomicBool::new(false);
-    thread::scope(|scope| {
-        scope.spawn(|| {
+    let woken = Arc::new(AtomicBool::new(false));
+    let sleeper = {
+        let (take, woken) = (Arc::clone(&take), Arc::clone(&woken));
+        move || {
             take(&woken);
             woken.store(true, Release);
-        });
-        // Having read it, the take is bound to sleep.
-        eventually("the first has read the clock", || {
-            clock.reads.load(Acquire) > read_before
-        });
-        clock.clock.advance(STEP);
-        take(&unheeded);
-        match woken.load(Acquire) {
-            true => Err("a take that had no reason to waited for a sleeper".to_owned()),
-            false => Ok(()),
         }
-    })
+    };
+    // Not joined: it may sleep for longer than the test runs.
+    thread::spawn(sleeper);
+    // Having read it, the take is bound to sleep.
+    eventually("the first has read the clock", || {
+        clock.reads.load(Acquire) > read_before
+    });
+    clock.clock.advance(step);
+    take(&unheeded);
+    match woken.load(Acquire) {
+        true => Err("a take that had no reason to waited for a sleeper".to_owned()),
+        false => Ok(()),
+    }
 }
 
 #[test]
 fn sonyflake_sleeps_with_the_mutex_held() {
     let layout = milliseconds();
-    let (slow, quick) = (ReadClock::new(layout), ReadClock::new(layout));
+    let slow = ReadClock::new(layout);
+    let read = slow.clone();
     let last = Mutex::new(0);
-    let mistaken = || {
-        a_sleeper_keeps_nobody(&slow, &|slept| {
+    // The second take waits for the mutex, however short the sleep is.
+    let mistaken = a_sleeper_keeps_nobody(
+        &slow,
+        Duration::from_millis(100),
+        Arc::new(move |slept: &AtomicBool| {
             let mut last = last.lock().unwrap();
-            let now = slow.unix_ms();
+            let now = read.unix_ms();
             thread::sleep(Duration::from_millis(u64::saturating_sub(*last, now)));
             slept.store(true, Release);
             *last = now.max(*last);
-        })
-    };
-    let at_most = Duration::from_secs(20);
+        }),
+    );
+    let quick = ReadClock::new(layout);
+    let at_most = Duration::from_secs(3_600);
     let ids = direct(layout, 0..4, 0..100_000)
         .clock(quick.clone())
         .clock_policy(ClockPolicy::Wait { at_most })
         .build()
         .unwrap();
-    let here = || {
-        a_sleeper_keeps_nobody(&quick, &|_| {
-            ids.take().unwrap();
-        })
-    };
-    // Side by side, since both sleep.
-    let (mistaken, here) = thread::scope(|scope| {
-        let mistaken = scope.spawn(mistaken);
-        let here = here();
-        (mistaken.join().unwrap(), here)
-    });
+    // The sleeper must still sleep when the second take returns, also on a slow machine.
+    let here = a_sleeper_keeps_nobody(
+        &quick,
+        Duration::from_secs(60),
+        Arc::new(move |_: &AtomicBool| _ = ids.take().unwrap()),
+    );
     assert_caught(mistaken, here, "waited for a sleeper");
 }
 

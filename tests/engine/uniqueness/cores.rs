@@ -4,9 +4,10 @@
 //! A round takes all that a lease has. So an ID that is lost is noticed as well as one that
 //! comes twice: each cell of the lease was either given out, or dropped and counted.
 
+use std::time::Instant;
+
 use ringflake::{AssistFill, ScheduledFill};
 use ringflake_kit::affinity::Cores;
-use ringflake_kit::eventually;
 
 use super::*;
 
@@ -74,16 +75,15 @@ struct Round {
     on_empty: OnEmpty,
     assist: Option<AssistFill>,
     max_age: Option<Duration>,
+    ticks: u64,
 }
 
 impl Round {
-    const TICKS: u64 = 12;
-
     /// Takes all in `threads` threads, and gives the number of IDs that were retired.
     fn run(self, cores: &Cores, threads: usize) -> u64 {
         let layout = layout(40, 8, 9);
-        let (nodes, ticks) = (3..7, 50..50 + Self::TICKS);
-        let cells = (nodes.end - nodes.start) * Self::TICKS * layout.sequences();
+        let (nodes, ticks) = (3..7, 50..50 + self.ticks);
+        let cells = (nodes.end - nodes.start) * self.ticks * layout.sequences();
         let oracle = Oracle::new(layout, nodes.clone(), ticks.clone());
         let schedule = ScheduledFill::every(ScheduledFill::MIN_PERIOD);
         let clock = clock_at(layout, ticks.start);
@@ -167,6 +167,7 @@ fn u1_r1_threads_that_change_cores_lose_and_double_none() {
                 on_empty,
                 assist: assists[(round + turn) % assists.len()],
                 max_age: None,
+                ticks: short_or_long(4, 12),
             };
             round.run(&cores, 3 * cores.count().clamp(1, 4));
         }
@@ -183,6 +184,7 @@ fn u1_r1_so_while_ids_grow_too_old() {
         on_empty: OnEmpty::Generate,
         assist: Some(AssistFill::below(10)),
         max_age: Some(Duration::from_secs(2)),
+        ticks: 12,
     };
     // Whether anything grows old depends on who runs when.
     eventually("a round in which some are retired", || {
@@ -209,7 +211,7 @@ fn r4_no_take_that_waits_on_changing_cores_sleeps_on() {
             .on_empty(OnEmpty::Wait(WAIT))
             .build()
             .unwrap();
-        for round in 0..150 {
+        for round in 0..short_or_long(50, 150) {
             thread::scope(|scope| {
                 for thread in 0..THREADS {
                     let mut wanderer = Wanderer::new(&ids, &oracle, &cores, round + thread);

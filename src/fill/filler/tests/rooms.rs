@@ -71,7 +71,8 @@ fn waits_for_the_last_end_also_for_those_who_get_none() {
             ended.send(filler.wait(Duration::MAX, attempt).unwrap())
         });
     }
-    // The time that they need to fall asleep: an awake one finds the rest by itself.
+    // The time that they need to fall asleep. An awake one finds the rest by itself, so too
+    // short a sleep can only hide a missing wake-up.
     thread::sleep(Duration::from_millis(50));
     assert_eq!(ends.try_recv(), Err(mpsc::TryRecvError::Empty));
     assert_eq!(room.stock(&[Id::default(); 2], mark), 2);
