@@ -229,7 +229,7 @@ impl<'a> Suite<'a> {
                 blocks: 4,
                 retry_after,
             } => {
-                let expected = Duration::from_secs(50)..=Duration::from_secs(63);
+                let expected = Duration::from_secs(30)..=Duration::from_secs(63);
                 assert!(expected.contains(&retry_after), "{retry_after:?}");
             }
             other => panic!("{other}"),
@@ -358,7 +358,8 @@ impl<'a> Suite<'a> {
         assert_eq!(report.client_unix_ms, now);
         assert!(!report.history_lost());
         assert_eq!((report.granted_blocks, report.held_blocks), (3, 2));
-        assert!(report.skew_ms().is_none_or(|skew| skew <= 2000));
+        let limit = limits().skew().as_millis() as u64;
+        assert!(report.skew_ms().is_none_or(|skew| skew <= limit));
         assert_eq!(store.list(&space).unwrap(), listing);
     }
 
@@ -422,6 +423,8 @@ fn limits() -> StoreLimits {
     StoreLimits::default()
         .with_horizon(Duration::from_secs(900))
         .with_failover(Duration::from_secs(30))
+        // What a busy machine may take between the client's look at the clock and the store's.
+        .with_skew(Duration::from_secs(15))
 }
 
 /// Calls every method but `init` with plausible arguments, and hands the errors

@@ -525,7 +525,7 @@ mod tests {
                 let registry = Registry::new(Some(parent));
                 sender.send(registry.inherited(space, &(4..9)))
             });
-            let patience = Duration::from_secs(10);
+            let patience = Duration::from_secs(60);
             let inherited = child.recv_timeout(patience);
             assert_eq!(inherited, Ok(Some(3..5)), "waits for ever, or forgets");
         }

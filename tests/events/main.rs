@@ -14,7 +14,7 @@ use ringflake::lease::{
 };
 use ringflake::{
     CachedGenerator, CachedGeneratorBuilder, Clock as _, Id, ManualClock, PaddingFill, Refused,
-    ScheduledFill, TakeError, ThresholdFill,
+    ScheduledFill, Shutdown, TakeError, ThresholdFill,
 };
 use tracing::{Event, Level};
 
@@ -345,12 +345,20 @@ fn replace(ids: &CachedGenerator) {
     eventually("there is another", || ids.leases().len() == 1);
 }
 
+/// Ends a generator, and waits for the thread that kept its leases: it is to emit nothing
+/// in the next test. A drop alone does not wait for that for long.
+fn end(ids: CachedGenerator) {
+    let ended = ids.shutdown(Duration::from_secs(60));
+    assert_eq!(ended, Shutdown::Released);
+}
+
 /// A lease that is renewed, and released at the end.
 fn quietly_leased_life() -> Vec<Id> {
     let leased = Leased::new();
     let ids = leased.build();
     let issued = take_some(&ids, 2);
     leased.renew(&ids);
+    end(ids);
     issued
 }
 
@@ -381,6 +389,7 @@ fn troubled_life() -> Vec<Id> {
 
     replace(&ids);
     issued.extend(take_some(&ids, 2));
+    end(ids);
     issued
 }
 
@@ -463,7 +472,8 @@ fn a_subscriber_that_panics_costs_no_lease() {
     leased.fence(&ids);
     replace(&ids);
     take_some(&ids, 2);
-    drop(ids);
+    // Waits for the thread, which a drop does not do for long.
+    let _ = ids.shutdown(Duration::from_secs(60));
     assert_eq!(leased.store.calls(Op::Release), 1);
 }
 
@@ -479,6 +489,7 @@ fn a_subscriber_may_ask_how_the_leases_stand() {
     // The subscriber has a clone, and lets it go before the generator ends.
     unpoisoned(&REACTION).take();
     take_some(&ids, 2);
+    end(ids);
 }
 
 #[test]

@@ -14,9 +14,10 @@ mod worker;
 mod worker_pool;
 
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use libtest_mimic::{Arguments, Failed, Trial};
+use ringflake::lease::StoreError;
 
 use self::report::{Book, Row, Verdict};
 use self::scenarios::Scenario;
@@ -143,6 +144,18 @@ pub(crate) type Outcome<T> = Result<T, String>;
 
 pub(crate) fn text(error: impl std::fmt::Display) -> String {
     error.to_string()
+}
+
+/// Asks again after a refusal for the clocks: on a busy machine more than [`space::SKEW`]
+/// can pass between the client's look at its clock and the store's.
+pub(crate) fn in_time<T>(mut ask: impl FnMut() -> Result<T, StoreError>) -> Result<T, StoreError> {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        match ask() {
+            Err(StoreError::ClockSkew { .. }) if Instant::now() < deadline => {}
+            answer => return answer,
+        }
+    }
 }
 
 /// What all scenarios are made for: ticks of 100 ms, blocks of 4 nodes, 64 IDs a node

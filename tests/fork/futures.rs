@@ -92,9 +92,10 @@ fn forks_by_a_waker(
 ) -> usize {
     // On one core, whose stripe is empty before the other one.
     Cores::of_this_thread().go_to(0);
-    let mut forks = 0;
+    let (mut forks, mut tries) = (0, 0);
     // A producer that is refused meanwhile wakes them first, and then there is no fork.
-    for _ in 0..20 {
+    while tries < 20 || (forks == 0 && tries < 1_000) {
+        tries += 1;
         let (oracle, ids, handle) = dry(stripes, 7);
         let mark = |id: Id| oracle.mark(ids.inspect(id).unwrap()).unwrap();
         let forker = Forker::new();

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ringflake::lease::{
     Acquire, Block, Epoch, Fingerprint, Floor, Grant, History, Init, LeaseStore, Listing,
-    MemoryStore, Namespace, Renew, StoreError, StoreRecord, StoreReport,
+    MemoryStore, Namespace, Renew, StoreError, StoreLimits, StoreRecord, StoreReport,
 };
 use ringflake::{
     BackfillError, BackfillGenerator, BackfillGeneratorBuilder, BuildError, Clock, DirectGenerator,
@@ -44,6 +44,9 @@ impl Rig {
 
     fn init(&self, store: &mut dyn LeaseStore, history: History) {
         let init = Init::new(history, SystemClock.unix_ms()).with_secret(&self.secret);
+        // What a busy machine may take between the client's look at the clock and the store's.
+        let limits = StoreLimits::default().with_skew(Duration::from_secs(30));
+        let init = init.with_limits(limits);
         store.init(&self.space, &init).unwrap();
     }
 
@@ -363,7 +366,9 @@ mod sqlite {
     use super::*;
 
     fn store(path: &Path) -> Box<dyn LeaseStore> {
-        let options = OpenOptions::new().accept_best_effort(true);
+        let options = OpenOptions::new()
+            .accept_best_effort(true)
+            .timeout(Duration::from_secs(60));
         open(&format!("sqlite:{}", path.display()), &options).unwrap()
     }
 

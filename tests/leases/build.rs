@@ -208,7 +208,7 @@ fn a_build_waits_for_a_store_that_comes_and_for_blocks_that_others_let_go() {
 fn a_build_says_how_long_it_waited() {
     let rig = Rig::new();
     rig.store.fail(Fault::Down);
-    let patience = Duration::from_millis(600);
+    let patience = Duration::from_millis(300);
     let cached = rig.cached().first_lease_within(patience).build();
     let direct = rig.direct().first_lease_within(patience).build();
     for error in [cached.unwrap_err(), direct.unwrap_err()] {

@@ -1,9 +1,10 @@
 //! A namespace has IDs of one width: its store refuses another one.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use ringflake::lease::{
-    Fingerprint, History, Init, LeaseStore, MemoryStore, Namespace, StoreError,
+    Fingerprint, History, Init, LeaseStore, MemoryStore, Namespace, StoreError, StoreLimits,
 };
 use ringflake::{BuildError, CachedGenerator, Clock, IdWidth, Layout, Secret, SystemClock};
 
@@ -12,6 +13,11 @@ use ringflake_kit::small::secret_of_its_own;
 
 const LAYOUT: Layout = Layout::POSITIVE;
 const WIDTHS: [IdWidth; 2] = [IdWidth::Full, IdWidth::Positive];
+
+/// With what a busy machine may take between the client's look at the clock and the store's.
+fn limits() -> StoreLimits {
+    StoreLimits::default().with_skew(Duration::from_secs(30))
+}
 
 fn build(
     store: impl LeaseStore + 'static,
@@ -34,7 +40,7 @@ fn check<S: LeaseStore + 'static>(store: impl Fn(usize) -> S) {
         let secret = secret_of_its_own();
         let print = Fingerprint::of_width(&secret, width);
         let orders = Namespace::new("orders", &LAYOUT, print).unwrap();
-        let init = Init::new(History::New, SystemClock.unix_ms());
+        let init = Init::new(History::New, SystemClock.unix_ms()).with_limits(limits());
         store(number).init(&orders, &init).unwrap();
         for offered in WIDTHS {
             let built = build(store(number), &secret, offered);

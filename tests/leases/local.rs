@@ -45,7 +45,8 @@ fn orders(directory: &Path) -> Local {
 
 fn builder(local: Local) -> CachedGeneratorBuilder {
     let builder = CachedGenerator::builder(LAYOUT).capacity(64);
-    builder.local(local)
+    // The file may be many processes', on a busy machine.
+    builder.local(local).first_lease_within(60 * SECOND)
 }
 
 fn ids(directory: &Path) -> CachedGenerator {

@@ -73,7 +73,12 @@ fn u1_u2_no_take_is_refused_while_leases_are_renewed_or_swapped() {
             Some(Fault::Cut),
             Some(Fault::Panic),
         ];
-        for fault in faults.into_iter().cycle().take(15) {
+        for (round, fault) in faults.into_iter().cycle().enumerate() {
+            // Each is to have been at work, and on a busy machine the consumers come late.
+            if round >= 15 && judge.issued() > 50_000 {
+                break;
+            }
+            assert!(round < 80, "{} IDs were issued", judge.issued());
             if let Some(fault) = fault {
                 rig.store.fail_next(Op::Renew, fault);
             }
@@ -91,8 +96,6 @@ fn u1_u2_no_take_is_refused_while_leases_are_renewed_or_swapped() {
         }
         drop(ends_when_dropped);
     });
-    // Each was at work, the consumers and the grants.
-    assert!(judge.issued() > 50_000, "{}", judge.issued());
     assert!(rig.store.granted().len() > 12, "some were replaced");
     for ids in cached {
         assert_eq!(ids.stats().panics, 0);

@@ -4,7 +4,9 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringflake::lease::{Fingerprint, History, Init, LeaseStore, MemoryStore, Namespace};
+use ringflake::lease::{
+    Fingerprint, History, Init, LeaseStore, MemoryStore, Namespace, StoreLimits,
+};
 use ringflake::{CachedGenerator, Id, Layout, OnEmpty, SystemClock};
 use smol::future::{or, yield_now};
 
@@ -153,7 +155,9 @@ fn every_task_that_waits_for_the_first_lease_is_woken() {
         assert!(!ids.is_ready());
         let namespace = Namespace::new("runtimes", &Layout::RANDFLAKE, Fingerprint::PLAIN);
         let now = ringflake::Clock::unix_ms(&SystemClock);
-        let init = Init::new(History::New, now);
+        // What a busy machine may take between the client's look at the clock and the store's.
+        let limits = StoreLimits::default().with_skew(Duration::from_secs(30));
+        let init = Init::new(History::New, now).with_limits(limits);
         store.init(&namespace.unwrap(), &init).unwrap();
         for task in tasks {
             assert!(task.await.unwrap());

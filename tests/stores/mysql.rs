@@ -223,7 +223,7 @@ fn launches_are_noted_for_those_who_read_worker_node() {
             .admin()
             .query(
                 "SELECT ID, HOST_NAME, PORT, TYPE, LAUNCH_DATE = UTC_DATE() AND CREATED = MODIFIED
-                    AND ABS(TIMESTAMPDIFF(SECOND, CREATED, NOW())) < 60
+                    AND ABS(TIMESTAMPDIFF(SECOND, CREATED, NOW())) < 600
                 FROM WORKER_NODE ORDER BY ID",
             )
             .unwrap()

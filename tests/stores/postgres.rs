@@ -11,14 +11,16 @@ use ringflake::lease::conformance::Given;
 use ringflake::lease::{Durability, Fence, Floor, LeaseStore, Renew, StoreError, StoreLimits};
 
 use crate::kit::{
-    acquire, ambiguous, answers, begin, corrupt, fenced, made, mark, not_durable, now, renew,
-    several, sized, take, tick, unavailable,
+    acquire, ambiguous, answers, ask, begin, corrupt, fenced, in_time, made, mark, not_durable,
+    now, renew, several, sized, take, tick, unavailable,
 };
 use crate::served::{Served as _, hasty, store};
 use crate::sql::{self, Database};
 use crate::upgrade::upgrades_from_format_1 as upgrades;
 use ringflake_kit::eventually;
-use ringflake_kit::server::{Lent, PASSWORD, Postgres, Reachable as _, TestServer as _};
+use ringflake_kit::server::{
+    Lent, PASSWORD, Postgres, Reachable as _, Reusable as _, TestServer as _,
+};
 
 impl Database for Postgres {
     fn execute(&self, sql: &str) {
@@ -89,14 +91,29 @@ fn what_nobody_wrote_is_corrupt() {
 
 #[test]
 fn a_deadlock_is_repeated() {
-    let server = started!(Postgres::start());
-    // Who looks for a deadlock first, finds it and pays for it.
-    server.execute("ALTER ROLE app SET deadlock_timeout = '2s'");
-    sql::a_deadlock_is_repeated(
-        &server,
-        "SET deadlock_timeout = '1h'; BEGIN",
-        "SELECT pg_advisory_xact_lock(1919315051, 471239387)",
-    );
+    let mut server = started!(Postgres::start());
+    // Whoever looks for a deadlock first finds it and is sacrificed. The store looks once, so
+    // many seconds after its wait began. On a busy machine the other one may not wait by then:
+    // it gives up later, and there was no deadlock.
+    let is_met = [1, 4, 16].into_iter().any(|seconds| {
+        server.clear();
+        server.execute(&format!(
+            "ALTER ROLE app SET deadlock_timeout = '{seconds}s'"
+        ));
+        let hold_record = format!(
+            "DO $$ BEGIN
+                 SET LOCAL lock_timeout = '{}s';
+                 PERFORM pg_advisory_xact_lock(1919315051, 471239387);
+             EXCEPTION WHEN lock_not_available THEN
+                 RAISE NOTICE 'there is no deadlock';
+             END $$",
+            seconds + 20
+        );
+        sql::a_deadlock_is_repeated(&server, "SET deadlock_timeout = '1h'; BEGIN", &hold_record);
+        let running = server.running().as_ref().expect("it is running");
+        running.log().contains("deadlock detected")
+    });
+    assert!(is_met, "the store never met a deadlock");
 }
 
 #[test]
@@ -180,10 +197,16 @@ fn a_promoted_standby_that_lacks_writes_raises_the_floor() {
         // Room for a grant and a renewal of a tick each, and another grant behind them.
         .with_horizon(Duration::from_secs(3))
         .with_failover(Duration::from_secs(4))
+        // The half of the failover time, and so little that a busy machine can exceed it.
         .with_skew(Duration::from_secs(2));
-    store.init(&space, &begin().with_limits(limits)).unwrap();
+    in_time(|| store.init(&space, &begin().with_limits(limits))).unwrap();
+    // As `take` does.
+    let one_tick = |store: &mut dyn LeaseStore| {
+        let mut grants = in_time(|| store.acquire(&space, &ask(1, 1))).unwrap();
+        grants.remove(0)
+    };
     let mut given = Given::default();
-    let mut grant = take(&mut store, &space, 1);
+    let mut grant = one_tick(&mut store);
     given.add(&grant);
     let old = store.check(&space, now()).unwrap().incarnation;
 
@@ -214,7 +237,7 @@ fn a_promoted_standby_that_lacks_writes_raises_the_floor() {
     grant.ticks.end = renew(&mut store, &space, &grant).unwrap();
     given.extend(&known, grant.ticks.end);
     store.release(&space, grant.block, grant.epoch).unwrap();
-    let lost = take(&mut store, &space, 1);
+    let lost = one_tick(&mut store);
     given.add(&lost);
     primary.kill();
     standby.promote();
@@ -230,7 +253,7 @@ fn a_promoted_standby_that_lacks_writes_raises_the_floor() {
     let stale = renew(&mut replica, &space, &known);
     assert_eq!(fenced(stale), Fence::Incarnation);
     let before = tick(&space);
-    let floor = match acquire(&mut replica, &space) {
+    let floor = match in_time(|| acquire(&mut replica, &space)) {
         Err(StoreError::FloorAhead { floor, .. }) => floor,
         other => panic!("{other:?}"),
     };
@@ -326,6 +349,28 @@ fn with_the_wait_cancelled<T: Send>(
     })
 }
 
+/// Waits until commits wait for the standby. The checkpointer decides that, and may read the
+/// configuration later than a session does.
+fn wait_for_synchronous_commits(server: &Postgres) {
+    let admin = server.admin();
+    let waiting = "FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
+    eventually("commits wait for the standby", || {
+        thread::scope(|scope| {
+            let writing = scope.spawn(|| server.execute("INSERT INTO probe VALUES (1)"));
+            let mut waits = false;
+            eventually("the commit waits, or is done", || {
+                waits = admin.value(&format!("SELECT count(*) {waiting}")) == "1";
+                waits || writing.is_finished()
+            });
+            if waits {
+                admin.execute(&format!("SELECT pg_cancel_backend(pid) {waiting}"));
+            }
+            writing.join().unwrap();
+            waits
+        })
+    });
+}
+
 /// `synchronous_commit` is on whatever the role's default, so a standby that is
 /// configured is waited for.
 #[test]
@@ -336,8 +381,10 @@ fn a_commit_that_no_standby_has_is_in_doubt() {
     let grants = &several(&mut store, space, 3, 10);
     server.execute("ALTER ROLE app SET synchronous_commit = off");
     server.execute("ALTER ROLE app SET client_min_messages = error");
+    server.execute("CREATE TABLE probe (number INT)");
     server.configure("synchronous_standby_names = 'nobody'");
     server.reload("synchronous_standby_names", "nobody");
+    wait_for_synchronous_commits(&server);
 
     let acquired = with_the_wait_cancelled(&server, |store| acquire(store, space));
     ambiguous(acquired).says("synchronous replication");
@@ -356,8 +403,17 @@ fn a_commit_that_no_standby_has_is_in_doubt() {
     assert_eq!(batches::next_transaction(&server), before + 1);
 
     // Nobody cancels: the time-out does not count as a confirmation.
-    let mut hasty = hasty(&server.url(), Duration::from_secs(1));
-    ambiguous(acquire(&mut hasty, space));
+    let mut timeout = Duration::from_secs(1);
+    eventually("the time is up while the commit waits", || {
+        let answer = acquire(&mut hasty(&server.url(), timeout), space);
+        timeout *= 2;
+        // On a busy machine it can be up before the commit.
+        if matches!(answer, Err(StoreError::Unavailable { .. })) {
+            return false;
+        }
+        ambiguous(answer);
+        true
+    });
     // So that the server can end.
     server.configure("synchronous_standby_names = ''");
     server.reload("synchronous_standby_names", "");

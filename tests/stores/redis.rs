@@ -135,7 +135,7 @@ fn a_server_whose_clock_is_off_grants_nothing_and_loses_nothing() {
         redis.clock().run_ahead(ahead_ms);
         let report = store.check(&space, now()).unwrap();
         let skew = report.skew_ms().unwrap();
-        assert!(skew.abs_diff(ahead_ms.unsigned_abs()) < 10_000, "{skew}");
+        assert!(skew.abs_diff(ahead_ms.unsigned_abs()) < 60_000, "{skew}");
         clock_skew(acquire(&mut store, &space));
         assert_eq!(store.list(&space).unwrap(), before);
     }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ringflake::lease::conformance::Suite;
 use ringflake::lease::{
@@ -175,28 +175,35 @@ pub(crate) fn a_new_incarnation_raises_the_floor_once(server: &dyn Database) {
 
 /// A server that is not there, comes, goes and comes back.
 pub(crate) fn an_outage_is_unavailable_and_over_when_it_is_over(server: &mut dyn Database) {
-    // For so long that a connection is tried first, and nothing is in doubt.
-    let idle = || thread::sleep(Duration::from_millis(1100));
+    /// After this a store tries a connection before it uses it, so that nothing is in doubt.
+    const IDLE: Duration = Duration::from_secs(1);
+    let wait_since = |used: Instant| {
+        eventually("nobody has used the connection for long", || {
+            used.elapsed() > IDLE
+        });
+    };
     let mut store = server.store();
     let space = made(&mut store, "orders", 5);
     let mut grant = take(&mut store, &space, 60);
+    let mut used = Instant::now();
     for crash in [false, true] {
         if crash {
             server.kill();
         } else {
             server.stop();
         }
-        idle();
+        wait_since(used);
         for answer in answers(&mut store, &space) {
             unavailable(answer);
         }
         server.restart();
         grant.ticks.end = renew(&mut store, &space, &grant).unwrap();
+        used = Instant::now();
     }
     // A restart that the store sleeps through.
     server.kill();
     server.restart();
-    idle();
+    wait_since(used);
     renew(&mut store, &space, &grant).unwrap();
 }
 

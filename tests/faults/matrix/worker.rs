@@ -121,7 +121,7 @@ fn fork(generator: &CachedGenerator) {
     let status = child::in_a_fork(|| {
         // It has no parent that would end it, should it hang.
         // SAFETY: no handler is installed.
-        unsafe { libc::alarm(30) };
+        unsafe { libc::alarm(120) };
         let mut batch = [Id::default(); 64];
         for _ in 0..100 {
             let count = generator.take_batch(&mut batch).unwrap_or(0);

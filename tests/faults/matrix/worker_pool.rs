@@ -16,7 +16,7 @@ use super::case::{Case, Record};
 use super::grant_log::{GrantLog, Run, Tenure};
 use super::report::Figures;
 use super::wire::{self, Flaw, Line, Task};
-use super::{Outcome, space, text};
+use super::{Outcome, in_time, space, text};
 use ringflake_kit::server::Clock;
 
 /// The workers of a scenario.
@@ -156,8 +156,11 @@ impl WorkerPool {
             promised_from: 0,
         };
         if !others_make_it {
-            let init = Init::new(History::New, SystemClock.unix_ms()).with_limits(limits);
-            let made = pool.store()?.init(&pool.space, &init);
+            let mut store = pool.store()?;
+            let made = in_time(|| {
+                let init = Init::new(History::New, SystemClock.unix_ms()).with_limits(limits);
+                store.init(&pool.space, &init)
+            });
             made.map_err(|error| format!("init: {error:?}"))?;
         }
         Ok(pool)
@@ -223,7 +226,9 @@ impl WorkerPool {
 
     /// Its store, for the overseer.
     pub(crate) fn store(&self) -> Outcome<Box<dyn LeaseStore>> {
-        let options = OpenOptions::new().accept_best_effort(self.task.terms.best_effort);
+        let options = OpenOptions::new()
+            .accept_best_effort(self.task.terms.best_effort)
+            .timeout(DEADLINE);
         open(&self.direct, &options).map_err(text)
     }
 

@@ -4,14 +4,16 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::time::{Duration, Instant};
 
 use ringflake::lease::{Acquire, Fence, Floor, LeaseStore, Namespace, StoreError};
 
 use crate::kit::{
-    acquire, already_initialised, ambiguous, begin, exhausted, fenced, init, made, now, renew,
-    serve, space, take, tick, unavailable,
+    acquire, already_initialised, ambiguous, begin, exhausted, fenced, in_time, init, limits, made,
+    now, renew, serve, space, take, tick, unavailable,
 };
 use crate::served::{Served as _, store};
+use ringflake_kit::eventually;
 use ringflake_kit::server::{Etcd, Lent, Reachable as _};
 
 /// A server that passes each request on to a member, and each reply through
@@ -103,7 +105,9 @@ fn a_member_that_tells_no_date_grants_nothing() {
 #[test]
 fn a_client_whose_clock_is_within_the_second_is_not_refused() {
     let etcd = started!(Lent::<Etcd>::start());
-    let space = made(&mut etcd.store(), "second", 5);
+    let space = space("second");
+    let limits = limits().with_skew(Duration::from_secs(5));
+    in_time(|| etcd.store().init(&space, &begin().with_limits(limits))).unwrap();
     // The limit is 5 s, and the date may be a second old.
     for (ahead_ms, granted) in [
         (-3_000, true),
@@ -111,12 +115,21 @@ fn a_client_whose_clock_is_within_the_second_is_not_refused() {
         (-7_000, false),
         (7_500, false),
     ] {
-        let ask = Acquire::new(1, 10, now().saturating_add_signed(ahead_ms));
-        match etcd.store().acquire(&space, &ask) {
-            Ok(_) => assert!(granted, "{ahead_ms}"),
-            Err(StoreError::ClockSkew { .. }) => assert!(!granted, "{ahead_ms}"),
-            Err(other) => panic!("{other}"),
-        }
+        // What takes longer, as on a busy machine, says nothing of the limit.
+        eventually("an answer comes within a second", || {
+            let begun = Instant::now();
+            let ask = Acquire::new(1, 10, now().saturating_add_signed(ahead_ms));
+            let answer = etcd.store().acquire(&space, &ask);
+            if begun.elapsed() > Duration::from_secs(1) {
+                return false;
+            }
+            match answer {
+                Ok(_) => assert!(granted, "{ahead_ms}"),
+                Err(StoreError::ClockSkew { .. }) => assert!(!granted, "{ahead_ms}"),
+                Err(other) => panic!("{other}"),
+            }
+            true
+        });
     }
 }
 

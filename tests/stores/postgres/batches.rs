@@ -1,12 +1,10 @@
 //! Several renewals in one transaction.
 
-use std::time::Duration;
-
 use crate::kit::{all_of, corrupt, made, mark, several};
-use crate::served::{Served as _, hasty};
+use crate::served::Served as _;
 use crate::sql::batches::{self as sql, all, moved, renew_all};
 use ringflake::lease::StoreError;
-use ringflake_kit::server::{Lent, Postgres, Reachable as _, TestServer as _};
+use ringflake_kit::server::{Lent, Postgres, TestServer as _};
 
 /// The number of the next transaction that writes.
 pub(super) fn next_transaction(server: &Postgres) -> u64 {
@@ -74,7 +72,7 @@ fn a_server_that_is_gone_is_tried_once() {
     let mut grants = several(&mut server.store(), &space, 127, 10);
     grants.extend(several(&mut server.store(), &space, 10, 10));
     server.stop();
-    let mut store = hasty(&server.url(), Duration::from_secs(5));
+    let mut store = server.store();
     let answers = renew_all(&mut store, &all(&space, &grants));
     for (index, answer) in answers.into_iter().enumerate() {
         match answer {

@@ -186,7 +186,7 @@ fn another_namespace_is_not_waited_for() {
         // Gives up before a test would.
         || {
             renew(
-                &mut hasty(&server.url(), Duration::from_secs(5)),
+                &mut hasty(&server.url(), Duration::from_secs(20)),
                 other,
                 elsewhere,
             )

@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use ringflake::lease::conformance::Given;
-use ringflake::lease::{Fence, Floor, LeaseStore, Renew, StoreError, open};
+use ringflake::lease::{Fence, Floor, Grant, LeaseStore, Renew, StoreError, open};
 
 use crate::kit::{
-    acquire, ambiguous, fenced, floor_ahead, init, made, not_durable, now, renew, space, take,
+    acquire, all_of, fenced, floor_ahead, init, made, mark, not_durable, now, renew, space, take,
     unavailable,
 };
 use crate::served::{Served as _, hasty, patient, store};
 use ringflake_kit::eventually;
-use ringflake_kit::server::{Reachable as _, Redis, TestServer as _};
+use ringflake_kit::server::{Clock, Reachable as _, Redis, TestServer as _};
 
 /// A primary and a replica that has all of it.
 fn pair() -> Option<(Redis, Redis)> {
@@ -39,22 +39,55 @@ fn not_to_wait_for_replicas_is_refused() {
     unavailable(acquire(&mut replica.store(), &space));
 }
 
+/// Stops the replica, which has everything, and does `write` until it is the replica's
+/// confirmation that the time was not enough for.
+fn without_a_confirmation(
+    primary: &Redis,
+    replica: &Redis,
+    mut write: impl FnMut(&mut dyn LeaseStore) -> Result<(), StoreError>,
+) {
+    let mut timeout = Duration::from_secs(1);
+    eventually("the time is up while the replica is waited for", || {
+        replica.process().signal(libc::SIGCONT);
+        primary.replicate();
+        replica.process().signal(libc::SIGSTOP);
+        let answer = write(&mut hasty(&primary.url(), timeout));
+        // On a busy machine it can be up before.
+        timeout *= 2;
+        match answer {
+            Err(error @ StoreError::Ambiguous { .. }) => all_of(&error).contains("0 of 1 replicas"),
+            Err(StoreError::Unavailable { .. }) => false,
+            other => panic!("{other:?}"),
+        }
+    });
+}
+
 #[test]
 fn a_write_that_no_replica_confirms_is_ambiguous() {
-    let (primary, replica) = started!(pair());
-    let space = made(&mut primary.store(), "late", 5);
-    let patience = Duration::from_secs(1);
-    let mut store = hasty(&primary.url(), patience);
-    let first = take(&mut store, &space, 60);
+    let primary = started!(Redis::start_with_clock(Clock::new()));
+    let replica = started!(Redis::start_replica(&primary));
+    let mut witness = primary.store();
+    let space = made(&mut witness, "late", 5);
+    let first = take(&mut witness, &space, 60);
 
     // It is online until it was silent for a while.
-    replica.process().signal(libc::SIGSTOP);
-    ambiguous(acquire(&mut store, &space)).says("0 of 1 replicas");
-    let blocks = store.list(&space).unwrap().blocks;
-    assert_eq!(blocks.len(), 2, "the write was done");
-    ambiguous(renew(&mut store, &space, &first));
+    let mut before = 0;
+    without_a_confirmation(&primary, &replica, |store| {
+        before = witness.list(&space).unwrap().blocks.len();
+        acquire(store, &space).map(drop)
+    });
+    let blocks = witness.list(&space).unwrap().blocks;
+    assert_eq!(blocks.len(), before + 1, "the write was done");
+    without_a_confirmation(&primary, &replica, |store| {
+        let end = mark(&mut witness, &space, first.block).unwrap();
+        let known = Grant::new(first.block, first.epoch, first.ticks.start..end);
+        renew(store, &space, &known).map(drop)
+    });
 
-    // Then it does not count, and who asks for it is refused before.
+    // Then it does not count, and who asks for it is refused before. The server counts by its
+    // clock, so that nobody waits for that.
+    primary.clock().run_ahead(20_000);
+    let patience = Duration::from_secs(15);
     let mut strict = hasty(&format!("{}?wait=1", primary.url()), patience);
     eventually("the replica is late", || {
         let answer = acquire(&mut strict, &space);

@@ -334,7 +334,9 @@ fn schedule() -> impl Strategy<Value = (usize, u32, StoreLimits, Vec<Op>)> {
             .with_failover(Duration::from_millis(failover))
             .with_skew(Duration::from_millis(SKEW_MS))
     });
-    let rest = prop::collection::vec(prop_oneof![60 => op(), 1 => Just(Op::Restart)], 1..60);
+    // A restart takes longer than a hundred other operations.
+    let others = 60 * ringflake_kit::short_or_long(4, 1);
+    let rest = prop::collection::vec(prop_oneof![others => op(), 1 => Just(Op::Restart)], 1..60);
     let first = prop_oneof![Just(History::New), Just(History::Unused)];
     let schedule = (0..5_usize, 0..4_u32, limits, first, rest);
     schedule.prop_map(|(layout, blocks, limits, first, rest)| {

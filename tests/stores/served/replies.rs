@@ -1,6 +1,7 @@
 //! Replies that are lost: what was sent may have been done, and the store says
 //! so exactly when that is possible.
 
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use ringflake::lease::{
@@ -25,14 +26,19 @@ struct Losses {
     doubtful: u32,
     /// How often it was in doubt, and done.
     done: u32,
+    /// Whether one had no reply to lose.
+    ended: bool,
 }
 
+/// No operation waits for so many replies.
+const MANY: u64 = 60;
+
 /// Tries `operation` on one connection after the other, each of which loses another
-/// reply, until one has none left to lose.
-fn lose_each_reply(
+/// reply, the first of them after so many, until one has none left to lose.
+fn lose_replies(
     server: &dyn Served,
     space: &Namespace,
-    then: Then,
+    (then, numbers): (Then, Range<u64>),
     options: &OpenOptions,
     (name, operation): (&str, &Operation<'_>),
 ) -> Losses {
@@ -41,7 +47,7 @@ fn lose_each_reply(
     let mut direct = server.store();
     let mut state = || -> Option<Listing> { direct.list(space).ok() };
     let mut losses = Losses::default();
-    for after in 0..60 {
+    for after in numbers {
         let before = state();
         proxy.set(Fault::LoseReplies { after, then });
         let mut store = open(&url, options).unwrap();
@@ -52,10 +58,16 @@ fn lose_each_reply(
         assert!(took < most, "{name}: {took:?} after {after} replies");
         // What the server does not know yet it may still do.
         drop(store);
+        eventually("all that was sent has reached the server", || {
+            proxy.connections() == 0
+        });
         eventually("nobody is left but who looks", || server.is_done());
         let done = state() != before;
         match outcome {
-            Ok(()) => return losses,
+            Ok(()) => {
+                losses.ended = true;
+                return losses;
+            }
             Err(StoreError::Unavailable { .. }) => {
                 assert!(!done, "{name}: done, after {after} replies");
                 losses.refused += 1;
@@ -72,14 +84,26 @@ fn lose_each_reply(
             Err(other) => panic!("{name}: {after}: {}", all_of(&other)),
         }
     }
-    panic!("{name}: it never came to an end");
+    losses
+}
+
+/// Loses each reply in turn, at the moment when it comes. The operation has all its time.
+fn lose_each_reply(
+    server: &dyn Served,
+    space: &Namespace,
+    operation: (&str, &Operation<'_>),
+) -> Losses {
+    let losses = lose_replies(server, space, (Then::Close, 0..MANY), &patient(), operation);
+    assert!(losses.ended, "{}: it never came to an end", operation.0);
+    losses
 }
 
 /// Whether the reply to a request that decides was lost, or to one before.
 pub(crate) fn each_reply_lost_is_told_right(server: &dyn Served) {
     let mut store = server.store();
     let space = made(&mut store, "orders", 5);
-    let [grant, other, released, warming] = [(); 4].map(|()| take(&mut store, &space, 60));
+    // So long that no acquisition below takes them over, on however slow a machine.
+    let [grant, other, released, warming] = [(); 4].map(|()| take(&mut store, &space, 600));
     // So that the server has seen each operation, and the first is like the next.
     store.release(&space, warming.block, warming.epoch).unwrap();
     store.raise_floor(&space, Floor::Tick(0), now()).unwrap();
@@ -118,8 +142,7 @@ pub(crate) fn each_reply_lost_is_told_right(server: &dyn Served) {
         }),
     ];
     let lose = |name, doubtful, space: &Namespace, operation: &Operation<'_>| {
-        let named = (name, operation);
-        let losses = lose_each_reply(server, space, Then::Close, &patient(), named);
+        let losses = lose_each_reply(server, space, (name, operation));
         // The last reply is to what decides, if anything does, and those before are not.
         let is_done = losses.done == doubtful || server.has_transactions();
         let right = losses.refused >= 1 && losses.doubtful == doubtful && is_done;
@@ -156,16 +179,20 @@ fn kind_of(answer: &Result<u64, StoreError>) -> Result<(), StoreFailureKind> {
 
 /// The same with replies that never come, on connections that stay open.
 pub(crate) fn no_answer_is_waited_for_in_vain(server: &dyn Served) {
-    let options = OpenOptions::new().timeout(Duration::from_millis(300));
     let space = made(&mut server.store(), "orders", 5);
     let acquire: (&str, &Operation<'_>) = ("acquire", &|store, space| {
         store.acquire(space, &ask(2, 5)).map(drop)
     });
-    // On a machine that is busy, the time can be up before the last request is sent.
-    let found = (0..20).any(|_| {
-        let losses = lose_each_reply(server, &space, Then::Hang, &options, acquire);
+    let losses = lose_each_reply(server, &space, acquire);
+    let replies = u64::from(losses.refused + losses.doubtful);
+    let mut timeout = Duration::from_millis(300);
+    eventually("the reply that decides is lost", || {
+        let options = OpenOptions::new().timeout(timeout);
+        // On a machine that is busy, the time can be up before the last request is sent.
+        timeout *= 2;
+        let hanging = (Then::Hang, 0..replies);
+        let losses = lose_replies(server, &space, hanging, &options, acquire);
         assert!(losses.refused >= 1, "{losses:?}");
         losses.done > 0
     });
-    assert!(found, "the reply that decides was never the one lost");
 }

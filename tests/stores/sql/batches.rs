@@ -65,7 +65,8 @@ pub(crate) fn those_who_renew_the_same_blocks_share_what_is_added(server: &dyn D
     let spaces = ["a", "b"].map(|name| made(&mut server.store(), name, 5));
     let grants: Vec<(usize, Grant)> = (0..2)
         .flat_map(|which| {
-            let grants = several(&mut server.store(), &spaces[which], 10, 10);
+            // So long that no acquisition takes them over, on however slow a machine.
+            let grants = several(&mut server.store(), &spaces[which], 10, 600);
             grants.into_iter().map(move |grant| (which, grant))
         })
         .collect();

@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use ringflake::lease::{LeaseStore, SqliteStore};
+use ringflake_kit::eventually;
 use rusqlite::Connection;
 
 use super::{Place, acquire, now, options, space};
@@ -42,11 +43,11 @@ fn a_lock_that_is_held_makes_the_store_unavailable_in_time() {
         assert!(reason.contains("locked"), "{held}: {reason}");
         // Slack for a machine under load; without a bound it would wait for ever.
         assert!(took >= timeout, "{held}: {took:?}");
-        assert!(took < Duration::from_secs(10), "{held}: {took:?}");
+        assert!(took < Duration::from_secs(60), "{held}: {took:?}");
         drop(raw);
         assert_eq!(place.list(), known, "{held}");
     }
-    acquire(&mut store).unwrap();
+    eventually("the lock is had", || acquire(&mut store).is_ok());
 }
 
 #[test]
@@ -54,7 +55,7 @@ fn readers_wait_for_no_writer_that_has_not_begun_to_commit() {
     let place = Place::initialised();
     let _writer = holding(&place, "BEGIN IMMEDIATE");
     // What would wait, would do so until then, and fail.
-    let mut store = with_patience(&place, Duration::from_secs(10));
+    let mut store = with_patience(&place, Duration::from_secs(20));
     store.list(&space()).unwrap();
     store.check(&space(), now()).unwrap();
 }

@@ -58,7 +58,7 @@ fn a_program_is_asked_at_each_connection() {
         let asked = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&asked);
         let options = OpenOptions::new()
-            .timeout(Duration::from_secs(2))
+            .timeout(Duration::from_secs(30))
             .with_password(move || match count.fetch_add(1, SeqCst) {
                 0 => Err(std::io::Error::other("the vault is sealed")),
                 1 => Ok("old".into()),

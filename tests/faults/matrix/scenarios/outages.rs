@@ -22,6 +22,11 @@ pub(super) fn away(case: &mut Case<'_>) -> Outcome<()> {
     // Those that take no more than they have.
     let paced = (0..WORKERS).step_by(2);
     let paced: Vec<_> = paced.map(|number| pool.member(number).run).collect();
+    // One that is refused already would seem to have served for no time.
+    pool.wait("nobody is refused before", |reports| {
+        let mut entries = paced.iter().map(|&run| &reports.runs[run]);
+        entries.all(|entry| entry.refused.is_none())
+    })?;
     case.target.stop();
     pool.faults += 1;
     let (gone, now_ms) = (Instant::now(), SystemClock.unix_ms());
