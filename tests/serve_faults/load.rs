@@ -69,26 +69,45 @@ impl Taken {
 /// The clients of one server.
 pub(crate) struct Load {
     clients: Vec<JoinHandle<Taken>>,
-    count: Arc<AtomicUsize>,
+    /// Of each client.
+    progress: Vec<Arc<Progress>>,
     ends: Arc<AtomicBool>,
+}
+
+/// What a client has got so far.
+#[derive(Debug, Default)]
+struct Progress {
+    ids: AtomicUsize,
+    /// Responses that were errors.
+    refusals: AtomicUsize,
+}
+
+impl Progress {
+    fn has_begun(&self) -> bool {
+        self.ids.load(Relaxed) + self.refusals.load(Relaxed) > 0
+    }
 }
 
 impl Load {
     /// Clients of all ways.
+    #[track_caller]
     pub(crate) fn start(serve: &Serve) -> Self {
         Self::with(serve, &Way::ALL, "")
     }
 
-    /// Clients of these ways, with a token unless it is empty.
+    /// Clients of these ways, with a token unless it is empty. Returns once each of them has
+    /// had a response, so that whatever follows meets all of them at work.
+    #[track_caller]
     pub(crate) fn with(serve: &Serve, ways: &[Way], token: &'static str) -> Self {
-        let (count, ends) = (Arc::default(), Arc::default());
+        let ends = Arc::default();
+        let progress: Vec<Arc<Progress>> = ways.iter().map(|_| Arc::default()).collect();
         let (resp, http) = (serve.resp, serve.http);
-        let clients = ways.iter().map(|&way| {
-            let (count, ends) = (Arc::clone(&count), Arc::clone(&ends));
+        let clients = ways.iter().zip(&progress).map(|(&way, progress)| {
+            let (progress, ends) = (Arc::clone(progress), Arc::clone(&ends));
             thread::spawn(move || {
                 let mut client = Client {
                     taken: Taken::default(),
-                    count,
+                    progress,
                     ends,
                 };
                 client.taken.end = match way {
@@ -99,22 +118,46 @@ impl Load {
                 client.taken
             })
         });
-        Self {
+        let load = Self {
             clients: clients.collect(),
-            count,
+            progress,
             ends,
-        }
+        };
+        load.wait_for_each("each client has a response", |client, progress| {
+            let has_begun = progress.has_begun();
+            assert!(has_begun || !client.is_finished(), "a client has ended");
+            has_begun
+        });
+        load
+    }
+
+    /// Waits until this holds of each client.
+    #[track_caller]
+    fn wait_for_each(&self, what: &str, holds: impl Fn(&JoinHandle<Taken>, &Progress) -> bool) {
+        eventually(what, || {
+            let mut all = self.clients.iter().zip(&self.progress);
+            all.all(|(client, progress)| holds(client, progress))
+        });
     }
 
     /// Waits until all have got so many more.
     #[track_caller]
     pub(crate) fn wait_for(&self, more: usize) {
-        let until = self.count.load(Relaxed) + more;
+        let count = || -> usize { self.progress.iter().map(|it| it.ids.load(Relaxed)).sum() };
+        let until = count() + more;
         eventually("clients take IDs", || {
             let all_ended = self.clients.iter().all(JoinHandle::is_finished);
-            let count = self.count.load(Relaxed);
+            let count = count();
             assert!(count >= until || !all_ended, "no client is left");
             count >= until
+        });
+    }
+
+    /// Waits until each client has been refused by now.
+    #[track_caller]
+    pub(crate) fn wait_for_refusals(&self) {
+        self.wait_for_each("each client is refused", |_, progress| {
+            progress.refusals.load(Relaxed) > 0
         });
     }
 
@@ -147,7 +190,7 @@ impl Load {
 
 struct Client {
     taken: Taken,
-    count: Arc<AtomicUsize>,
+    progress: Arc<Progress>,
     ends: Arc<AtomicBool>,
 }
 
@@ -164,7 +207,13 @@ impl Client {
     /// After an answer.
     fn note(&mut self, before: usize) {
         self.taken.answers += 1;
-        self.count.fetch_add(self.taken.ids.len() - before, Relaxed);
+        let more = self.taken.ids.len() - before;
+        self.progress.ids.fetch_add(more, Relaxed);
+    }
+
+    fn refuse(&mut self, answer: String) {
+        self.taken.refuse(answer);
+        self.progress.refusals.fetch_add(1, Relaxed);
     }
 
     fn resp(&mut self, port: u16, way: Way, token: &str) -> io::Result<()> {
@@ -199,7 +248,7 @@ impl Client {
                         assert!((1..=each).contains(&got), "{got} IDs of {each}");
                         self.note(before);
                     }
-                    Err(refused) => self.taken.refuse(refused),
+                    Err(refused) => self.refuse(refused),
                 }
             }
         }
@@ -230,8 +279,7 @@ impl Client {
                     true => "with Retry-After",
                     false => "without Retry-After",
                 };
-                self.taken
-                    .refuse(format!("{} {wait}: {body}", answer.status));
+                self.refuse(format!("{} {wait}: {body}", answer.status));
             } else {
                 let before = self.taken.ids.len();
                 self.taken.ids.extend(answer.ids(is_json)?);

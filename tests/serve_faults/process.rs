@@ -152,6 +152,8 @@ impl Serve {
             .arg(&self.config)
             .args(["--resp", &format!("127.0.0.1:{}", self.resp)])
             .args(["--http", &format!("127.0.0.1:{}", self.http)])
+            // More than the default, for a clean end on a busy machine.
+            .args(["--drain", "60s"])
             .stderr(Stdio::piped());
         if let Some(clock) = &self.clock {
             clock.preload(&mut command);

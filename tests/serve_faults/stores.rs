@@ -2,7 +2,7 @@
 
 use ringflake_kit::proxy::{Fault, Proxy, Then};
 use ringflake_kit::server::{Postgres, Reachable, TestServer};
-use ringflake_kit::{short_or_long, started};
+use ringflake_kit::{eventually, short_or_long, started};
 
 use crate::kills::of_a_store;
 use crate::load::{Load, Way};
@@ -31,10 +31,13 @@ fn a_store_that_goes_away_and_comes_back_costs_time_alone() {
     let load = Load::with(&server, &few, "");
     for round in 0..short_or_long(2, 6) {
         load.wait_for(BETWEEN);
-        let (status, seconds) = server.readiness();
-        assert_eq!(status, 200);
-        // What it holds does not end with the store.
-        assert!((1..=10).contains(&seconds.unwrap()), "{seconds:?}");
+        // What it holds does not end with the store, and reaches ten seconds. A busy machine may
+        // renew it late.
+        eventually("it holds leases", || {
+            let (status, seconds) = server.readiness();
+            assert!(seconds <= Some(10), "{seconds:?}");
+            status == 200 && seconds >= Some(1)
+        });
         match round % 2 {
             0 => proxy.set(Fault::Cut),
             _ => store.stop(),
@@ -42,6 +45,7 @@ fn a_store_that_goes_away_and_comes_back_costs_time_alone() {
         server.wait_until_ready(false);
         assert_eq!(server.readiness(), (503, Some(0)));
         server.assert_can_not_issue();
+        load.wait_for_refusals();
         match round % 2 {
             0 => proxy.set(Fault::None),
             _ => store.restart(),
@@ -81,7 +85,14 @@ fn a_server_starts_without_its_store_and_serves_later() {
             then: Then::Close,
         });
         server.start_unready(&home);
-        let is_whole = proxy.lost() == 0;
+        // The start waits for 200 ms, in which a busy machine may not get as far as either.
+        let mut is_whole = false;
+        eventually("it is ready, or a reply is lost", || {
+            let is_ready = server.readiness().0 == 200;
+            let has_lost = proxy.lost() > 0;
+            is_whole = is_ready && !has_lost;
+            is_ready || has_lost
+        });
         without += usize::from(server.readiness().0 == 503);
         proxy.set(Fault::None);
         server.wait_until_ready(true);

@@ -99,7 +99,7 @@ fn an_end_is_reported_for_each_and_nothing_comes_after() {
     let held = all.open("held").unwrap();
     all.open("free").unwrap();
     assert_eq!(all.unready(), []);
-    let ends = all.shutdown(Duration::from_secs(5));
+    let ends = all.shutdown(Duration::from_secs(60));
     let expected = [("free", Shutdown::Released), ("held", Shutdown::InUse)];
     assert_eq!(ends, expected.map(|(name, end)| (name.to_owned(), end)));
     held.generator.take().unwrap();

@@ -22,6 +22,10 @@ use tempfile::TempDir;
 /// A hang becomes a failure after this.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// For a namespace that must be ready when the server has started: a busy machine may need more
+/// than the default of 5 s for its lease.
+const WAIT: &str = "wait = '60s'";
+
 /// A directory, and settings that stay in it.
 struct Home(TempDir);
 
@@ -268,13 +272,13 @@ fn a_namespace_that_waits_out_its_past_is_served_later() {
 fn a_namespace_that_is_refused_keeps_the_server_from_starting() {
     let home = Home::new();
     let secret = home.write("secret", "00112233445566778899aabbccddeeff");
-    let text = |history: &str| {
+    let text = |more: &str| {
         format!(
             "
             [namespaces.orders]
             store = 'sqlite:{}'
             secret-file = '{}'
-            {history}
+            {more}
             [namespaces.local]
             ",
             home.file("leases.db").display(),
@@ -290,7 +294,7 @@ fn a_namespace_that_is_refused_keeps_the_server_from_starting() {
     // The file is at best effort, where there must be a record; so make it once.
     let url = format!("sqlite:{}", home.file("leases.db").display());
     init(&url, &secret);
-    let server = Server::start(home.config(&text(""))).unwrap();
+    let server = Server::start(home.config(&text(WAIT))).unwrap();
     assert!(server.is_ready());
     let resp = port(&server, Protocol::Resp);
     let mut stream = BufReader::new(connect(resp));
@@ -362,6 +366,7 @@ fn the_directory_of_a_tier_is_made() {
         store = '{url}'
         secret-file = 'secret'
         tier = true
+        {WAIT}
         "
     );
     let server = Server::start(home.config(&settings)).unwrap();

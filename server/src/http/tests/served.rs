@@ -11,7 +11,7 @@ use ringflake_kit::eventually;
 use ringflake_kit::small;
 use tempfile::TempDir;
 
-use super::super::{Front, Setup};
+use super::super::{Front, LAST_PATIENCE, Setup};
 use super::wire::Wire;
 use crate::access::{Rights, Role};
 use crate::drain::Drain;
@@ -20,6 +20,10 @@ use crate::limits::Limits;
 use crate::listener::Listener;
 use crate::namespaces::{Namespaces, OpenError};
 use crate::sublease::{Origin, Subleases};
+
+/// The request timeout of tests that are about something else: a busy machine may stop a
+/// client or the server for seconds.
+const REQUEST_TIME: Duration = Duration::from_secs(3600);
 
 /// A token for each right, which is the right's name; or none for all.
 pub(super) struct Tokens(pub(super) bool);
@@ -137,7 +141,10 @@ pub(super) fn serve_namespaces(
         rights: Arc::new(Tokens(false)),
         tls: None,
         hosts: Vec::new(),
-        limits: Limits::default(),
+        limits: Limits {
+            request_time: REQUEST_TIME,
+            ..Limits::default()
+        },
         workers: 2,
         drain: drain.clone(),
         others: Vec::new(),
@@ -181,8 +188,15 @@ impl Served {
 
     /// The same, after which nobody has its namespaces.
     pub(super) fn end(mut self, patience: Duration) -> bool {
+        let joining = Instant::now();
         let ended = self.end_front(patience);
         let Self { namespaces, .. } = self;
+        if joining.elapsed() >= LAST_PATIENCE {
+            // `join` has given up on threads that a busy machine did not run in that time.
+            eventually("the front lets go of its namespaces", || {
+                Arc::strong_count(&namespaces) == 1
+            });
+        }
         // Nothing of the front has them any more.
         let namespaces = Arc::into_inner(namespaces).expect("the front let go of them");
         for (name, shutdown) in namespaces.shutdown(Duration::from_secs(60)) {

@@ -119,15 +119,27 @@ impl<S: Read + Write> Wire<S> {
         headers: &[&str],
         body: &str,
     ) -> Reply {
+        self.try_request(method, path, headers, body).unwrap()
+    }
+
+    /// The same, with an error if the server closes the connection without a response.
+    pub(super) fn try_request(
+        &mut self,
+        method: &str,
+        path: &str,
+        headers: &[&str],
+        body: &str,
+    ) -> io::Result<Reply> {
         let headers: String = headers
             .iter()
             .map(|header| format!("{header}\r\n"))
             .collect();
         let length = body.len();
-        self.send(format!(
+        let request = format!(
             "{method} {path} HTTP/1.1\r\nhost: x\r\n{headers}content-length: {length}\r\n\r\n{body}"
-        ));
-        self.reply()
+        );
+        self.stream.write_all(request.as_bytes())?;
+        self.try_reply()
     }
 
     /// A request without a body, and with these fields alone.

@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::time::{Duration, Instant};
 
 use redis_protocol::resp2::types::OwnedFrame;
+use ringflake_kit::eventually;
 
 use super::integers;
 use super::kit::{Setup, incr, request};
@@ -64,16 +65,23 @@ fn a_connection_ends_with_the_goodbye_of_tls() {
 #[test]
 fn a_handshake_has_the_time_of_a_request() {
     let limits = Limits {
-        // A handshake of a slow machine is done by then.
         request_time: Duration::from_secs(2),
         ..Limits::default()
     };
     let setup = Setup::new().tls().limits(limits).start();
-    // One that is done, behind which there is silence as anywhere.
-    let mut client = setup.connect_tls();
-    client.send(&request(&["PING"]));
-    client.replies(1);
-    // Without its first byte, and without its last. It would be idle for 300 s.
+    // One that is done, behind which there is silence as anywhere. A busy machine may need more
+    // than one attempt.
+    let mut done = None;
+    eventually("a handshake is done in time", || {
+        let mut client = setup.connect_tls();
+        let sent = client.try_send(&request(&["PING"]));
+        let is_done = sent.is_ok() && client.try_replies(1).is_ok();
+        done = is_done.then_some(client);
+        is_done
+    });
+    let mut client = done.unwrap();
+    // Without its first byte, and without its last. The idle timeout is 300 s, and a read waits
+    // for 60 s at most.
     let start = Instant::now();
     for (mut begun, first) in [
         (setup.connect(true), &b""[..]),
@@ -82,9 +90,8 @@ fn a_handshake_has_the_time_of_a_request() {
         begun.send(first);
         assert!(begun.is_closed());
     }
-    let passed = start.elapsed();
-    assert!(passed < Duration::from_secs(30), "{passed:?}");
-    std::thread::sleep(Duration::from_millis(2_200).saturating_sub(passed));
+    // If the silence were that of a handshake, the first client would be closed by then.
+    std::thread::sleep(Duration::from_millis(2_200).saturating_sub(start.elapsed()));
     client.send(&request(&["PING"]));
     client.replies(1);
     assert!(setup.end());
