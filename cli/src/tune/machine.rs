@@ -183,6 +183,8 @@ fn percentile(values: &[f64], share: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use ringflake_kit::eventually;
+
     use super::*;
 
     #[test]
@@ -194,8 +196,13 @@ mod tests {
 
     #[test]
     fn every_machine_can_do_something() {
-        let machine = Machine::measure(Duration::from_millis(20)).unwrap();
-        assert!(machine.fill_rate > 1e4, "{machine:?}");
+        let mut measured = None;
+        // A busy machine may stop the producers of one attempt for most of its time.
+        eventually("producers fill their rings", || {
+            measured = Machine::measure(Duration::from_millis(20)).ok();
+            measured.as_ref().is_some_and(|it| it.fill_rate > 1e4)
+        });
+        let machine = measured.unwrap();
         assert!(
             machine.running_fill_rate >= machine.fill_rate,
             "{machine:?}"

@@ -226,6 +226,7 @@ mod tests {
     use std::sync::atomic::Ordering::Relaxed;
 
     use proptest::prelude::*;
+    use ringflake_kit::eventually;
 
     use super::*;
     use crate::threshold::Threshold;
@@ -266,14 +267,17 @@ mod tests {
     #[test]
     fn a_run_that_was_broken_off_shows_no_absence_of_empties() {
         let interrupt = Interrupt::default();
-        let setting = Setting::new(1 << 12, Threshold::Percent(50));
-        let run = std::thread::scope(|scope| {
-            // Some way into the run, which lasts for more than a second.
-            scope.spawn(|| {
-                std::thread::sleep(Duration::from_millis(200));
-                interrupt.flag().store(true, Relaxed);
-            });
-            with_rings(&interrupt, |mut rings| {
+        // For the first minute it needs no producer, which a busy machine may not run.
+        let setting = Setting::new(1 << 16, Threshold::Percent(50));
+        let run = with_rings(&interrupt, |mut rings| {
+            // Far longer than it takes to break it off.
+            (rings.time, rings.run) = (50 * TIME, 5 * TIME);
+            let bar = rings.bar.clone();
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    eventually("the run shows progress", || bar.position() > 0);
+                    interrupt.flag().store(true, Relaxed);
+                });
                 rings.run(setting, Stage::Search).unwrap()
             })
         });

@@ -47,7 +47,9 @@ struct Node {
 
 impl Node {
     fn start(home: &Home, name: &'static str) -> Self {
-        let mut child = spawn(home.command("maelstrom").stdin(Stdio::piped()));
+        // A busy machine may let a lease of the default 2 s run out before it is renewed.
+        let mut command = home.command("maelstrom --lease-duration 30s");
+        let mut child = spawn(command.stdin(Stdio::piped()));
         let mut node = Self {
             name,
             requests: child.stdin.take().unwrap(),

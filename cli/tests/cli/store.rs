@@ -107,15 +107,22 @@ fn init_makes_a_namespace_once_and_asks_for_its_history() {
         ("unknown", 355_000..362_000),
     ] {
         let url = &shared.url;
+        let before = unix_ms();
         let init = format!(
             "store init --history {history} --store {url} --namespace by-{history} --plain \
              --horizon 5min --skew 2s --format json"
         );
         let mut object = objects(&shared.home.print(&init)).remove(0);
+        let after = unix_ms();
         let floor = object["floor"].take();
         assert_eq!(number(&floor["tick"]) == 0, history == "unused", "{floor}");
-        let ahead = number(&floor["unix_ms"]).saturating_sub(unix_ms());
-        assert!(expected.contains(&ahead), "{ahead}");
+        // Ahead of the moment of the command, which lies between these two.
+        let ahead_of = |moment| number(&floor["unix_ms"]).saturating_sub(moment);
+        let (least, most) = (ahead_of(after), ahead_of(before));
+        assert!(
+            expected.start <= most && least < expected.end,
+            "{least} to {most}"
+        );
         assert_eq!(
             object,
             json!({
@@ -229,7 +236,10 @@ fn check_tells_how_a_store_stands() {
     ] {
         assert_eq!(object[key], expected, "{key}");
     }
-    assert!(number(&object["skew_ms"]) < 1000);
+    // A busy machine may stop the command between the two clocks that it compares.
+    eventually("the clocks agree", || {
+        number(&shared.object("store check")["skew_ms"]) < 1000
+    });
     let table = shared.print("store check");
     assert_eq!(row(&table, "store"), shared.url);
     assert_eq!(
@@ -251,27 +261,23 @@ fn check_tells_how_a_store_stands() {
 
 #[test]
 fn a_lost_history_is_an_alarm_even_when_leases_are_given_again() {
-    let shared = Shared::new();
-    // Nothing is given for two seconds then, and for half a minute from ticks to come.
-    shared.print("store init --history new --horizon 30s --failover 2s --skew 1s");
-    shared.print("store check");
+    // How long nothing is given then; after that, for half a minute from ticks to come.
+    const FAILOVER: Duration = Duration::from_secs(2);
 
     // A process with a grant that the store knows nothing of.
     let secret = Secret::from_hex(ONE).unwrap();
     let layout = Layout::RANDFLAKE;
     let space = Namespace::new("orders", &layout, Fingerprint::of(&secret)).unwrap();
-    let mut store = open(&shared.url, &OpenOptions::new().accept_best_effort(true)).unwrap();
-    let now = unix_ms();
-    let end = layout.tick_at(now).unwrap() + 20;
-    let confirmed = Confirmed::new(Block::new(7), Epoch::FIRST, end);
-    let ask = Acquire::new(1, 2, now).with_evidence(vec![confirmed]);
-    let lost = store.acquire(&space, &ask);
-    assert!(
-        matches!(lost, Err(StoreError::HistoryLost { .. })),
-        "{lost:?}"
-    );
-
-    let check = || {
+    let lose = |shared: &Shared| {
+        let options = OpenOptions::new().accept_best_effort(true);
+        let mut store = open(&shared.url, &options).unwrap();
+        let now = unix_ms();
+        let end = layout.tick_at(now).unwrap() + 20;
+        let confirmed = Confirmed::new(Block::new(7), Epoch::FIRST, end);
+        let ask = Acquire::new(1, 2, now).with_evidence(vec![confirmed]);
+        store.acquire(&space, &ask)
+    };
+    let check = |shared: &Shared| {
         let output = shared.run("store check --format json");
         let object = objects(&stdout(&output)).remove(0);
         assert_eq!(object["history_lost"], false, "the server is the same");
@@ -280,15 +286,41 @@ fn a_lost_history_is_an_alarm_even_when_leases_are_given_again() {
         assert_eq!(output.status.code(), Some(i32::from(!is_well)));
         (object, alarms, stderr(&output))
     };
-    let (object, alarms, _) = check();
-    assert_eq!((&object["grants"], alarms), (&false.into(), 1));
-    assert!(number(&object["floor_ahead_ms"]) > 30_000);
-    let table = stdout(&shared.run("store check"));
-    assert!(row(&table, "alarm").contains("lost what it had confirmed"));
+    // On a busy machine the time in which nothing is given may be over before that is seen, or
+    // the clocks may seem to differ. Then another store counts.
+    let attempt = |_| {
+        let shared = Shared::new();
+        shared.print("store init --history new --horizon 30s --failover 2s --skew 1s");
+        eventually("the store is well", || {
+            shared.run("store check").status.success()
+        });
+        let began = Instant::now();
+        let lost = lose(&shared);
+        let (object, alarms, _) = check(&shared);
+        if began.elapsed() >= FAILOVER / 2 {
+            return None;
+        }
+        assert!(
+            matches!(lost, Err(StoreError::HistoryLost { .. })),
+            "{lost:?}"
+        );
+        assert_eq!((&object["grants"], alarms), (&false.into(), 1));
+        assert!(number(&object["floor_ahead_ms"]) > 30_000);
+        let table = stdout(&shared.run("store check"));
+        assert!(row(&table, "alarm").contains("lost what it had confirmed"));
+        Some(shared)
+    };
+    let shared = (0..30).find_map(attempt).expect("it is seen in time");
 
-    eventually("leases are given again", || check().0["grants"] == true);
-    let (object, alarms, warnings) = check();
-    assert_eq!((&object["grants"], alarms), (&true.into(), 1), "{warnings}");
+    let mut found = None;
+    eventually("leases are given again", || {
+        let (object, alarms, warnings) = check(&shared);
+        let is_given = object["grants"] == true;
+        found = is_given.then_some((alarms, warnings));
+        is_given
+    });
+    let (alarms, warnings) = found.unwrap();
+    assert_eq!(alarms, 1, "{warnings}");
     assert_says(&warnings, &["alarm: the floor lies"]);
 }
 
@@ -298,29 +330,35 @@ fn a_run_whose_store_is_gone_ends_with_its_leases() {
     // Leases reach no further than three seconds.
     shared.print("store init --history new --horizon 3s --failover 2s --skew 1s");
     let file = shared.home.file("shared.db");
-    for command in ["generate -n 1000000000000", "verify --seconds 600"] {
-        let line = shared.line(&format!("{command} --wait 1s"));
+    let commands = ["generate -n 1000000000000", "verify --seconds 600"];
+    // Both at once, as both wait: for long enough that a lease which comes late on a busy
+    // machine does not end them before.
+    let runs = commands.map(|command| {
+        let line = shared.line(&format!("{command} --wait 10s"));
         let mut run = shared.home.command(line);
         run.stdout(Stdio::null()).stderr(Stdio::piped());
-        let run = run.spawn().unwrap();
+        run.spawn().unwrap()
+    });
+    for run in &runs {
         // It is at work when it has a block.
         let instance = run.id().to_string();
         let is_its = |object: &Value| object["instance"] == *instance;
         eventually("it has a block", || {
             shared.list("store ls").iter().any(is_its)
         });
-        let started = Instant::now();
-        let aside = shared.home.file("aside");
-        fs::rename(&file, &aside).unwrap();
+    }
+    let started = Instant::now();
+    fs::rename(&file, shared.home.file("aside")).unwrap();
+    for run in runs {
         let message = fail(run.wait_with_output().unwrap());
         assert_says(
             &message,
             &["no lease has come for", "has no namespace orders"],
         );
-        // Three seconds of leases, one of waiting, and time for a busy machine.
-        assert!(started.elapsed() < Duration::from_secs(40));
-        fs::rename(&aside, &file).unwrap();
     }
+    // Three seconds of leases, ten of waiting, and time for a busy machine; a `verify` that does
+    // not notice goes on for 600 s.
+    assert!(started.elapsed() < Duration::from_secs(300));
 }
 
 #[test]

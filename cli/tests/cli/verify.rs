@@ -1,6 +1,7 @@
 //! What `verify` finds.
 
 use std::fs;
+use std::process::Output;
 
 use crate::home::{Home, stderr, stdout, succeed};
 use ringflake_kit::assert_says;
@@ -27,6 +28,15 @@ fn assert_flawless(table: &str) {
     for title in ["duplicates", "outside the leases"] {
         assert_eq!(figure(table, title), "0", "{title}: {table}");
     }
+}
+
+/// What this line prints, with IDs in it, as `has_ids` finds. A busy machine may let no consumer
+/// run until the load has long been over, and then the next attempt counts.
+#[track_caller]
+fn print_some(home: &Home, line: &str, has_ids: impl Fn(&str) -> bool) -> String {
+    let mut outputs = (0..20).map(|_| home.print(line));
+    let found = outputs.find(|text| has_ids(text));
+    found.expect("IDs are taken")
 }
 
 /// The only object that is printed.
@@ -59,15 +69,23 @@ fn verify_finds_no_duplicate() {
 
 #[test]
 fn verify_goes_on_through_refusals_and_stops_in_time() {
-    // 4,096 IDs a second: the minute that may be borrowed is used up at once.
-    let table = Home::new().print(
-        "verify --plain --layout js-safe --nodes 9..10 --seconds 2 --capacity 1024 \
-         --producers 2 --threads 2",
-    );
-    assert_flawless(&table);
-    let ids = number(&table, "IDs  ");
-    assert!((4096.0 * 60.0..4096.0 * 70.0).contains(&ids), "{table}");
-    assert!(number(&table, "waits at a limit") > 0.0, "{table}");
+    // 4,096 IDs a second: the minute that may be borrowed is used up at once. A busy machine
+    // gets more time for that.
+    for seconds in [2, 20, 120] {
+        let table = Home::new().print(format!(
+            "verify --plain --layout js-safe --nodes 9..10 --seconds {seconds} --capacity 1024 \
+             --producers 2 --threads 2",
+        ));
+        assert_flawless(&table);
+        let ids = number(&table, "IDs  ");
+        // The half minute is for a thread that is stopped when the time is over.
+        let most = 4096.0 * (60.0 + f64::from(seconds) + 30.0);
+        assert!(ids < most, "{table}");
+        if ids >= 4096.0 * 60.0 && number(&table, "waits at a limit") > 0.0 {
+            return;
+        }
+    }
+    panic!("the minute was never used up");
 }
 
 #[test]
@@ -81,7 +99,10 @@ fn verify_has_its_figures_as_json() {
     assert_eq!(flat_out["capacity"], 65_536);
     assert!(flat_out["stripes"].as_u64().unwrap().is_power_of_two());
     assert!(flat_out["took_s"].as_f64().unwrap() > 0.0);
-    let loaded = object(&home.print(format!("{verify} --rate 20k --seconds 1")));
+    let line = format!("{verify} --rate 20k --seconds 1");
+    let loaded = object(&print_some(&home, &line, |text| {
+        object(text)["ids"].as_u64() > Some(0)
+    }));
     let sum = loaded["ids"].as_u64().unwrap() + loaded["missed"].as_u64().unwrap();
     assert_eq!(sum, 20_000, "{loaded}");
     let latency = loaded["latency_ns"]["p99.99"].as_u64().unwrap();
@@ -132,7 +153,8 @@ fn verify_runs_a_load_and_checks_every_id() {
     let home = Home::new();
     home.run("keygen");
     // 58,000 IDs in all: fewer than the ring has, so it can't run dry.
-    let table = home.print("verify --seconds 1 --consumers 2 --rate 20k --burst 400k:100ms/1s");
+    let line = "verify --seconds 1 --consumers 2 --rate 20k --burst 400k:100ms/1s";
+    let table = print_some(&home, line, |table| number(table, "IDs  ") > 0.0);
     let taken = number(&table, "IDs  ");
     assert_eq!(taken + number(&table, "not taken in time"), 58_000.0);
     assert_flawless(&table);
@@ -165,7 +187,8 @@ fn verify_runs_a_trace_to_its_end() {
 fn verify_counts_the_takes_that_had_to_make_their_id() {
     // A ring of one slot that takes don't refill, of which a group takes several in a row.
     let load = "--rate 20M --seconds 1 --capacity 1 --consumers 1 --assist off";
-    let table = Home::new().print(format!("verify --plain {load}"));
+    let line = format!("verify --plain {load}");
+    let table = print_some(&Home::new(), &line, |table| number(table, "IDs  ") > 0.0);
     assert!(number(&table, "empties") > 0.0, "{table}");
     assert!(number(&table, "made in place") > 0.0, "{table}");
     assert_flawless(&table);
@@ -174,10 +197,18 @@ fn verify_counts_the_takes_that_had_to_make_their_id() {
 #[test]
 fn verify_warns_of_a_load_that_the_lease_can_not_carry() {
     // 4,096 IDs a second, of which a minute may be borrowed; a slow machine needs some
-    // seconds to come to the limit.
-    let output = succeed(Home::new().run(
-        "verify --plain --layout js-safe --nodes 9..10 --rate 500k --seconds 4 --capacity 1024",
-    ));
+    // seconds to come to the limit, and a busy one more of them.
+    let run = |seconds| {
+        succeed(Home::new().run(format!(
+            "verify --plain --layout js-safe --nodes 9..10 --rate 500k --seconds {seconds} \
+             --capacity 1024"
+        )))
+    };
+    let comes_to_the_limit = |output: &Output| number(&stdout(output), "refused") > 0.0;
+    let outputs = [4, 20].into_iter().map(run);
+    let output = { outputs }
+        .find(comes_to_the_limit)
+        .unwrap_or_else(|| run(60));
     let text = stderr(&output);
     let expected = [
         "500 k IDs/s",
