@@ -68,7 +68,7 @@ impl Schedule {
             Keeping(ids)
         };
         let consumed = loop {
-            let consumed = open_loop.run(OpenLoop::origin(), &source, &observer);
+            let consumed = open_loop.run(OpenLoop::origin(), &source, observer);
             let consumed = consumed.expect("threads can be started");
             // On a slow machine the threads may start after the end of a short run.
             let is_empty = |it: &Consumed<Keeping>| it.refused == 0 && it.observer.0.is_empty();

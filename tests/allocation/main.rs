@@ -9,8 +9,8 @@ use ringflake::{
     BackfillGenerator, CachedGenerator, Handle, Id, OnEmpty, StaticLease, TakeError, ThresholdFill,
 };
 
-use ringflake_kit::eventually;
 use ringflake_kit::small::{cached, direct, layout};
+use ringflake_kit::{eventually, short_or_long};
 
 /// The system's allocator, counting what each thread asks of it. All else leads to these two.
 struct Counting;
@@ -52,7 +52,7 @@ fn allocations(work: impl FnOnce()) -> u64 {
     ALLOCATIONS.get() - before
 }
 
-/// A ring that is filled again and again during 30,000 takes.
+/// A ring that is filled again and again during 30,000 takes or more.
 fn live_ring() -> CachedGenerator {
     let layout = layout(40, 8, 12);
     cached(layout, 0..64, 0..100)
@@ -79,12 +79,13 @@ fn p1_a_take_from_a_ring_allocates_nothing() {
         ("a batch", |ids, _, batch| ids.take_batch(batch).map(drop)),
         ("a handle", |_, handle, _| handle.take().map(drop)),
     ];
+    let takes = short_or_long(30_000, 100_000);
     for (way, take) in ways {
         let ids = live_ring();
         let mut handle = ids.handle().unwrap();
         let mut batch = [Id::default(); 20];
         let taken =
-            || (0..30_000).for_each(|n| take(&ids, &mut handle, &mut batch[..n % 20]).unwrap());
+            || (0..takes).for_each(|n| take(&ids, &mut handle, &mut batch[..n % 20]).unwrap());
         assert_eq!(allocations(taken), 0, "{way}");
         // It was asked for, whenever the producer comes to it.
         eventually("there is a fill", || ids.stats().fills.threshold > 0);

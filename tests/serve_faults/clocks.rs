@@ -72,7 +72,7 @@ fn a_server_does_not_start_while_its_clock_is_wrong() {
     for ahead in [-HOUR_MS, HOUR_MS] {
         let load = Load::start(&server);
         load.wait_for(BETWEEN);
-        // First: a take at the moment of the change may be of either time.
+        // Kill first: a take during the clock change could have either time.
         server.kill();
         server.clock().run_ahead(ahead);
         load.join()

@@ -271,7 +271,7 @@ pub(crate) fn floor_ahead<T: fmt::Debug>(result: Result<T, StoreError>) -> u64 {
             let now = Layout::RANDFLAKE.tick_at(now()).unwrap();
             let over = now + HORIZON + FAILOVER + 1;
             assert!(
-                (over - FAILOVER..=over + 2).contains(&floor),
+                (over - FAILOVER / 2..=over + 2).contains(&floor),
                 "{floor}, not about {over}"
             );
             floor

@@ -21,7 +21,7 @@ use ringflake_kit::tls::{Identity, file};
 
 /// How much later than its time-out an operation may end where others compete for
 /// the processors. Without a time-out it would not end at all.
-pub(crate) const SLACK: Duration = Duration::from_secs(60);
+pub(crate) const SLACK: Duration = Duration::from_secs(15);
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -36,6 +36,22 @@ pub(crate) fn store(url: &str) -> Box<dyn LeaseStore> {
 
 pub(crate) fn hasty(url: &str, timeout: Duration) -> Box<dyn LeaseStore> {
     open(url, &OpenOptions::new().timeout(timeout)).unwrap()
+}
+
+/// What `operation` returns, and how long it took, which must be less than `most`. A busy
+/// machine can stop an attempt for longer, so a late one is repeated once.
+#[track_caller]
+pub(crate) fn within<T>(most: Duration, mut operation: impl FnMut() -> T) -> (T, Duration) {
+    let mut attempt = || {
+        let began = Instant::now();
+        (operation(), began.elapsed())
+    };
+    let mut last = attempt();
+    if last.1 >= most {
+        last = attempt();
+    }
+    assert!(last.1 < most, "{:?}, twice", last.1);
+    last
 }
 
 /// A server under test.
@@ -84,6 +100,7 @@ pub(crate) fn a_hundred_generators_are_one_connection(server: &dyn Served) {
     let space = Namespace::new("hundred", &Layout::RANDFLAKE, Fingerprint::of(&secret)).unwrap();
     init(&mut server.store_through(&proxy), &space);
     let before = proxy.accepted();
+    let began = Instant::now();
 
     let build = || {
         DirectGenerator::builder(Layout::RANDFLAKE)
@@ -98,11 +115,13 @@ pub(crate) fn a_hundred_generators_are_one_connection(server: &dyn Served) {
     let all: Vec<DirectGenerator> = (0..100).map(|_| build()).collect();
     let ids: HashSet<_> = all.iter().map(|ids| ids.take().unwrap()).collect();
     assert_eq!(ids.len(), 100);
-    // On a slow machine one may be replaced after a second of idleness, and the proxy may
-    // notice that later.
+    // The proxy may notice late that one was replaced.
     eventually("one connection is left", || proxy.connections() <= 1);
     let opened = proxy.accepted() - before;
-    assert!(opened < 50, "{opened} for 100 generators");
+    // One, and on a slow machine one more after each second of idleness. The first of these
+    // seconds can have begun before.
+    let most = 2 + began.elapsed().as_secs();
+    assert!(opened <= most, "{opened} for 100 generators");
     for ids in all {
         assert_eq!(ids.shutdown(PATIENCE), Shutdown::Released);
     }
@@ -175,15 +194,15 @@ pub(crate) fn silence_ends_with_the_time_out(server: &dyn Served) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
     let timeout = Duration::from_millis(300);
-    let mut store = hasty(&server.url_through(port), timeout);
-    let began = Instant::now();
-    unavailable(store.list(&space("orders")));
-    let took = began.elapsed();
+    let (_, took) = within(timeout + SLACK, || {
+        let mut store = hasty(&server.url_through(port), timeout);
+        unavailable(store.list(&space("orders")))
+    });
     // Of MySQL's store an answer may take half of it, so that the last one may, too.
     let is_mysql = server.url().starts_with("mysql:");
     let patience = if is_mysql { timeout / 2 } else { timeout };
     let least = patience - Duration::from_millis(10);
-    assert!((least..timeout + SLACK).contains(&took), "{took:?}");
+    assert!(took >= least, "{took:?}");
 }
 
 /// A server that shows its certificate at this port of `localhost` and wants one, and a URL

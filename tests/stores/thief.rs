@@ -15,13 +15,16 @@ mod postgres;
 mod redis;
 
 use std::io::{self, Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::process::Command;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
 use ringflake::lease::{LeaseStore, OpenError, OpenOptions, open};
+use ringflake_kit::eventually;
 use ringflake_kit::tls::file;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -39,6 +42,8 @@ struct Victim {
     plain: TcpStream,
     stream: Box<dyn Stream>,
     received: Arc<Mutex<Vec<u8>>>,
+    /// The number of connections in [`hang_up`](Self::hang_up).
+    half_closed: Arc<AtomicUsize>,
 }
 
 trait Stream: Read + Write {}
@@ -58,6 +63,21 @@ impl Victim {
         bytes.truncate(count);
         self.received.lock().unwrap().extend(&bytes);
         Ok(bytes)
+    }
+
+    fn listen_to_the_end(&mut self) -> io::Result<()> {
+        while !self.listen(4096)?.is_empty() {}
+        Ok(())
+    }
+
+    /// Sends nothing more, so that the victim does not wait for its time-out, and receives
+    /// until the victim closes the connection.
+    fn hang_up(&mut self) -> io::Result<()> {
+        self.half_closed.fetch_add(1, SeqCst);
+        let shut = self.plain.shutdown(Shutdown::Write);
+        let ended = shut.and_then(|()| self.listen_to_the_end());
+        self.half_closed.fetch_sub(1, SeqCst);
+        ended
     }
 
     /// Goes on with TLS, with a certificate for `localhost` by an authority that
@@ -97,6 +117,7 @@ impl Victim {
 struct Thief {
     port: u16,
     received: Arc<Mutex<Vec<u8>>>,
+    half_closed: Arc<AtomicUsize>,
 }
 
 impl Thief {
@@ -104,16 +125,23 @@ impl Thief {
     fn new(script: impl Fn(&mut Victim) -> io::Result<()> + Send + Sync + 'static) -> Self {
         let received = Arc::new(Mutex::new(Vec::new()));
         let sink = Arc::clone(&received);
+        let half_closed = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&half_closed);
         let port = serve(move |plain| {
             let mut victim = Victim {
                 stream: Box::new(plain.try_clone().unwrap()),
                 plain,
                 received: Arc::clone(&sink),
+                half_closed: Arc::clone(&count),
             };
             // Its errors are the victim's escape.
             let _ = script(&mut victim);
         });
-        Self { port, received }
+        Self {
+            port,
+            received,
+            half_closed,
+        }
     }
 
     /// One that says this to everything, with TLS or without.
@@ -161,6 +189,10 @@ impl Thief {
 
     /// Whether it got the password since it was asked last.
     fn knows(&self) -> bool {
+        // A victim may return from its last write before the thief has read that.
+        eventually("all victims have closed their connections", || {
+            self.half_closed.load(SeqCst) == 0
+        });
         let received = std::mem::take(&mut *self.received.lock().unwrap());
         String::from_utf8_lossy(&received).contains(PASSWORD)
     }

@@ -223,6 +223,7 @@ fn cut(load: &Load, from: f64, length: f64) -> Result<Load> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicBool;
     use std::sync::atomic::Ordering::Relaxed;
 
     use proptest::prelude::*;
@@ -232,6 +233,15 @@ mod tests {
     use crate::threshold::Threshold;
 
     const TIME: Duration = Duration::from_secs(20);
+
+    /// Sets the flag at its end, also after a panic.
+    struct SetOnDrop<'a>(&'a AtomicBool);
+
+    impl Drop for SetOnDrop<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Relaxed);
+        }
+    }
 
     /// Hands `test` rings for 1,000 IDs a second.
     fn with_rings<T>(interrupt: &Interrupt, test: impl FnOnce(RealRings<'_>) -> T) -> T {
@@ -275,8 +285,9 @@ mod tests {
             let bar = rings.bar.clone();
             std::thread::scope(|scope| {
                 scope.spawn(|| {
+                    // If there is no progress, the run ends now, and not after its 100 s.
+                    let _set = SetOnDrop(interrupt.flag());
                     eventually("the run shows progress", || bar.position() > 0);
-                    interrupt.flag().store(true, Relaxed);
                 });
                 rings.run(setting, Stage::Search).unwrap()
             })

@@ -189,10 +189,10 @@ fn attempts_for_three_ids() -> usize {
 
 #[test]
 fn one_publication_serves_as_many_as_it_has_ids() {
-    // On a slow machine some are not asleep yet, and look once more by themselves.
-    eventually("three IDs wake fewer than ten consumers", || {
-        attempts_for_three_ids() < 10
-    });
+    // On a slow machine some are not asleep yet, and look once more by themselves. With many
+    // tries, one would pass by chance even if all ten were woken.
+    let is_few = (0..10).any(|_| attempts_for_three_ids() <= 5);
+    assert!(is_few, "three IDs wake more than five consumers");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Blocks whose record is damaged.
 
 use std::fmt;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::super::{Block, Confirmed, Fence, Grant, Renew, StoreError};
 use super::{Damage, NODE_BITS, Suite, fenced, limits};
@@ -56,6 +56,7 @@ impl Suite<'_> {
         assert_eq!(store.list(&space).unwrap().quarantined, listing.quarantined);
 
         let over = limits().horizon().as_secs() + limits().failover().as_secs() + 1;
+        let began = Instant::now();
         let before = self.tick(&space);
         let repaired = store.repair(&space, damaged.block, (self.now)()).unwrap();
         let expected = before + over - 2..=self.tick(&space) + over + 2;
@@ -75,9 +76,9 @@ impl Suite<'_> {
         fenced(store.renew(&space, &renew), &fence);
         fenced(store.release(&space, damaged.block, damaged.epoch), &fence);
         let retry_after = exhausted(store.acquire(&space, &ask()));
-        // Less by what has passed since the repair, on a busy machine.
         let failover = limits().failover();
-        let expected = failover / 2..=failover + Duration::from_secs(5);
+        let least = failover.saturating_sub(began.elapsed());
+        let expected = least..=failover + Duration::from_secs(5);
         assert!(expected.contains(&retry_after), "{retry_after:?}");
         assert_eq!(store.list(&space).unwrap(), listing);
     }

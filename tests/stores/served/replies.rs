@@ -26,6 +26,8 @@ struct Losses {
     doubtful: u32,
     /// How often it was in doubt, and done.
     done: u32,
+    /// After how many replies it ended later than [`SLACK`] after its time-out.
+    late: Vec<u64>,
     /// Whether one had no reply to lose.
     ended: bool,
 }
@@ -53,9 +55,9 @@ fn lose_replies(
         let mut store = open(&url, options).unwrap();
         let began = Instant::now();
         let outcome = operation(&mut store, space);
-        let took = began.elapsed();
-        let most = options.operation_timeout() + SLACK;
-        assert!(took < most, "{name}: {took:?} after {after} replies");
+        if began.elapsed() >= options.operation_timeout() + SLACK {
+            losses.late.push(after);
+        }
         // What the server does not know yet it may still do.
         drop(store);
         eventually("all that was sent has reached the server", || {
@@ -94,7 +96,9 @@ fn lose_each_reply(
     operation: (&str, &Operation<'_>),
 ) -> Losses {
     let losses = lose_replies(server, space, (Then::Close, 0..MANY), &patient(), operation);
-    assert!(losses.ended, "{}: it never came to an end", operation.0);
+    let name = operation.0;
+    assert!(losses.ended, "{name}: it never came to an end");
+    assert!(losses.late.is_empty(), "{name}: {losses:?}");
     losses
 }
 
@@ -186,13 +190,18 @@ pub(crate) fn no_answer_is_waited_for_in_vain(server: &dyn Served) {
     let losses = lose_each_reply(server, &space, acquire);
     let replies = u64::from(losses.refused + losses.doubtful);
     let mut timeout = Duration::from_millis(300);
-    eventually("the reply that decides is lost", || {
+    let mut late = Vec::new();
+    eventually("the reply that decides is lost, and none is late", || {
         let options = OpenOptions::new().timeout(timeout);
         // On a machine that is busy, the time can be up before the last request is sent.
         timeout *= 2;
         let hanging = (Then::Hang, 0..replies);
         let losses = lose_replies(server, &space, hanging, &options, acquire);
         assert!(losses.refused >= 1, "{losses:?}");
-        losses.done > 0
+        // A busy machine can stop an operation for long once, hardly at the same reply twice.
+        let is_late_again = losses.late.iter().any(|after| late.contains(after));
+        assert!(!is_late_again, "{losses:?}");
+        late = losses.late;
+        losses.done > 0 && late.is_empty()
     });
 }

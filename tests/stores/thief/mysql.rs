@@ -43,7 +43,7 @@ fn rob(victim: &mut Victim, number: u8) -> io::Result<()> {
                 .extend(b"hunter2, with the thief's key");
         }
     }
-    Ok(())
+    victim.hang_up()
 }
 
 pub(super) fn thief(tls: bool) -> Thief {

@@ -24,8 +24,9 @@ fn rob(victim: &mut Victim, tls: u8, encrypt: fn(&mut Victim) -> io::Result<()>)
     }
     victim.listen(4096)?;
     victim.say(b"R\0\0\0\x08\0\0\0\x03")?;
-    // What was asked for, or the end; then it hangs up.
-    victim.listen(4096).map(drop)
+    // What was asked for, or the end.
+    victim.listen(4096)?;
+    victim.hang_up()
 }
 
 #[test]

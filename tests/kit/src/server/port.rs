@@ -4,10 +4,12 @@
 //! listening yet. The one that came second would end, and its test would find the
 //! other's server on its port, with the same password, and take it for its own.
 
-use std::net::{TcpStream, UdpSocket};
+use std::io::ErrorKind;
+use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
 use std::ops::Range;
 use std::process;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 /// Below those that the kernel gives to connections, on Linux and elsewhere.
 const PORTS: Range<u16> = 10_000..32_000;
@@ -45,9 +47,19 @@ impl Taken {
         // A connection is refused where nobody listens. To listen here, if only for a moment,
         // could fail the server that gets the port: a child that another thread forks keeps
         // the socket until it executes its program.
-        let is_free = socket.is_ok() && TcpStream::connect(("127.0.0.1", port)).is_err();
+        let is_free = socket.is_ok() && !is_listening(port);
         self.0.extend(socket.ok().filter(|_| is_free));
         is_free
+    }
+}
+
+/// Whether somebody listens on this port of 127.0.0.1. A connection to a server whose backlog
+/// is full times out.
+fn is_listening(port: u16) -> bool {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    match TcpStream::connect_timeout(&address, Duration::from_secs(1)) {
+        Ok(_) => true,
+        Err(error) => error.kind() == ErrorKind::TimedOut,
     }
 }
 
