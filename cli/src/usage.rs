@@ -43,11 +43,13 @@ fn reason(error: &Error) -> String {
     if let Some((former, present)) = renamed(error) {
         return format!("{former} is now {present}");
     }
+    #[cfg(all(unix, not(feature = "serve")))]
     if let Some(command) = not_built(error) {
         return format!(
             "this ringflake was built without the command {command}: in a checkout, run \
              'cargo run --features serve -- {command}'; to install it, run 'cargo install \
-             ringflake-cli --features serve'"
+             ringflake-cli --features {}'",
+            crate::words::features_with("serve")
         );
     }
     let text = error.to_string();
@@ -60,7 +62,8 @@ fn reason(error: &Error) -> String {
     paragraphs.join("; ")
 }
 
-/// The command of the feature `serve` that `error` is about, where this build lacks it.
+/// The command of the feature `serve` that `error` is about.
+#[cfg(all(unix, not(feature = "serve")))]
 fn not_built(error: &Error) -> Option<&str> {
     let is_unknown = error.kind() == ErrorKind::InvalidSubcommand;
     match error.get(ContextKind::InvalidSubcommand) {

@@ -16,10 +16,11 @@ pub(crate) fn text(error: &(dyn Error + 'static)) -> String {
         return lease(error);
     }
     if let Some(OpenError::FeatureOff { feature }) = error.downcast_ref() {
+        let features = features_with(feature);
         return format!(
             "this ringflake was built without the {feature} store: 'cargo install ringflake-cli \
-             --features {feature}', or in a checkout 'cargo install --path cli --features \
-             {feature}', builds it with that, and --features stores with all of them"
+             --features {features}', or in a checkout 'cargo install --path cli --features \
+             {features}', builds it with that, and --features stores with all of them"
         );
     }
     if let Some(LocalError::Directory { path, .. }) = error.downcast_ref() {
@@ -30,6 +31,24 @@ pub(crate) fn text(error: &(dyn Error + 'static)) -> String {
         );
     }
     error.to_string()
+}
+
+/// The features of this build and one more, as `--features` takes them: an installation
+/// replaces the one before.
+pub(crate) fn features_with(added: &str) -> String {
+    let mut features = Vec::new();
+    for (name, is_on) in [
+        ("serve", cfg!(feature = "serve")),
+        ("etcd", cfg!(feature = "etcd")),
+        ("mysql", cfg!(feature = "mysql")),
+        ("postgres", cfg!(feature = "postgres")),
+        ("redis", cfg!(feature = "redis")),
+    ] {
+        if is_on || name == added {
+            features.push(name);
+        }
+    }
+    features.join(",")
 }
 
 fn build(error: &BuildError) -> String {
@@ -81,7 +100,8 @@ mod tests {
     fn a_store_that_is_missing_comes_with_the_command_that_adds_it() {
         let text = text(&OpenError::FeatureOff { feature: "etcd" });
         for package in ["ringflake-cli", "--path cli"] {
-            let command = format!("'cargo install {package} --features etcd'");
+            let features = features_with("etcd");
+            let command = format!("'cargo install {package} --features {features}'");
             assert!(text.contains(&command), "{text}");
         }
     }

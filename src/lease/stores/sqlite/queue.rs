@@ -51,9 +51,8 @@ impl Queue {
     /// While the returned guard lives, [`busy_handler`] waits on this thread until
     /// `deadline` for the lock.
     pub(super) fn wait_until(&self, deadline: Instant) -> BusyWait {
-        let wait = (self.clone(), deadline);
         BusyWait {
-            previous: CURRENT.replace(Some(wait)),
+            previous: replace_current(Some((self.clone(), deadline))),
             not_send: PhantomData,
         }
     }
@@ -74,8 +73,15 @@ thread_local! {
     static CURRENT: RefCell<Option<(Queue, Instant)>> = const { RefCell::new(None) };
 }
 
-/// Guard of [`Queue::wait_until`]. It stays on its thread, and guards end in the reverse
-/// order in which they began.
+/// Returns what was there. While the thread ends, there is nothing and nothing is kept, so that
+/// the store fails at once when it finds the lock taken.
+fn replace_current(wait: Option<(Queue, Instant)>) -> Option<(Queue, Instant)> {
+    let replaced = CURRENT.try_with(|current| current.replace(wait));
+    replaced.ok().flatten()
+}
+
+/// Guard of [`Queue::wait_until`]. It stays on its thread, and guards must be dropped in
+/// reverse order of creation.
 #[derive(Debug)]
 pub(super) struct BusyWait {
     previous: Option<(Queue, Instant)>,
@@ -84,15 +90,16 @@ pub(super) struct BusyWait {
 
 impl Drop for BusyWait {
     fn drop(&mut self) {
-        CURRENT.set(self.previous.take());
+        replace_current(self.previous.take());
     }
 }
 
 /// SQLite's busy handler: waits after the lock was found taken, and returns whether to try
-/// again. It is a plain function, so its state is the thread's [`BusyWait`].
+/// again. Older versions of rusqlite accept only a plain `fn`, so queue and deadline come from
+/// this thread's [`BusyWait`].
 pub(super) fn busy_handler(_attempt: i32) -> bool {
-    let current = CURRENT.with_borrow(Clone::clone);
-    current.is_some_and(|(queue, deadline)| {
+    let current = CURRENT.try_with(|current| current.borrow().clone());
+    current.ok().flatten().is_some_and(|(queue, deadline)| {
         queue.seen().taken = Some(Instant::now());
         wait(deadline)
     })
