@@ -6,7 +6,8 @@ model that must fail. The edit is made in a temporary copy; nothing here is
 touched.
 
     python3 weaken.py            run them all; exit status 1 if one is not caught
-    python3 weaken.py --table    the same, and print the table for README.md
+    python3 weaken.py --sample   run one of each suite, another one each day
+    python3 weaken.py --table    run them all, and print the table for README.md
     python3 weaken.py NAME ...   run some
 """
 
@@ -17,6 +18,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
@@ -1015,8 +1017,9 @@ def copy_of_the_project(to):
 
 
 def cargo_test(project, *arguments):
-    # RUSTFLAGS would replace the `--cfg loom` of the package.
-    environment = {k: v for k, v in os.environ.items() if k != "RUSTFLAGS"}
+    # RUSTFLAGS would replace the `--cfg loom` of the package, and copies that share a target
+    # directory would wait for each other.
+    environment = {k: v for k, v in os.environ.items() if k not in ("CARGO_TARGET_DIR", "RUSTFLAGS")}
     environment["RUST_BACKTRACE"] = "0"
     # A weakening changes one function: all else is built once.
     environment["CARGO_INCREMENTAL"] = "1"
@@ -1079,11 +1082,26 @@ def weaken_all(chosen, directory):
         return sum(pool.map(one, chosen))
 
 
+def sample():
+    """One weakening of each suite, chosen by date, so that each gets its turn."""
+    day = int(time.time() / 86_400)
+    suites = {}
+    for weakening in WEAKENINGS:
+        suites.setdefault(weakening.suite, []).append(weakening)
+    return [of_suite[day % len(of_suite)] for of_suite in suites.values()]
+
+
 def main(arguments):
+    if set(arguments) & {"-h", "--help"}:
+        print(__doc__)
+        return 0
     wanted = [a for a in arguments if not a.startswith("-")]
+    if "--sample" in arguments:
+        wanted = [weakening.name for weakening in sample()]
     unknown = set(wanted) - {w.name for w in WEAKENINGS}
+    unknown |= {a for a in arguments if a.startswith("-")} - {"--sample", "--table"}
     if unknown:
-        print("no weakening is called " + ", ".join(sorted(unknown)), file=sys.stderr)
+        print("unknown weakening or option: " + ", ".join(sorted(unknown)), file=sys.stderr)
         return 2
     chosen = [w for w in WEAKENINGS if not wanted or w.name in wanted]
     with tempfile.TemporaryDirectory() as directory:
