@@ -92,9 +92,9 @@ fn what_nobody_wrote_is_corrupt() {
 #[test]
 fn a_deadlock_is_repeated() {
     let mut server = started!(Postgres::start());
-    // Whoever looks for a deadlock first finds it and is sacrificed. The store looks once, so
-    // many seconds after its wait began. On a busy machine the other one may not wait by then:
-    // it gives up later, and there was no deadlock.
+    // PostgreSQL cancels the session that checks for a deadlock first. The store's session
+    // checks once, this many seconds after its wait began. On a busy machine the other session
+    // may not be waiting by then; it gives up later, and there was no deadlock.
     let is_met = [1, 4, 16].into_iter().any(|seconds| {
         server.clear();
         server.execute(&format!(

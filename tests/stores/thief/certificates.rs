@@ -19,7 +19,7 @@ fn a_file_that_is_replaced_is_taken_up_by_the_next_connection() {
 
         fs::copy(file("ca.pem"), &ca).unwrap();
         let text = ask(&mut store);
-        assert!(thief.knows(), "{url}: {text}");
+        thief.learns(&format!("{url}: {text}"));
     });
 }
 
@@ -87,7 +87,7 @@ fn postgres_is_shown_the_clients_certificate() {
     assert!(!thief.knows());
     fs::copy(file("client.pem"), &cert).unwrap();
     let text = ask(&mut store);
-    assert!(thief.knows(), "{text}");
+    thief.learns(&text);
     fs::write(&key, "no key").unwrap();
     let text = ask(&mut store);
     assert!(!thief.knows());

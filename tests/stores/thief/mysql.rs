@@ -27,7 +27,7 @@ fn greeting(capabilities: u32) -> Vec<u8> {
 }
 
 /// Answers the proof with "I don't know you: send the password", and whoever asks
-/// for a key with the thief's own. Hangs up after the answer to that.
+/// for a key with the thief's own. Hangs up after the victim's reply.
 fn rob(victim: &mut Victim, number: u8) -> io::Result<()> {
     victim.listen(4096)?;
     victim.received.lock().unwrap().clear();

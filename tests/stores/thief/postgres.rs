@@ -24,7 +24,7 @@ fn rob(victim: &mut Victim, tls: u8, encrypt: fn(&mut Victim) -> io::Result<()>)
     }
     victim.listen(4096)?;
     victim.say(b"R\0\0\0\x08\0\0\0\x03")?;
-    // What was asked for, or the end.
+    // The password message, or the end of the connection.
     victim.listen(4096)?;
     victim.hang_up()
 }
