@@ -22,7 +22,8 @@ const PLACES: [&str; 7] = [
     "src",
 ];
 
-/// What follows the program's name in quotes and is no command, and what clap adds.
+/// Words that follow the program's name in quotes but are not checked: a label of the
+/// key derivation, and the command that clap adds.
 const NO_COMMANDS: [&str; 2] = ["facade", "help"];
 
 /// The commands of the feature `serve`.

@@ -74,7 +74,7 @@ pub(crate) struct Load {
     ends: Arc<AtomicBool>,
 }
 
-/// What a client has got so far.
+/// The responses of one client so far.
 #[derive(Debug, Default)]
 struct Progress {
     ids: AtomicUsize,
