@@ -115,13 +115,17 @@ fn finite(ids: u64) -> CachedGenerator {
     let layout = small::layout(20, 2, 10);
     let ticks = ids.div_ceil(layout.sequences());
     let clock = ringflake::ManualClock::new(layout.epoch_unix_ms());
-    CachedGenerator::builder(layout)
+    let generator = CachedGenerator::builder(layout)
         .plain()
         .lease(small::lease(layout, 1..2, 0..ticks))
         .clock(clock)
         .borrow_limit(Duration::from_secs(ticks))
         .build()
-        .unwrap()
+        .unwrap();
+    // A take while a producer still has a run in hand would find the lease exhausted.
+    let expected = generator.capacity().min((ticks * layout.sequences()) as usize);
+    eventually("the ring is filled", || generator.stats().level >= expected);
+    generator
 }
 
 /// With those that `build` makes.
