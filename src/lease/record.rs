@@ -250,6 +250,13 @@ impl StoreRecord {
             .min(self.layout().ticks())
     }
 
+    /// The earliest time by the store's clock, in milliseconds since 1970, at which a grant or
+    /// a renewal may end at this tick.
+    pub(super) fn earliest_for_end(&self, end: u64) -> u64 {
+        let tick = end.saturating_sub(self.horizon_ticks());
+        self.layout().tick_start_unix_ms(tick)
+    }
+
     /// The first tick of a grant that is made now, on a block whose mark has passed.
     pub fn earliest_start(&self, now: u64) -> u64 {
         now.max(self.floor)

@@ -49,7 +49,7 @@ pub(super) mod postgres;
 pub(super) mod private_file;
 #[cfg(feature = "redis")]
 pub(super) mod redis;
-#[allow(dead_code, reason = "read by the stores that are features")]
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 pub(super) mod row;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(super) mod sql;

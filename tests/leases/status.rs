@@ -179,7 +179,7 @@ fn debug_shows_leases_and_no_secret() {
     let rig = Rig::new();
     let (cached, direct) = (rig.cached(), rig.direct());
     let builders = format!("{cached:?} {direct:?}");
-    assert_says(&builders, &["MemoryStore"]);
+    assert_says(&builders, &["MemoryTable"]);
     let (cached, direct) = (cached.build().unwrap(), direct.build().unwrap());
     let handle = cached.handle().unwrap();
     let status = cached.lease_status().unwrap();

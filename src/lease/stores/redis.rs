@@ -27,9 +27,9 @@ use crate::lease::options::{OpenError, OpenOptions};
 use crate::lease::record::StoreRecord;
 use crate::lease::report::{Listing, StoreReport};
 use crate::lease::request::{Acquire, Floor, Init, Renew};
+use crate::lease::row::{FORMAT, corrupt};
 use crate::lease::store::LeaseStore;
 use crate::lease::stores::deadline::{self, Deadline};
-use crate::lease::stores::row::{FORMAT, corrupt};
 use crate::lease::voucher::Voucher;
 
 /// Leases in a Redis, version 7 or later, or a Valkey.

@@ -11,7 +11,7 @@ use crate::lease::namespace::Namespace;
 use crate::lease::quarantine::Quarantined;
 use crate::lease::quarantine::{self, Judged};
 use crate::lease::record::StoreRecord;
-use crate::lease::stores::row::{RecordRow, corrupt};
+use crate::lease::row::{RecordRow, corrupt};
 
 /// The value of a namespace's record: the columns of every store, and the raft
 /// term (see `history.rs`).

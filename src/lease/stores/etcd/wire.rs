@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
 use crate::lease::error::StoreError;
-use crate::lease::stores::row::corrupt;
+use crate::lease::row::corrupt;
 
 /// What heads every reply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]

@@ -12,7 +12,7 @@ use crate::lease::holder::Holder;
 use crate::lease::namespace::Namespace;
 use crate::lease::quarantine::Quarantined;
 use crate::lease::quarantine::{self, Judged};
-use crate::lease::stores::row::corrupt;
+use crate::lease::row::corrupt;
 
 /// The name of the block in the sets and hashes; as `name_of` in the scripts.
 pub(super) fn name_of(block: Block) -> String {

@@ -7,7 +7,7 @@ use crate::lease::fingerprint::Fingerprint;
 use crate::lease::namespace::Namespace;
 use crate::lease::record::{Incarnation, StoreRecord};
 use crate::lease::request::{History, Init};
-use crate::lease::stores::row::RecordRow;
+use crate::lease::row::RecordRow;
 use crate::lease::voucher::{Trace, Voucher};
 
 pub(super) struct Request<'a> {

@@ -5,7 +5,7 @@ use redis::Value;
 use crate::lease::error::StoreError;
 use crate::lease::namespace::Namespace;
 use crate::lease::record::{Incarnation, StoreRecord};
-use crate::lease::stores::row::{FORMAT, RecordRow, corrupt};
+use crate::lease::row::{FORMAT, RecordRow, corrupt};
 
 /// The largest number that the scripts know: doubles are exact up to it.
 const MAX: u64 = 1 << 53;

@@ -1,0 +1,604 @@
+//! Every operation of a store, once, over any [`Table`]. The design and the proofs are at the
+//! head of [`table`](super::table).
+
+mod changes;
+mod choice;
+mod seen;
+
+use std::time::Duration;
+
+use self::choice::{Candidate, Order, Reading, View};
+use self::seen::Seen;
+use super::block::{Block, BlockState, Epoch};
+use super::confirmed::Confirmed;
+use super::error::StoreError;
+use super::format::{decode_record, encode_block, encode_record, judge_block, read_mark};
+use super::grant::Grant;
+use super::key::StoreKey;
+use super::namespace::Namespace;
+use super::quarantine::{Judged, Quarantined};
+use super::record::StoreRecord;
+use super::report::{Listing, StoreReport};
+use super::request::{Acquire, Floor, Init, Renew};
+use super::store::LeaseStore;
+use super::table::{
+    Blocks, ClockError, Commit, Key, Put, Query, Snapshot, StoreTime, Table, TableError, Txn,
+};
+use super::voucher::{Trace, Voucher};
+
+/// How often an operation is decided before it gives up.
+const ATTEMPTS: u32 = 32;
+
+/// A store of leases over a table.
+///
+/// # Contention
+/// An operation that finds other values at its commit than it has read is decided again. That
+/// happens where two processes ask for the same block at once, or while the floor is raised.
+/// After 32 times it is [`StoreError::Unavailable`], and nothing was done. Acquirers choose
+/// blocks at random, so with many free blocks even one conflict is rare.
+///
+/// # Examples
+/// ```
+/// use std::sync::Arc;
+/// use ringflake::lease::{
+///     Acquire, Fingerprint, History, Init, Leases, LeaseStore, Namespace, table::MemoryTable,
+/// };
+/// use ringflake::{Clock, Layout, SystemClock};
+///
+/// let now = SystemClock.unix_ms();
+/// let mut store = Leases::over(MemoryTable::new(Arc::new(SystemClock)));
+/// let orders = Namespace::new("orders", &Layout::RANDFLAKE, Fingerprint::PLAIN)?;
+/// store.init(&orders, &Init::new(History::New, now))?;
+/// assert_eq!(store.acquire(&orders, &Acquire::new(3, 60, now))?.len(), 3);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Leases<T> {
+    table: T,
+    order: Order,
+    seen: Seen,
+}
+
+/// A namespace's record as it was read, with the server's state.
+#[derive(Debug)]
+struct Opened {
+    record: StoreRecord,
+    /// The record's value.
+    value: String,
+    snapshot: Snapshot,
+}
+
+impl<T> Leases<T> {
+    /// The leases in this table. Free blocks are granted in random order.
+    pub fn over(table: T) -> Self {
+        Self::with_order(table, Order::random())
+    }
+
+    /// Chooses free blocks by this seed, for tests that must be repeatable.
+    #[must_use]
+    pub fn with_seed(mut self, seed: u64) -> Self {
+        self.order = Order::seeded(seed);
+        self
+    }
+
+    /// The leases in a table that nobody else uses. The lowest free block is granted first.
+    pub(super) fn in_order(table: T) -> Self {
+        Self::with_order(table, Order::Lowest)
+    }
+
+    fn with_order(table: T, order: Order) -> Self {
+        Self {
+            table,
+            order,
+            seen: Seen::default(),
+        }
+    }
+
+    /// The table.
+    pub fn table(&self) -> &T {
+        &self.table
+    }
+
+    /// The table, to change how it is reached.
+    pub fn table_mut(&mut self) -> &mut T {
+        &mut self.table
+    }
+}
+
+impl<T: Table> Leases<T> {
+    fn init_as(
+        &mut self,
+        namespace: &Namespace,
+        init: &Init,
+        voucher: Voucher,
+    ) -> Result<StoreRecord, StoreError> {
+        // Before anything is sent.
+        init.limits.validate(namespace.layout())?;
+        if voucher.is_doubtful(init) {
+            let durability = self.table.describe()?.durability;
+            voucher.check(namespace, init, durability)?;
+        }
+        let claims = init.claims(namespace);
+        let key = Key::record(namespace.name());
+        let secrets: Vec<_> = claims.iter().map(|&claimed| Key::secret(claimed)).collect();
+        let query = Query {
+            keys: std::iter::once(&key).chain(&secrets).cloned().collect(),
+            blocks: Some(Blocks::Lowest {
+                namespace: namespace.name().to_owned(),
+                limit: 1,
+                window: 0..0,
+            }),
+        };
+        let mut snapshot = self.table.read(&query)?;
+        for _ in 0..ATTEMPTS {
+            if snapshot.entries.contains_key(&key) {
+                return Err(namespace.already_initialised());
+            }
+            let time = time_of(&snapshot)?;
+            let incarnation = &snapshot.incarnation;
+            let record = StoreRecord::create_at(namespace, init, incarnation, time.unix_ms)?;
+            let mut txn = Txn {
+                compare: vec![(key.clone(), None)],
+                incarnation: Some(incarnation.clone()),
+                creates: true,
+                ..Txn::default()
+            };
+            for (secret, &claimed) in secrets.iter().zip(&claims) {
+                let owner = snapshot.entries.get(secret).cloned();
+                namespace.check_secret(claimed, owner.as_deref())?;
+                txn.compare.push((secret.clone(), owner));
+            }
+            if voucher.is_doubtful(init) {
+                self.refuse_traces(namespace, &snapshot, secrets.first())?;
+            }
+            let client_ms = init.now_unix_ms;
+            record.check_skew(time.nearest(client_ms), client_ms)?;
+            txn.put(key.clone(), encode_record(&record), None);
+            if let Some(own) = secrets.first() {
+                txn.put(own.clone(), namespace.name().to_owned(), None);
+            }
+            match self.commit("init", &txn, &query)? {
+                None => return Ok(record),
+                Some(next) => snapshot = next,
+            }
+        }
+        Err(overtaken())
+    }
+
+    /// Refuses a program's claim that there is no history, where something of the namespace
+    /// is left.
+    fn refuse_traces(
+        &self,
+        namespace: &Namespace,
+        snapshot: &Snapshot,
+        own_secret: Option<&Key>,
+    ) -> Result<(), StoreError> {
+        if own_secret.is_some_and(|key| snapshot.entries.contains_key(key)) {
+            return Err(Voucher::refusal(namespace, Trace::Secret));
+        }
+        let blocks = Blocks::All {
+            namespace: namespace.name().to_owned(),
+        };
+        let mut keys = snapshot.entries.keys();
+        if keys.any(|key| key.as_str().starts_with(&blocks.prefix())) {
+            return Err(Voucher::refusal(namespace, Trace::Blocks));
+        }
+        Ok(())
+    }
+
+    /// Commits. Returns the other snapshot on a conflict.
+    fn commit(
+        &mut self,
+        operation: &'static str,
+        txn: &Txn,
+        instead: &Query,
+    ) -> Result<Option<Snapshot>, StoreError> {
+        match self.table.commit(txn, instead)? {
+            Commit::Done => Ok(None),
+            Commit::Conflict(snapshot) => Ok(Some(snapshot)),
+            Commit::Unknown(source) => Err(StoreError::Ambiguous { operation, source }),
+        }
+    }
+
+    /// The record out of a snapshot, if it is the one that the caller means.
+    fn open(&mut self, namespace: &Namespace, snapshot: Snapshot) -> Result<Opened, StoreError> {
+        let value = snapshot.entries.get(&Key::record(namespace.name()));
+        let value = value.ok_or_else(|| namespace.not_initialised())?.clone();
+        let record = decode_record(namespace.name(), &value)?;
+        record.verify(namespace)?;
+        self.seen.record(&record, &value, &snapshot.incarnation);
+        Ok(Opened {
+            record,
+            value,
+            snapshot,
+        })
+    }
+
+    /// Reads the record and every block that was granted.
+    fn read_all(&mut self, namespace: &Namespace) -> Result<Opened, StoreError> {
+        let query = Query {
+            keys: vec![Key::record(namespace.name()), Key::check(namespace.name())],
+            blocks: Some(Blocks::All {
+                namespace: namespace.name().to_owned(),
+            }),
+        };
+        let snapshot = self.table.read(&query)?;
+        self.open(namespace, snapshot)
+    }
+
+    /// Reads `keys` beside the record, lets `decide` decide what to write, and writes it if
+    /// record and keys are unchanged; again until nobody was faster.
+    fn change<A>(
+        &mut self,
+        operation: &'static str,
+        namespace: &Namespace,
+        keys: &[Key],
+        mut decide: impl FnMut(&mut Opened) -> Result<(Put, A), StoreError>,
+    ) -> Result<A, StoreError> {
+        let query = Query {
+            keys: std::iter::once(Key::record(namespace.name()))
+                .chain(keys.iter().cloned())
+                .collect(),
+            blocks: None,
+        };
+        let mut snapshot = self.table.read(&query)?;
+        for _ in 0..ATTEMPTS {
+            let mut opened = self.open(namespace, snapshot)?;
+            let (put, answer) = decide(&mut opened)?;
+            let mut txn = opened.txn();
+            txn.incarnation = None;
+            for key in keys {
+                let value = opened.snapshot.entries.get(key).cloned();
+                txn.compare.push((key.clone(), value));
+            }
+            txn.puts.push(put);
+            match self.commit(operation, &txn, &query)? {
+                None => return Ok(answer),
+                Some(next) => snapshot = next,
+            }
+        }
+        Err(overtaken())
+    }
+
+    /// What an acquisition reads: the record, the blocks of the evidence, and blocks to choose
+    /// from.
+    fn acquire_query(
+        &mut self,
+        namespace: &Namespace,
+        acquire: &Acquire,
+        reading: Reading,
+    ) -> (Query, Blocks) {
+        let name = namespace.name();
+        let evidence = acquire.evidence.iter().map(|it| Key::block(name, it.block));
+        let blocks = self.order.query(namespace, reading, acquire.blocks);
+        let query = Query {
+            keys: std::iter::once(Key::record(name)).chain(evidence).collect(),
+            blocks: Some(blocks.clone()),
+        };
+        (query, blocks)
+    }
+}
+
+impl Opened {
+    /// A transaction that compares the record, and requires the incarnation.
+    fn txn(&self) -> Txn {
+        Txn {
+            compare: vec![(self.key(), Some(self.value.clone()))],
+            incarnation: Some(self.snapshot.incarnation.clone()),
+            ..Txn::default()
+        }
+    }
+
+    fn key(&self) -> Key {
+        Key::record(self.record.namespace.name())
+    }
+
+    /// The record as it is now, to be written.
+    fn put(&self) -> Put {
+        Put {
+            key: self.key(),
+            value: encode_record(&self.record),
+            rank: None,
+        }
+    }
+
+    fn time(&self) -> Result<StoreTime, StoreError> {
+        time_of(&self.snapshot)
+    }
+
+    /// The store's time in ticks, once the caller's clock was compared with it.
+    fn now_near(&self, client_unix_ms: u64) -> Result<u64, StoreError> {
+        let time = self.time()?;
+        let now = self.record.tick_at(time.unix_ms)?;
+        let nearest = time.nearest(client_unix_ms);
+        self.record.check_skew(nearest, client_unix_ms)?;
+        Ok(now)
+    }
+
+    /// A block that was read, judged; none if it was never granted.
+    fn judge(&self, block: Block) -> Option<Judged> {
+        let namespace = &self.record.namespace;
+        let value = self
+            .snapshot
+            .entries
+            .get(&Key::block(namespace.name(), block))?;
+        Some(judge_block(namespace, block, value))
+    }
+
+    /// The error for a store that knows less than it has confirmed.
+    fn history_lost(&self, now: u64, evidence: &[Confirmed]) -> Option<StoreError> {
+        evidence.iter().find_map(|confirmed| {
+            let known = self.judge(confirmed.block);
+            let checked = self.record.check_evidence(now, known.as_ref(), confirmed);
+            checked.err()
+        })
+    }
+
+    /// Every block, judged, in order; and entries that are of no block.
+    fn blocks(&self) -> impl Iterator<Item = Judged> {
+        let namespace = &self.record.namespace;
+        let prefix = Blocks::All {
+            namespace: namespace.name().to_owned(),
+        }
+        .prefix();
+        let entries = self.snapshot.entries.iter();
+        let entries = entries.filter(move |(key, _)| key.as_str().starts_with(&prefix));
+        entries.map(|(key, value)| match key.to_block(namespace.name()) {
+            Some(block) => judge_block(namespace, block, value),
+            None => {
+                let reason = format!("key {:?} is of no block", key.as_str());
+                Err(Quarantined::of_no_block(reason))
+            }
+        })
+    }
+}
+
+impl Txn {
+    fn put(&mut self, key: Key, value: String, rank: Option<u64>) {
+        self.puts.push(Put { key, value, rank });
+    }
+
+    /// Writes a block that must have this value, or none.
+    fn put_block(&mut self, namespace: &Namespace, before: Option<String>, after: &BlockState) {
+        let key = Key::block(namespace.name(), after.block);
+        self.compare.push((key.clone(), before));
+        self.put(key, encode_block(after), Some(after.hwm_end));
+    }
+}
+
+impl<T: Table> LeaseStore for Leases<T> {
+    fn init(&mut self, namespace: &Namespace, init: &Init) -> Result<StoreRecord, StoreError> {
+        self.init_as(namespace, init, Voucher::Person)
+    }
+
+    fn init_if_new(
+        &mut self,
+        namespace: &Namespace,
+        init: &Init,
+    ) -> Result<StoreRecord, StoreError> {
+        self.init_as(namespace, init, Voucher::Program)
+    }
+
+    fn acquire(
+        &mut self,
+        namespace: &Namespace,
+        acquire: &Acquire,
+    ) -> Result<Vec<Grant>, StoreError> {
+        acquire.validate()?;
+        let mut reading = self.order.first_reading();
+        let (mut query, mut blocks) = self.acquire_query(namespace, acquire, reading);
+        let mut snapshot = self.table.read(&query)?;
+        for _ in 0..ATTEMPTS {
+            let mut opened = self.open(namespace, snapshot)?;
+            let now = opened.now_near(acquire.now_unix_ms)?;
+            let mut txn = opened.txn();
+
+            let incarnation = opened.snapshot.incarnation.clone();
+            let mut raised = opened.record.observe(&incarnation, now);
+            let lost = opened.history_lost(now, &acquire.evidence);
+            if lost.is_some() {
+                opened.record.raise_floor(Floor::OverLostGrants, now)?;
+                raised = true;
+            }
+            if raised {
+                // A commit of its own: the floor stays, whatever becomes of the rest.
+                txn.puts.push(opened.put());
+                (query, blocks) = self.acquire_query(namespace, acquire, reading);
+                snapshot = match (self.commit("acquire", &txn, &query)?, lost) {
+                    (Some(next), _) => next,
+                    (None, Some(lost)) => return Err(lost),
+                    (None, None) => self.table.read(&query)?,
+                };
+                continue;
+            }
+
+            let view = View::new(namespace, &opened.snapshot, &blocks);
+            let record = &opened.record;
+            let chosen = view.candidates(record, now, acquire, &mut self.order);
+            let partial = reading == Reading::Part && !opened.snapshot.complete;
+            if chosen.len() < acquire.blocks as usize && partial {
+                reading = Reading::Whole;
+                (query, blocks) = self.acquire_query(namespace, acquire, reading);
+                snapshot = self.table.read(&query)?;
+                continue;
+            }
+            let unix_ms = opened.time()?.unix_ms;
+            if chosen.is_empty() {
+                return Err(record.refusal(unix_ms, now, acquire, view.lowest_marks()));
+            }
+            let mut granted = Vec::with_capacity(chosen.len());
+            for Candidate { state, value } in chosen {
+                let Some((grant, after)) = record.granted(now, unix_ms, &state, acquire) else {
+                    continue;
+                };
+                let earliest = record.earliest_for_end(grant.ticks.end);
+                txn.not_before_unix_ms = txn.not_before_unix_ms.max(earliest);
+                txn.put_block(namespace, value, &after);
+                granted.push((grant, after));
+            }
+            (query, blocks) = self.acquire_query(namespace, acquire, reading);
+            match self.commit("acquire", &txn, &query)? {
+                None => {
+                    let (grants, states): (Vec<_>, Vec<_>) = granted.into_iter().unzip();
+                    states
+                        .iter()
+                        .for_each(|after| self.seen.block(namespace, after));
+                    return Ok(grants);
+                }
+                Some(next) => snapshot = next,
+            }
+        }
+        Err(overtaken())
+    }
+
+    fn renew(&mut self, namespace: &Namespace, renew: &Renew) -> Result<u64, StoreError> {
+        renew.validate()?;
+        self.renew_one(namespace, renew)
+    }
+
+    fn renew_all(&mut self, renewals: &[(&Namespace, &Renew)]) -> Vec<Result<u64, StoreError>> {
+        self.renew_many(renewals)
+    }
+
+    fn release(
+        &mut self,
+        namespace: &Namespace,
+        block: Block,
+        epoch: Epoch,
+    ) -> Result<(), StoreError> {
+        self.release_one(namespace, block, epoch)
+    }
+
+    fn list(&mut self, namespace: &Namespace) -> Result<Listing, StoreError> {
+        let opened = self.read_all(namespace)?;
+        Ok(Listing::of_judged(opened.record.clone(), opened.blocks()))
+    }
+
+    fn repair(
+        &mut self,
+        namespace: &Namespace,
+        block: Block,
+        now_unix_ms: u64,
+    ) -> Result<BlockState, StoreError> {
+        let key = Key::block(namespace.name(), block);
+        self.change("repair", namespace, std::slice::from_ref(&key), |opened| {
+            let now = opened.now_near(now_unix_ms)?;
+            let damaged = opened.judge(block);
+            let Some(Err(Quarantined { block: Some(_), .. })) = damaged else {
+                return Err(StoreError::NotQuarantined { block });
+            };
+            let mark = opened
+                .snapshot
+                .entries
+                .get(&key)
+                .map(|value| read_mark(value));
+            let repaired = opened.record.repaired(now, block, mark.flatten());
+            let put = Put {
+                key: key.clone(),
+                value: encode_block(&repaired),
+                rank: Some(repaired.hwm_end),
+            };
+            Ok((put, repaired))
+        })
+    }
+
+    fn raise_floor(
+        &mut self,
+        namespace: &Namespace,
+        floor: Floor,
+        now_unix_ms: u64,
+    ) -> Result<u64, StoreError> {
+        self.change("raise_floor", namespace, &[], |opened| {
+            let now = match floor.heeds_clocks() {
+                true => opened.now_near(now_unix_ms)?,
+                false => opened.record.tick_at(opened.time()?.unix_ms)?,
+            };
+            opened.record.raise_floor(floor, now)?;
+            Ok((opened.put(), opened.record.floor))
+        })
+    }
+
+    /// Writes a note of the check beside the blocks, by the way of every grant.
+    fn check(
+        &mut self,
+        namespace: &Namespace,
+        now_unix_ms: u64,
+    ) -> Result<StoreReport, StoreError> {
+        let store = self.table.describe()?;
+        let key = Key::check(namespace.name());
+        self.change("check", namespace, std::slice::from_ref(&key), |_| {
+            let value = format!("{{\"checked_unix_ms\":{now_unix_ms}}}");
+            let key = key.clone();
+            Ok((
+                Put {
+                    key,
+                    value,
+                    rank: None,
+                },
+                (),
+            ))
+        })?;
+        let opened = self.read_all(namespace)?;
+        let time = match &opened.snapshot.time {
+            // What it is by the uptime, while the clock is in doubt.
+            Err(ClockError::Stepped {
+                expected_unix_ms, ..
+            }) => StoreTime::exactly(*expected_unix_ms),
+            _ => opened.time()?,
+        };
+        let now = opened.record.tick_at(time.unix_ms)?;
+        let report = StoreReport::new(
+            store.store,
+            opened.record.clone(),
+            opened.snapshot.incarnation.clone(),
+            store.durability,
+            now_unix_ms,
+        );
+        let nearest = time.nearest(now_unix_ms);
+        Ok(report.at(nearest).with_blocks(now, opened.blocks()))
+    }
+
+    fn key(&self) -> Option<StoreKey> {
+        self.table.key()
+    }
+
+    fn rest(&mut self, at_least: Duration) {
+        self.table.rest(at_least);
+    }
+}
+
+fn time_of(snapshot: &Snapshot) -> Result<StoreTime, StoreError> {
+    snapshot.time.clone().map_err(|error| match error {
+        ClockError::Missing(reason) => StoreError::Unavailable {
+            source: reason.into(),
+        },
+        ClockError::Stepped {
+            expected_unix_ms,
+            shown_unix_ms,
+            limit,
+            retry_after,
+        } => StoreError::ClockStepped {
+            expected_unix_ms,
+            shown_unix_ms,
+            limit,
+            retry_after,
+        },
+    })
+}
+
+fn overtaken() -> StoreError {
+    StoreError::Unavailable {
+        source: format!("other processes changed the same entries {ATTEMPTS} times").into(),
+    }
+}
+
+impl From<TableError> for StoreError {
+    fn from(error: TableError) -> Self {
+        match error {
+            TableError::Unavailable(source) => Self::Unavailable { source },
+            TableError::Denied(source) => Self::Denied { source },
+            TableError::NotDurable { store, reason } => Self::NotDurable { store, reason },
+            TableError::Corrupt { detail, source } => Self::Corrupt { detail, source },
+        }
+    }
+}

@@ -1,0 +1,319 @@
+//! The blocks that an acquisition can have, in the order in which it asks for them.
+//!
+//! First blocks that were never granted, then those whose mark has passed, then released ones
+//! whose mark lies ahead: a grant of those starts there. Among the first two the choice is
+//! free. Acquirers that choose alike conflict, so everybody chooses at random; only a table
+//! that nobody else uses is read in order.
+
+use std::collections::BTreeSet;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::ops::Range;
+
+use crate::lease::block::{Block, BlockState};
+use crate::lease::format::judge_block;
+use crate::lease::namespace::Namespace;
+use crate::lease::random::SplitMix64;
+use crate::lease::record::{LowestMarks, StoreRecord};
+use crate::lease::request::Acquire;
+use crate::lease::table::{Blocks, Key, Snapshot};
+
+/// How a choice that the rules leave open is made.
+#[derive(Clone, Debug)]
+pub(super) enum Order {
+    Lowest,
+    Random(SplitMix64),
+}
+
+/// How many blocks an acquisition reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reading {
+    /// A few with the lowest marks, and a window of indices.
+    Part,
+    /// All.
+    Whole,
+}
+
+/// A block that can be granted, with its value as it was read; none if it has none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Candidate {
+    pub(super) state: BlockState,
+    pub(super) value: Option<String>,
+}
+
+/// A namespace's blocks, as far as they were read.
+#[derive(Debug)]
+pub(super) struct View {
+    /// Those that are sound, by index.
+    granted: Vec<Candidate>,
+    /// Of which indices there are entries, sound or not.
+    present: BTreeSet<u64>,
+    /// The indices of which `present` shows every entry.
+    window: Range<u64>,
+}
+
+impl Order {
+    /// Random, from the standard library's hash keys: they need be no secret.
+    pub(super) fn random() -> Self {
+        Self::seeded(RandomState::new().build_hasher().finish())
+    }
+
+    pub(super) fn seeded(seed: u64) -> Self {
+        Self::Random(SplitMix64::new(seed))
+    }
+
+    /// How to read at first.
+    pub(super) fn first_reading(&self) -> Reading {
+        match self {
+            Self::Lowest => Reading::Whole,
+            Self::Random(_) => Reading::Part,
+        }
+    }
+
+    /// A number below `bound`; 0 in order.
+    fn below(&mut self, bound: u64) -> u64 {
+        match self {
+            Self::Lowest => 0,
+            Self::Random(random) => {
+                let wide = u128::from(random.next()) * u128::from(bound);
+                (wide >> 64) as u64
+            }
+        }
+    }
+
+    fn arrange(&mut self, idle: &mut [Candidate]) {
+        match self {
+            Self::Lowest => idle.sort_by_key(|it| (it.state.hwm_end, it.state.block)),
+            Self::Random(_) => {
+                for last in (1..idle.len()).rev() {
+                    let other = self.below(last as u64 + 1) as usize;
+                    idle.swap(last, other);
+                }
+            }
+        }
+    }
+
+    /// What to read of the blocks, to choose `wanted` of them.
+    pub(super) fn query(&mut self, namespace: &Namespace, reading: Reading, wanted: u32) -> Blocks {
+        let name = namespace.name().to_owned();
+        match reading {
+            Reading::Whole => Blocks::All { namespace: name },
+            Reading::Part => {
+                // Twice what is wanted, so that two that choose need not collide.
+                let length = 2 * u64::from(wanted) + 32;
+                let last = namespace.blocks().saturating_sub(length);
+                let start = self.below(last.saturating_add(1));
+                Blocks::Lowest {
+                    namespace: name,
+                    limit: 2 * wanted + 16,
+                    window: start..namespace.blocks().min(start.saturating_add(length)),
+                }
+            }
+        }
+    }
+}
+
+impl View {
+    /// The blocks that `blocks` has read.
+    pub(super) fn new(namespace: &Namespace, snapshot: &Snapshot, blocks: &Blocks) -> Self {
+        let mut view = Self {
+            granted: Vec::new(),
+            present: BTreeSet::new(),
+            window: match blocks {
+                Blocks::Lowest { window, .. } if !snapshot.complete => window.clone(),
+                _ => 0..namespace.blocks(),
+            },
+        };
+        let from = Key::from(blocks.prefix());
+        for (key, value) in snapshot.entries.range(from..) {
+            if !key.as_str().starts_with(&blocks.prefix()) {
+                break;
+            }
+            // An entry of no block takes none away.
+            let Some(block) = key.to_block(namespace.name()) else {
+                continue;
+            };
+            view.present.insert(block.index());
+            match judge_block(namespace, block, value) {
+                Ok(state) => view.granted.push(Candidate {
+                    state,
+                    value: Some(value.clone()),
+                }),
+                Err(found) => found.log(namespace),
+            }
+        }
+        view
+    }
+
+    /// Up to as many blocks as are asked for that can be granted at the store's time `now`,
+    /// in ticks.
+    pub(super) fn candidates(
+        &self,
+        record: &StoreRecord,
+        now: u64,
+        acquire: &Acquire,
+        order: &mut Order,
+    ) -> Vec<Candidate> {
+        let Some(window) = record.mark_window(now, acquire) else {
+            return Vec::new();
+        };
+        let wanted = acquire.blocks as usize;
+        let Range { start, end } = self.window;
+        // From somewhere on, and around.
+        let first = start + order.below(end.saturating_sub(start));
+        let fresh = (first..end)
+            .chain(start..first)
+            .filter(|index| !self.present.contains(index))
+            .map(|index| Candidate {
+                state: BlockState::never_granted(Block::new(index)),
+                value: None,
+            });
+        let mut chosen: Vec<_> = fresh.take(wanted).collect();
+        let is_idle = |it: &&Candidate| it.state.hwm_end <= window.idle_until;
+        let (idle, later): (Vec<_>, Vec<_>) = self.granted.iter().partition(is_idle);
+        let mut idle: Vec<_> = idle.into_iter().cloned().collect();
+        order.arrange(&mut idle);
+        let mut released: Vec<_> = later
+            .into_iter()
+            .filter(|it| it.state.released && it.state.hwm_end < window.released_below)
+            .cloned()
+            .collect();
+        released.sort_by_key(|it| (it.state.hwm_end, it.state.block));
+        chosen.extend(idle.into_iter().chain(released));
+        chosen.truncate(wanted);
+        chosen
+    }
+
+    /// The lowest marks of the blocks.
+    pub(super) fn lowest_marks(&self) -> LowestMarks {
+        LowestMarks::of(self.granted.iter().map(|it| &it.state))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::layout::Layout;
+    use crate::lease::block::Epoch;
+    use crate::lease::fingerprint::Fingerprint;
+    use crate::lease::format::encode_block;
+    use crate::lease::limits::StoreLimits;
+    use crate::lease::record::Incarnation;
+    use crate::lease::table::StoreTime;
+
+    const NOW: u64 = 1_000;
+
+    fn space() -> Namespace {
+        // Eight blocks.
+        Namespace::new("a", &Layout::RANDFLAKE, Fingerprint::PLAIN)
+            .and_then(|space| space.with_block_bits(14))
+            .unwrap()
+    }
+
+    fn record() -> StoreRecord {
+        StoreRecord::new(space(), StoreLimits::default(), 0, Incarnation::new("7"))
+    }
+
+    fn view(marks: &[(u64, u64, bool)], complete: bool, window: Range<u64>) -> View {
+        let entry = |&(index, hwm_end, released): &(u64, u64, bool)| {
+            let mut state = BlockState::new(Block::new(index), Epoch::FIRST, hwm_end);
+            state.released = released;
+            (Key::block("a", state.block), encode_block(&state))
+        };
+        let mut entries: BTreeMap<_, _> = marks.iter().map(entry).collect();
+        entries.insert(Key::from("a/block/x".to_owned()), String::new());
+        entries.insert(Key::record("a"), String::new());
+        let snapshot = Snapshot {
+            entries,
+            complete,
+            time: Ok(StoreTime::exactly(0)),
+            incarnation: Incarnation::new("7"),
+        };
+        let blocks = Blocks::Lowest {
+            namespace: "a".into(),
+            limit: 6,
+            window,
+        };
+        View::new(&space(), &snapshot, &blocks)
+    }
+
+    fn indices(candidates: &[Candidate]) -> Vec<u64> {
+        candidates.iter().map(|it| it.state.block.index()).collect()
+    }
+
+    #[test]
+    fn fresh_then_idle_then_released() {
+        let horizon = record().horizon_end(NOW);
+        let marks = [
+            (0, NOW, true),
+            (1, NOW - 1, false),
+            (2, NOW + 1, false),
+            (3, NOW + 3, true),
+            (4, NOW + 2, true),
+            (5, horizon, true),
+        ];
+        let view = view(&marks, true, 0..8);
+        let ask = |blocks| Acquire::new(blocks, 10, 0);
+        let choose = |ask: &Acquire, order: &mut Order| {
+            indices(&view.candidates(&record(), NOW, ask, order))
+        };
+        assert_eq!(choose(&ask(100), &mut Order::Lowest), [6, 7, 1, 0, 4, 3]);
+        assert_eq!(choose(&ask(3), &mut Order::Lowest), [6, 7, 1]);
+        let mut seen = BTreeSet::new();
+        for _ in 0..50 {
+            let mut chosen = choose(&ask(100), &mut Order::random());
+            seen.insert((chosen[0], chosen[2]));
+            chosen[..2].sort_unstable();
+            chosen[2..4].sort_unstable();
+            assert_eq!(chosen, [6, 7, 0, 1, 4, 3]);
+        }
+        assert_eq!(seen.len(), 4, "{seen:?}");
+        let LowestMarks { held, released } = view.lowest_marks();
+        assert_eq!((held, released), (Some(NOW - 1), Some(NOW)));
+
+        // Of the past those whose mark lies before it, and fresh ones.
+        let past = Acquire::past(100, NOW - 1..NOW, 0);
+        assert_eq!(choose(&past, &mut Order::Lowest), [6, 7, 1]);
+
+        // Nothing lies within the horizon.
+        let mut floor = record();
+        floor.floor = horizon;
+        let chosen = view.candidates(&floor, NOW, &ask(100), &mut Order::Lowest);
+        assert_eq!(chosen, []);
+    }
+
+    #[test]
+    fn what_was_not_read_is_not_taken_for_fresh() {
+        let view = view(&[(0, NOW + 9, false)], false, 4..6);
+        let chosen = view.candidates(&record(), NOW, &Acquire::new(9, 1, 0), &mut Order::Lowest);
+        assert_eq!(indices(&chosen), [4, 5]);
+    }
+
+    #[test]
+    fn a_damaged_block_is_neither_fresh_nor_granted() {
+        let view = view(&[(0, 0, false), (1, NOW + 9, false)], true, 0..8);
+        let chosen = view.candidates(&record(), NOW, &Acquire::new(9, 1, 0), &mut Order::Lowest);
+        assert_eq!(indices(&chosen), [2, 3, 4, 5, 6, 7]);
+    }
+
+    #[test]
+    fn windows_lie_anywhere_within_the_blocks() {
+        let space = Namespace::new("a", &Layout::RANDFLAKE, Fingerprint::PLAIN).unwrap();
+        let mut order = Order::random();
+        let mut windows = |wanted| match order.query(&space, Reading::Part, wanted) {
+            Blocks::Lowest { window, .. } => window,
+            Blocks::All { .. } => unreachable!("a part was asked for"),
+        };
+        let mut starts = BTreeSet::new();
+        for _ in 0..2000 {
+            let window = windows(1984);
+            assert_eq!(window.end - window.start, 4000);
+            assert!(window.end <= 4096);
+            starts.insert(window.start);
+        }
+        assert!(starts.contains(&0) && starts.contains(&96), "{starts:?}");
+        assert_eq!(windows(2032), 0..4096);
+        assert_eq!(windows(9999), 0..4096);
+    }
+}

@@ -1,0 +1,71 @@
+//! The values that this process has seen last, for renewals in one round trip.
+//!
+//! Nothing is refused from them: a value that is out of date makes a commit conflict, and the
+//! conflict brings the present one.
+
+use std::collections::HashMap;
+
+use crate::lease::block::BlockState;
+use crate::lease::format::encode_block;
+use crate::lease::namespace::Namespace;
+use crate::lease::record::{Incarnation, StoreRecord};
+use crate::lease::table::Key;
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Seen {
+    /// By the namespace's name.
+    records: HashMap<String, SeenRecord>,
+    /// Blocks that this process has written and not released.
+    blocks: HashMap<Key, (BlockState, String)>,
+}
+
+/// A namespace's record, and the server's incarnation when it was read.
+#[derive(Clone, Debug)]
+pub(super) struct SeenRecord {
+    pub(super) record: StoreRecord,
+    pub(super) value: String,
+    pub(super) incarnation: Incarnation,
+}
+
+impl Seen {
+    /// Notes a record that was read.
+    pub(super) fn record(&mut self, record: &StoreRecord, value: &str, incarnation: &Incarnation) {
+        let name = record.namespace.name();
+        let known = self.records.get(name);
+        if known.is_some_and(|it| it.value == value && it.incarnation == *incarnation) {
+            return;
+        }
+        let seen = SeenRecord {
+            record: record.clone(),
+            value: value.to_owned(),
+            incarnation: incarnation.clone(),
+        };
+        self.records.insert(name.to_owned(), seen);
+    }
+
+    /// Notes a block that was written.
+    pub(super) fn block(&mut self, namespace: &Namespace, state: &BlockState) {
+        let key = Key::block(namespace.name(), state.block);
+        match state.released {
+            true => self.blocks.remove(&key),
+            false => {
+                let value = encode_block(state);
+                self.blocks.insert(key, (state.clone(), value))
+            }
+        };
+    }
+
+    /// Forgets a block whose grant was refused a change.
+    pub(super) fn forget(&mut self, key: &Key) {
+        self.blocks.remove(key);
+    }
+
+    pub(super) fn record_of(&self, namespace: &Namespace) -> Option<&SeenRecord> {
+        let seen = self.records.get(namespace.name())?;
+        (seen.record.namespace == *namespace).then_some(seen)
+    }
+
+    pub(super) fn block_of(&self, key: &Key) -> Option<&(BlockState, String)> {
+        self.blocks.get(key)
+    }
+}

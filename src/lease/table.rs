@@ -1,0 +1,421 @@
+//! The table that a store keeps its records in: the only thing that a backend implements.
+//!
+//! [`Leases`](super::Leases) has all operations and all rules of leases, once, over any
+//! [`Table`]. A table is a map from keys to short texts with three methods: read some entries,
+//! write some if others still have the values that were read, describe the server. It knows
+//! nothing of leases.
+//!
+//! # Entries
+//! | key | value | rank |
+//! |---|---|---|
+//! | `NAMESPACE/record` | layout, limits, floor, incarnation | none |
+//! | `NAMESPACE/block/INDEX`, in 20 digits | mark, epoch, released, holder; absent before the first grant | the mark |
+//! | `NAMESPACE/check` | when `check` last wrote here | none |
+//! | `.secret/FINGERPRINT` | the name of the namespace that has this secret | none |
+//!
+//! Values are one flat JSON object each, with a version in the record, so that `psql`,
+//! `redis-cli` and `etcdctl` show them as they are. A backend stores and compares them as
+//! texts and never needs to parse one. The rank is an index: a table must be able to find the
+//! blocks with the lowest ranks. A wrong rank costs availability and nothing else, since every
+//! decision is made from values.
+//!
+//! # Operations
+//! ```text
+//! read (record, blocks) --decide--> commit if (record, blocks) still have these values
+//!          ^                           | Done: the answer
+//!          |                           | Unknown: nothing is granted, nothing is repeated
+//!          +------- Conflict ----------+
+//! ```
+//! | operation | reads | compares | writes |
+//! |---|---|---|---|
+//! | `init` | record, secrets, one block | record absent, secrets as read | record, secret |
+//! | `acquire` | record, evidence, some blocks | record, chosen blocks | chosen blocks |
+//! | `acquire`, history lost | as above | record | record with a raised floor |
+//! | `renew`, `release` | nothing if last seen here, or record and block | record, block | block |
+//! | `renew_all` | the same for many | records, blocks | blocks |
+//! | `repair` | record, block | record, block | block |
+//! | `raise_floor` | record | record | record |
+//! | `check` | record, all blocks | record | `check` |
+//! | `list` | record, all blocks | | |
+//!
+//! # What a table promises
+//! * **T1** [`commit`](Table::commit) is atomic and linearizable: all of its puts or none, and
+//!   only if every compared key has the given value at that moment. It is durable before
+//!   [`Commit::Done`] is returned.
+//! * **T2** [`read`](Table::read) shows the entries as they all were at one moment during the
+//!   call.
+//! * **T3** The time is the server's own, read during the call. A commit applies only if the
+//!   server's time is at or after [`Txn::not_before_unix_ms`].
+//! * **T4** The incarnation is the server's. It changes whenever committed writes may have been
+//!   lost, as far as the server can show that. A commit applies only in
+//!   [`Txn::incarnation`], where that is given.
+//! * **T5** A commit that is not known to have been applied or rejected is
+//!   [`Commit::Unknown`]. The table never sends it again.
+//!
+//! # Why S1 to S8 follow
+//! *Values are compared, never version numbers.* A decision depends on the values that were
+//! read and on nothing else, so it is right for whatever has the same values at the moment of
+//! the commit. A counter can repeat after a history was lost; a value that repeats is the same
+//! case.
+//!
+//! * **S1** By T1 the committed values of a block form one sequence, and each was decided from
+//!   the one before. [`StoreRecord::granted`](super::StoreRecord::granted) and
+//!   [`renewed`](super::StoreRecord::renewed) never return a mark below the one they were
+//!   given, and a grant starts at or after that mark.
+//! * **S2** An operation answers with a grant only after `Done`. `Unknown` becomes
+//!   [`StoreError::Ambiguous`](super::StoreError::Ambiguous).
+//! * **S5** Every commit but that of `init` compares the record, which was verified against the
+//!   caller's namespace. `init` compares the entry of each fingerprint of the secret, so of two
+//!   that use one secret the second finds the first.
+//! * **S6** T1.
+//! * **S7** An end is at most the horizon after the server's time by T3: that time, read
+//!   before the commit, decides the end, and the commit requires it again.
+//! * **S8** Every grant and renewal compares the record, and by T4 requires the incarnation
+//!   on record. Raising the floor writes the record. So a commit that was decided below the
+//!   new floor conflicts, and is decided again above it; **no renewal slips past a raised
+//!   floor**, whether it read the record a moment or an hour ago.
+//!   Evidence is read in the same snapshot as the blocks that are chosen.
+//!
+//! S3, S4 and S9 are the client's and the tier's.
+//!
+//! # One round trip for a renewal
+//! A renewal names epoch and end, and the process that holds the grant has seen the rest: it
+//! wrote the block's value itself, and read the record to do so. So `Leases` commits at once,
+//! from the values that it has seen last, if the end asked for is within the horizon by the
+//! caller's clock. If either value has changed, or the server's clock disagrees, the conflict
+//! brings the entries as they are, and the renewal is decided from those. A refusal is never
+//! decided from what was seen earlier.
+//!
+//! # Contention
+//! Nothing is locked between read and commit. Acquirers choose at random among the blocks that
+//! the rules leave open, so few of those that start together choose the same. After
+//! [32 conflicts](super::Leases#contention) an operation gives up.
+
+pub(crate) mod memory;
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::fmt;
+use std::ops::Range;
+use std::time::Duration;
+
+pub use self::memory::MemoryTable;
+use super::block::Block;
+use super::fingerprint::Fingerprint;
+use super::key::StoreKey;
+use super::record::Incarnation;
+use super::report::Durability;
+
+/// A small linearizable, durable table. The head of this module says what it promises.
+///
+/// Implement this for a server of your own, and wrap it in [`Leases`](super::Leases). The suite
+/// of `lease::conformance` tests both.
+///
+/// Methods block the caller until their own time-out. A table that has lost its connection
+/// opens a new one at the next call.
+pub trait Table: Send + fmt::Debug {
+    /// Reads entries, the server's time and its incarnation. Tables that were never made are
+    /// empty.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    fn read(&mut self, query: &Query) -> Result<Snapshot, TableError>;
+
+    /// Applies all puts if every condition holds. If one does not, returns what `instead`
+    /// reads. Makes what the server lacks to hold entries, if [`Txn::creates`] is set.
+    ///
+    /// # Errors
+    /// [`TableError`], and nothing was written.
+    fn commit(&mut self, txn: &Txn, instead: &Query) -> Result<Commit, TableError>;
+
+    /// The server, and whether it keeps what it confirms, by its settings as they are now.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    fn describe(&mut self) -> Result<Description, TableError>;
+
+    /// See [`LeaseStore::key`](super::LeaseStore::key).
+    fn key(&self) -> Option<StoreKey> {
+        None
+    }
+
+    /// See [`LeaseStore::rest`](super::LeaseStore::rest).
+    fn rest(&mut self, at_least: Duration) {
+        let _ = at_least;
+    }
+}
+
+/// The key of an entry. Keys are ordered as their texts are.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key(String);
+
+impl Key {
+    /// The record of a namespace.
+    pub fn record(namespace: &str) -> Self {
+        Self(format!("{namespace}/record"))
+    }
+
+    /// A block of a namespace. In 20 digits, so that keys are in the order of the blocks.
+    pub fn block(namespace: &str, block: Block) -> Self {
+        Self(format!("{namespace}/block/{:020}", block.index()))
+    }
+
+    /// The note that a check has written here.
+    pub fn check(namespace: &str) -> Self {
+        Self(format!("{namespace}/check"))
+    }
+
+    /// The namespace that has this secret. No namespace's name begins with a dot.
+    pub fn secret(fingerprint: Fingerprint) -> Self {
+        Self(format!(".secret/{fingerprint}"))
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The block of `namespace` that this is the key of, if it is one.
+    pub(super) fn to_block(&self, namespace: &str) -> Option<Block> {
+        let digits = self.0.strip_prefix(namespace)?.strip_prefix("/block/")?;
+        let block = Block::new(digits.parse().ok()?);
+        (Self::block(namespace, block) == *self).then_some(block)
+    }
+}
+
+impl From<String> for Key {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What to read, at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Query {
+    /// These entries, if they are there.
+    pub keys: Vec<Key>,
+    /// And these blocks.
+    pub blocks: Option<Blocks>,
+}
+
+/// Some of a namespace's blocks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Blocks {
+    /// Every entry whose key begins with `NAMESPACE/block/`.
+    All {
+        /// The namespace's name.
+        namespace: String,
+    },
+    /// Those with the lowest ranks, and those whose index lies in a window.
+    Lowest {
+        /// The namespace's name.
+        namespace: String,
+        /// How many of the lowest ranks.
+        limit: u32,
+        /// The window of indices.
+        window: Range<u64>,
+    },
+}
+
+impl Blocks {
+    /// The text that all keys of the namespace's blocks begin with.
+    pub fn prefix(&self) -> String {
+        let (Self::All { namespace } | Self::Lowest { namespace, .. }) = self;
+        format!("{namespace}/block/")
+    }
+}
+
+/// What a table held at one moment.
+#[derive(Debug)]
+pub struct Snapshot {
+    /// The entries that were asked for and are there.
+    pub entries: BTreeMap<Key, String>,
+    /// Whether the namespace has no block beside those in `entries`; true unless
+    /// [`Blocks::Lowest`] was asked for and the limit was reached.
+    pub complete: bool,
+    /// The server's time.
+    pub time: Result<StoreTime, ClockError>,
+    /// The server's incarnation.
+    pub incarnation: Incarnation,
+}
+
+/// A reading of a server's clock, in milliseconds since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoreTime {
+    /// The time that decides where grants start and end. At the moment of the reading the
+    /// clock showed this or a later time.
+    pub unix_ms: u64,
+    /// The clock's earliest time since the call began, for comparing it with the caller's.
+    pub earliest_unix_ms: u64,
+    /// The clock's latest time by the end of the call.
+    pub latest_unix_ms: u64,
+}
+
+impl StoreTime {
+    /// A clock that was read to the millisecond, without a wait before.
+    pub fn exactly(unix_ms: u64) -> Self {
+        Self {
+            unix_ms,
+            earliest_unix_ms: unix_ms,
+            latest_unix_ms: unix_ms,
+        }
+    }
+
+    /// The time at which the clocks of server and client were nearest, as far as is known,
+    /// when the client's showed `client_unix_ms`.
+    pub(super) fn nearest(&self, client_unix_ms: u64) -> u64 {
+        let earliest = self.earliest_unix_ms.min(self.latest_unix_ms);
+        client_unix_ms.clamp(earliest, self.latest_unix_ms)
+    }
+}
+
+/// Why no grant can be decided by a server's clock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClockError {
+    /// The server does not show its time, for this reason.
+    Missing(String),
+    /// The machine's clock was set while the machine ran, by more than the limit.
+    Stepped {
+        /// The time by the machine's uptime, in milliseconds since 1970.
+        expected_unix_ms: u64,
+        /// The time by its clock, in milliseconds since 1970.
+        shown_unix_ms: u64,
+        /// How far apart they may be.
+        limit: Duration,
+        /// When the clock's time counts again, if it keeps it until then.
+        retry_after: Duration,
+    },
+}
+
+/// Writes, and the conditions under which they are done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Txn {
+    /// Keys, with the value that each must have; none where it must be absent. Every key of
+    /// `puts` is among them.
+    pub compare: Vec<(Key, Option<String>)>,
+    /// What to write.
+    pub puts: Vec<Put>,
+    /// The incarnation that the server must have, if it matters.
+    pub incarnation: Option<Incarnation>,
+    /// The earliest time by the server's clock, in milliseconds since 1970.
+    pub not_before_unix_ms: u64,
+    /// Whether these may be the first entries of all.
+    pub creates: bool,
+}
+
+/// An entry to write, whether it is there or not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Put {
+    /// The key.
+    pub key: Key,
+    /// The value.
+    pub value: String,
+    /// For blocks: what they are found by.
+    pub rank: Option<u64>,
+}
+
+/// What became of a [`Txn`].
+#[derive(Debug)]
+pub enum Commit {
+    /// It was applied, and is durable.
+    Done,
+    /// It was not applied: a condition does not hold. What the other query reads.
+    Conflict(Snapshot),
+    /// It may have been applied.
+    Unknown(Box<dyn Error + Send + Sync>),
+}
+
+/// Why a table could not be read or written. Nothing was written.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum TableError {
+    /// The server can't be reached, or is not able to do it at present.
+    Unavailable(Box<dyn Error + Send + Sync>),
+    /// The server refused the login.
+    Denied(Box<dyn Error + Send + Sync>),
+    /// The server is set up so that it can forget what it has confirmed.
+    NotDurable {
+        /// Which server, without credentials.
+        store: String,
+        /// The setting, its value, and what it should be.
+        reason: String,
+    },
+    /// What the server holds is not such a table.
+    Corrupt {
+        /// What was found, and where.
+        detail: String,
+        /// The driver's error, if it was the driver that failed.
+        source: Option<Box<dyn Error + Send + Sync>>,
+    },
+}
+
+impl fmt::Display for TableError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unavailable(source) | Self::Denied(source) => fmt::Display::fmt(source, f),
+            Self::NotDurable { store, reason } => write!(f, "{store} is not durable: {reason}"),
+            Self::Corrupt { detail, .. } => f.write_str(detail),
+        }
+    }
+}
+
+impl Error for TableError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Unavailable(source) | Self::Denied(source) => source.source(),
+            Self::NotDurable { .. } => None,
+            Self::Corrupt { source, .. } => source.as_deref().map(|source| source as _),
+        }
+    }
+}
+
+/// A server, as it is set up now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Description {
+    /// Which server, without credentials.
+    pub store: String,
+    /// Whether it keeps what it has confirmed.
+    pub durability: Durability,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_of_blocks_are_in_the_order_of_the_blocks() {
+        let indices = [0, 9, 10, 4095, u64::MAX];
+        let keys = indices.map(|index| Key::block("orders", Block::new(index)));
+        assert!(keys.is_sorted());
+        for (key, index) in keys.iter().zip(indices) {
+            assert_eq!(key.to_block("orders"), Some(Block::new(index)));
+            assert_eq!(key.to_block("order"), None);
+            let blocks = Blocks::All {
+                namespace: "orders".into(),
+            };
+            assert!(key.as_str().starts_with(&blocks.prefix()));
+        }
+        for other in ["orders/block/7", "orders/record", "orders/block/x"] {
+            assert_eq!(Key::from(other.to_owned()).to_block("orders"), None);
+        }
+    }
+
+    #[test]
+    fn clocks_are_compared_where_they_were_nearest() {
+        let time = StoreTime {
+            unix_ms: 7_000,
+            earliest_unix_ms: 6_000,
+            latest_unix_ms: 7_999,
+        };
+        for (client, nearest) in [(5_000, 6_000), (6_500, 6_500), (9_000, 7_999)] {
+            assert_eq!(time.nearest(client), nearest);
+        }
+        assert_eq!(StoreTime::exactly(5).nearest(9), 5);
+    }
+}
