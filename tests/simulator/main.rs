@@ -2,8 +2,8 @@
 
 mod coverage;
 mod errors;
+mod flawed_store;
 mod fleet;
-mod model_store;
 mod mutations;
 mod oracle;
 mod process;

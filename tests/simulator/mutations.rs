@@ -55,6 +55,10 @@ macro_rules! mutations {
 }
 
 mutations! {
+    // The table's side.
+    CommitIgnoresRecord: "a commit does not compare the record" breaks S1;
+    CommitIgnoresBlocks: "a commit does not compare the blocks" breaks S1;
+    CommitIgnoresTime: "a commit does not compare the time" breaks S7, "no duplicate";
     // The store's side.
     ReleaseLowersMark: "a release lowers the mark" breaks S1;
     RenewalKeepsMark: "a renewal does not raise the mark" breaks S1;

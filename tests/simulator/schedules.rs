@@ -13,7 +13,6 @@ use crate::coverage::Tally;
 use crate::mutations::{Mutation, TABLE};
 use crate::oracle::Watch;
 use crate::scenario::every_fault;
-use crate::service::Backend;
 use crate::world::{Outcome, Run};
 
 /// What schedules must meet, beside every fault.
@@ -161,13 +160,6 @@ fn a_seed_makes_the_same_schedule_however_it_is_run() {
         let digest = sound.outcome().digest;
         for (why, run) in [
             ("it is run once more", sound),
-            (
-                "what is shown with the model store is shown of the reference",
-                Run {
-                    backend: Backend::ModelStore(None),
-                    ..sound
-                },
-            ),
             (
                 "watching changes nothing",
                 Run {

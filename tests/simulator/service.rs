@@ -1,132 +1,22 @@
 //! The servers of one simulated service, and the oracle's eye on them.
 
-use std::sync::Arc;
-
-use ringflake::ManualClock;
 use ringflake::lease::protocol::{Answer, Request};
 use ringflake::lease::{
-    Acquire, Block, Confirmed, Fingerprint, Floor, Grant, History, Incarnation, Init, LeaseStore,
-    Listing, MemorySnapshot, MemoryStore, Namespace, StoreError,
+    Acquire, Confirmed, Fingerprint, Floor, Grant, History, Incarnation, Init, LeaseStore, Listing,
+    Namespace, StoreError,
 };
 
-use crate::model_store::{ModelStore, State};
+use crate::flawed_store::{Connection, Contents, FlawedStore, Now};
 use crate::mutations::{Mutation, Promise};
 use crate::oracle::{Oracle, Violation, Watch, broken};
 use crate::scenario::{ALIVE_MS, LAYOUT, SKEW_LIMIT_MS, SKEW_MS, START_MS, Scenario};
 use crate::split_mix::SplitMix64;
 
-/// What the servers run on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Backend {
-    /// The reference of the library.
-    Memory,
-    /// A store of the simulation, with all rules or without one.
-    ModelStore(Option<Mutation>),
-}
-
-#[derive(Debug)]
-enum Store {
-    Memory(MemoryStore, ManualClock),
-    ModelStore(Box<ModelStore>),
-}
-
-/// What a server holds.
-enum Snapshot {
-    Memory(MemorySnapshot),
-    ModelStore(Box<State>),
-}
-
-impl Store {
-    fn memory(unix_ms: u64) -> (MemoryStore, ManualClock) {
-        let clock = ManualClock::new(unix_ms);
-        (MemoryStore::new(Arc::new(clock.clone())), clock)
-    }
-
-    fn new(backend: Backend, namespace: &Namespace, init: &Init) -> Self {
-        match backend {
-            Backend::Memory => {
-                let (mut store, clock) = Self::memory(init.now_unix_ms);
-                store.init(namespace, init).expect("the limits are valid");
-                Self::Memory(store, clock)
-            }
-            Backend::ModelStore(mutation) => {
-                let model_store = ModelStore::new(namespace, init, mutation);
-                Self::ModelStore(Box::new(model_store.expect("the limits are valid")))
-            }
-        }
-    }
-
-    fn snapshot(&self) -> Snapshot {
-        match self {
-            Self::Memory(store, _) => Snapshot::Memory(store.snapshot()),
-            Self::ModelStore(store) => Snapshot::ModelStore(Box::new(store.state.clone())),
-        }
-    }
-
-    fn restore(&mut self, snapshot: &Snapshot) {
-        match (self, snapshot) {
-            (Self::Memory(store, _), Snapshot::Memory(memory)) => store.restore(memory),
-            (Self::ModelStore(store), Snapshot::ModelStore(state)) => {
-                store.state.clone_from(state);
-            }
-            _ => unreachable!("all servers of a service run on one backend"),
-        }
-    }
-
-    /// Another server of the same service, with what the snapshot holds.
-    fn promote(&self, snapshot: &Snapshot) -> Self {
-        let mut other = match self {
-            Self::Memory(..) => {
-                let (store, clock) = Self::memory(0);
-                Self::Memory(store, clock)
-            }
-            Self::ModelStore(store) => Self::ModelStore(store.clone()),
-        };
-        other.restore(snapshot);
-        other
-    }
-
-    fn set_incarnation(&mut self, incarnation: Incarnation) {
-        match self {
-            Self::Memory(store, _) => store.set_incarnation(incarnation),
-            Self::ModelStore(store) => store.incarnation = incarnation,
-        }
-    }
-
-    fn damage(&mut self, namespace: &Namespace, block: Block) -> bool {
-        match self {
-            Self::Memory(store, _) => store.damage(namespace, block),
-            Self::ModelStore(store) => store.damage(block),
-        }
-    }
-
-    fn listing(&mut self, namespace: &Namespace) -> Listing {
-        let store: &mut dyn LeaseStore = match self {
-            Self::Memory(store, _) => store,
-            Self::ModelStore(store) => &mut **store,
-        };
-        store.list(namespace).expect("it was made")
-    }
-
-    /// The store at this moment.
-    fn at(&mut self, unix_ms: u64, uptime_ms: u64, token: u64) -> &mut dyn LeaseStore {
-        match self {
-            Self::Memory(store, clock) => {
-                clock.set(unix_ms);
-                store
-            }
-            Self::ModelStore(store) => {
-                store.now_unix_ms = unix_ms;
-                store.uptime_ms = uptime_ms;
-                store.token = token;
-                &mut **store
-            }
-        }
-    }
-}
+/// The connection of those that are no process: operators, impostors, imports.
+const OTHERS: usize = usize::MAX;
 
 struct Server {
-    store: Store,
+    store: FlawedStore,
     /// Which history it takes itself for.
     incarnation: Incarnation,
     /// How far its clock is ahead of the true time.
@@ -136,13 +26,13 @@ struct Server {
     /// When it said that grants would be possible again, by its own clock.
     opens_at_ms: Option<u64>,
     /// Before its last operation, for one that answers before it has written.
-    before: Option<Snapshot>,
+    before: Option<Contents>,
     lazy: bool,
 }
 
 impl Server {
     /// A store that takes itself for this incarnation.
-    fn new(store: Store, incarnation: Incarnation, ahead_ms: i64, lazy: bool) -> Self {
+    fn new(store: FlawedStore, incarnation: Incarnation, ahead_ms: i64, lazy: bool) -> Self {
         Self {
             store,
             incarnation,
@@ -164,10 +54,15 @@ impl Server {
         (START_MS + now_ms).saturating_add_signed(self.ahead_ms)
     }
 
-    /// The store at this moment, and the time that its clock shows.
-    fn at(&mut self, now_ms: u64, token: u64) -> (&mut dyn LeaseStore, u64) {
+    /// The connection of a process at this moment, and the time that the server's clock shows.
+    fn at(&mut self, process: usize, now_ms: u64, token: u64) -> (Connection<'_>, u64) {
         let unix_ms = self.unix_ms(now_ms);
-        (self.store.at(unix_ms, now_ms, token), unix_ms)
+        let now = Now {
+            unix_ms,
+            uptime_ms: now_ms,
+            token,
+        };
+        (self.store.connect(process, now), unix_ms)
     }
 }
 
@@ -189,8 +84,8 @@ pub(crate) struct Message {
 /// The servers, the last of which is the primary.
 pub(crate) struct Service {
     servers: Vec<Server>,
-    replica: Snapshot,
-    backup: Snapshot,
+    replica: Contents,
+    backup: Contents,
     incarnations: u64,
     horizon: u64,
     lease_duration: u64,
@@ -198,14 +93,14 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    pub(crate) fn new(backend: Backend, scenario: &Scenario) -> Self {
+    pub(crate) fn new(mutation: Option<Mutation>, scenario: &Scenario) -> Self {
         let init = Init::new(History::New, START_MS).with_limits(scenario.limits);
-        let mut store = Store::new(backend, &scenario.namespace, &init);
-        let lazy = backend == Backend::ModelStore(Some(Mutation::LazyCommit));
+        let mut store = FlawedStore::new(&scenario.namespace, &init, mutation);
+        let lazy = mutation == Some(Mutation::LazyCommit);
         let incarnation = store.listing(&scenario.namespace).record.incarnation;
         Self {
-            replica: store.snapshot(),
-            backup: store.snapshot(),
+            replica: store.contents(),
+            backup: store.contents(),
             servers: vec![Server::new(store, incarnation, 0, lazy)],
             incarnations: 0,
             horizon: scenario.horizon,
@@ -236,7 +131,7 @@ impl Service {
     }
 
     pub(crate) fn replicate(&mut self) {
-        self.replica = self.last().0.store.snapshot();
+        self.replica = self.last().0.store.contents();
     }
 
     pub(crate) fn fail_over(&mut self, now_ms: u64, ahead_ms: i64) {
@@ -264,7 +159,7 @@ impl Service {
     }
 
     pub(crate) fn back_up(&mut self) {
-        self.backup = self.last().0.store.snapshot();
+        self.backup = self.last().0.store.contents();
     }
 
     pub(crate) fn roll_back(&mut self, oracle: &mut Oracle) {
@@ -290,7 +185,7 @@ impl Service {
         if server.has_broken_clock() {
             return;
         }
-        let (store, unix_ms) = server.at(now_ms, 0);
+        let (mut store, unix_ms) = server.at(OTHERS, now_ms, 0);
         let floor = by.map_or(Floor::OverLostGrants, |by| Floor::Tick(tick(unix_ms) + by));
         let raised = store.raise_floor(namespace, floor, unix_ms);
         raised.expect("it is in range");
@@ -310,13 +205,20 @@ impl Service {
     pub(crate) fn repair(&mut self, now_ms: u64) -> usize {
         let (server, namespace) = self.last();
         let quarantined = server.store.listing(namespace).quarantined;
-        let (store, unix_ms) = server.at(now_ms, 0);
+        let (mut store, unix_ms) = server.at(OTHERS, now_ms, 0);
         for found in &quarantined {
             let block = found.block.expect("every record is of a block");
             let repaired = store.repair(namespace, block, unix_ms);
             assert!(repaired.expect("it is quarantined").released);
         }
         quarantined.len()
+    }
+
+    /// A copy of a process knows what the original has seen.
+    pub(crate) fn copy_connections(&mut self, original: usize, copy: usize) {
+        for server in &mut self.servers {
+            server.store.copy_connection(original, copy);
+        }
     }
 
     /// What a client would find if it looked its grants up.
@@ -331,7 +233,7 @@ impl Service {
         let space = Namespace::new(namespace.name(), &LAYOUT, secret)
             .and_then(|space| space.with_block_bits(namespace.block_bits()))
             .expect("it fits the layout");
-        let (store, unix_ms) = server.at(now_ms, 1);
+        let (mut store, unix_ms) = server.at(OTHERS, now_ms, 1);
         match store.acquire(&space, &Acquire::new(1, 5, unix_ms)) {
             Err(StoreError::FingerprintMismatch { .. }) => Ok(()),
             _ if watch == Watch::Duplicates => Ok(()),
@@ -359,9 +261,9 @@ impl Service {
         }
         let server = &mut self.servers[index];
         if server.lazy {
-            server.before = Some(server.store.snapshot());
+            server.before = Some(server.store.contents());
         }
-        let (store, unix_ms) = server.at(now_ms, token);
+        let (mut store, unix_ms) = server.at(OTHERS, now_ms, token);
         // By a sound clock: two that are broken can agree on the wrong time.
         let true_ms = START_MS + now_ms;
         let start = tick(true_ms) - ago;
@@ -388,11 +290,19 @@ impl Service {
         let index = message.server;
         let server = &mut self.servers[index];
         if server.lazy {
-            server.before = Some(server.store.snapshot());
+            server.before = Some(server.store.contents());
         }
         let listing = server.store.listing(&self.namespace);
-        let (store, unix_ms) = server.at(now_ms, message.token);
-        let answer = message.request.send(store, &self.namespace);
+        let (store, unix_ms) = server.at(message.process, now_ms, message.token);
+        // Tokens are spread evenly.
+        let mut store = match message.token % 16 {
+            0 => store.with_rival(),
+            _ => store,
+        };
+        let answer = message.request.send(&mut store, &self.namespace);
+        for grant in store.take_rival() {
+            oracle.give(grant.block, grant.ticks, index)?;
+        }
 
         // What was given away: to whom does not matter.
         let given: Vec<_> = match (&message.request, &answer) {

@@ -13,7 +13,7 @@ use crate::mutations::{Mutation, Promise};
 use crate::oracle::{Oracle, Violation, Watch, broken};
 use crate::process::Process;
 use crate::scenario::Scenario;
-use crate::service::{Backend, Service};
+use crate::service::Service;
 use crate::split_mix::SplitMix64;
 
 /// What a schedule came to.
@@ -57,7 +57,6 @@ struct Twin {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Run {
     pub(crate) seed: u64,
-    pub(crate) backend: Backend,
     pub(crate) mutation: Option<Mutation>,
     pub(crate) watch: Watch,
     /// Whether to print every event.
@@ -69,7 +68,6 @@ impl Run {
     pub(crate) fn sound(seed: u64) -> Self {
         Self {
             seed,
-            backend: Backend::Memory,
             mutation: None,
             watch: Watch::Promises,
             trace: false,
@@ -79,7 +77,6 @@ impl Run {
     /// The same without a rule.
     pub(crate) fn without(self, mutation: Mutation) -> Self {
         Self {
-            backend: Backend::ModelStore(Some(mutation)),
             mutation: Some(mutation),
             ..self
         }
@@ -92,7 +89,7 @@ impl Run {
             println!("{self:?}: {scenario:#?}");
         }
         let mut world = World {
-            service: Service::new(self.backend, &scenario),
+            service: Service::new(self.mutation, &scenario),
             oracle: Oracle::new(scenario.namespace.blocks(), self.watch),
             scenario,
             random,

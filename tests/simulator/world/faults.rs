@@ -167,6 +167,7 @@ impl World {
         copy.copy_at_acquire = None;
         copy.index = self.oracle.copy(original);
         let index = copy.index;
+        self.service.copy_connections(original, index);
         if hook {
             copy.invalidate();
             if self.mutation != Some(Mutation::KeepsGrantsAtResume) {

@@ -123,7 +123,9 @@ fn finite(ids: u64) -> CachedGenerator {
         .build()
         .unwrap();
     // A take while a producer still has a run in hand would find the lease exhausted.
-    let expected = generator.capacity().min((ticks * layout.sequences()) as usize);
+    let expected = generator
+        .capacity()
+        .min((ticks * layout.sequences()) as usize);
     eventually("the ring is filled", || generator.stats().level >= expected);
     generator
 }

@@ -120,7 +120,10 @@ fn an_answer_that_can_t_be_finished_is_cut_short() {
         // begins and is cut off. Once no ID is left, the response is an error.
         let mut reply = None;
         eventually("no ID is left", || {
-            reply = served.connect().try_request("POST", &path, &[header], "").ok();
+            reply = served
+                .connect()
+                .try_request("POST", &path, &[header], "")
+                .ok();
             reply.as_ref().is_some_and(|reply| reply.status == 503)
         });
         let reply = reply.unwrap();
