@@ -19,7 +19,6 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::task::Waker;
-use std::{iter, mem};
 
 use crate::sync::thread_local;
 use crate::unwind::catching;
@@ -91,12 +90,6 @@ thread_local! {
 /// Wakes them, one after the other, or leaves that to the waker's caller if this is called by
 /// one. A panic of one is dropped: it is no matter of the thread that wakes, nor of the others.
 pub(crate) fn wake(wakers: impl IntoIterator<Item = Waker>) {
-    wake_while(wakers, || true);
-}
-
-/// As [`wake`], for as long as `goes_on` holds after each of them. Those that are left are not
-/// dropped either: this is for a waker that forks, in whose child they are the parent's.
-pub(crate) fn wake_while(wakers: impl IntoIterator<Item = Waker>, goes_on: impl Fn() -> bool) {
     let mut wakers = wakers.into_iter();
     // A thread that is ending has no list any more, and calls them from here.
     let is_inner = LEFT.try_with(|left| match &mut *left.borrow_mut() {
@@ -109,20 +102,12 @@ pub(crate) fn wake_while(wakers: impl IntoIterator<Item = Waker>, goes_on: impl 
             false
         }
     });
-    let left = iter::from_fn(|| {
-        if matches!(is_inner, Ok(false)) {
-            next_left()
-        } else {
-            None
-        }
-    });
-    let mut all = wakers.chain(left);
-    while let Some(waker) = all.next() {
+    for waker in wakers {
         catching(|| waker.wake());
-        if !goes_on() {
-            mem::forget(all);
-            let _ = LEFT.try_with(|left| mem::forget(left.borrow_mut().take()));
-            return;
+    }
+    if let Ok(false) = is_inner {
+        while let Some(waker) = next_left() {
+            catching(|| waker.wake());
         }
     }
 }
@@ -258,23 +243,6 @@ mod tests {
         let last = Counting::new();
         wake([last.waker()]);
         assert_eq!(last.woken(), 1);
-    }
-
-    #[test]
-    fn those_left_when_it_may_not_go_on_are_kept_and_not_called() {
-        let inner = Counting::new();
-        let second = Counting::and({
-            let inner = Mutex::new(Some(inner.waker()));
-            move || wake(inner.lock().unwrap().take())
-        });
-        let all = [Counting::new(), second, Counting::new()];
-        let wakers = all.each_ref().map(Counting::waker);
-        wake_while(wakers, || all[1].woken() == 0);
-        assert_eq!(all.each_ref().map(|it| it.woken()), [1, 1, 0]);
-        assert_eq!((all[2].held(), inner.woken(), inner.held()), (1, 0, 1));
-        // The list is gone, and the next call begins anew.
-        wake([all[0].waker()]);
-        assert_eq!((all[0].woken(), inner.woken()), (2, 0));
     }
 
     #[test]

@@ -216,7 +216,7 @@ macro_rules! shared_options {
         /// of the wait. A panic in it is caught.
         ///
         /// It is called in the thread that keeps the leases, which other generators may
-        /// share, and must not block.
+        /// share, and must neither block nor fork.
         pub fn on_lease_wait_hook(
             mut self,
             hook: impl Fn(&crate::lease::StoreError) + Send + Sync + 'static,

@@ -42,10 +42,9 @@
 //! A child has neither the threads nor the leases. The `RenewalThread`s that it has copied
 //! do nothing, and those that it starts get workers of its own.
 //!
-//! A clock, a waker, a hook, a subscriber or a store may fork on the worker's own thread,
-//! which then goes on in the child. Each call of them is followed by a look at the mark of
-//! the process. In the child the worker drops nothing and its thread ends: the connection is
-//! the parent's, and any lock may be held by a thread that is not there.
+//! Code called on the renewal thread must not fork: a clock, a waker, a hook, a subscriber or
+//! a store. The worker does not check for that. In such a child it would go on with the
+//! parent's leases, on the parent's connection.
 
 mod assign;
 mod client;

@@ -27,8 +27,9 @@ use crate::lease::request::{Acquire, Floor, History, Init, Renew};
 /// write. A positive answer is given only once the step is durable.
 ///
 /// A store blocks its caller for as long as its own time-outs allow. It runs on
-/// a thread that keeps leases alive, never on one that takes IDs. A store that
-/// has lost its connection opens a new one at the next call.
+/// a thread that keeps leases alive, never on one that takes IDs, and must not
+/// fork there. A store that has lost its connection opens a new one at the next
+/// call.
 ///
 /// # For those who write a store
 /// * Compare the whole [`Namespace`] with the record inside the same step

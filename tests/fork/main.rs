@@ -10,7 +10,6 @@ mod futures;
 mod inside;
 #[cfg(feature = "metrics")]
 mod publishing;
-mod renewal;
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Release};

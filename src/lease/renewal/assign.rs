@@ -19,16 +19,16 @@
 //! lease is asked for by both.
 //!
 //! *A fork.* A child has a registry of its own ([`PerProcess`]), and so never waits for a
-//! lock of its parent's.
+//! lock of its parent's. If `key` of a store forks, the child refuses the client, which is its
+//! parent's.
 //!
 //! A worker whose store has no key is not registered, and gets no second client. Nor does a
 //! worker get one that is started on a worker's own thread, by a clock, a store or a
 //! subscriber: the caller waits there, and would not be served.
 
 use std::cell::Cell;
-use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::{io, mem, thread};
 
 use super::super::LeaseStore;
 use super::client::Client;
@@ -48,12 +48,18 @@ thread_local! {
 /// store.
 ///
 /// # Errors
-/// The operating system's, if it gives no thread or memory. The client is dropped then.
+/// The operating system's, if it gives no thread or memory, and one in a forked child of the
+/// client's process. The client is dropped then.
 pub(super) fn assign(store: Box<dyn LeaseStore>, client: Client) -> io::Result<WorkerHandle> {
     let key = match IS_WORKER.get() {
         true => None,
         false => catching(|| store.key()).flatten(),
     };
+    if client.is_forked() {
+        // Closing the connection here could close it in the parent, too.
+        mem::forget(store);
+        return Err(io::Error::other("the process was forked during the build"));
+    }
     let Some(key) = key else {
         return start(store, client, None);
     };
@@ -78,7 +84,7 @@ fn start(
 ) -> io::Result<WorkerHandle> {
     let inbox = Arc::new(Inbox::new(workers));
     inbox.push(client);
-    let worker = Worker::new(Arc::clone(&inbox), store)?;
+    let worker = Worker::new(Arc::clone(&inbox), store);
     let thread = thread::Builder::new()
         .name("ringflake-lease".to_owned())
         .spawn(move || {

@@ -22,13 +22,12 @@
 //! as [`StoreError::Unavailable`] or [`StoreError::Denied`]: nothing was sent for this
 //! client, so nothing can have been done for it.
 //!
-//! *The end is reported once.* That is when the client is dropped, wherever that happens,
-//! but for a child of a fork, where nothing is.
+//! *The end is reported once.* That is when the client is dropped, wherever that happens. In
+//! a forked child nothing is reported.
 
 #[cfg(all(test, not(all(loom, feature = "loom"))))]
 mod tests;
 
-use std::mem;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
@@ -51,8 +50,6 @@ pub(super) struct Client {
     stops: bool,
     /// Nothing is left to do, and whether everything was released.
     gone: Option<bool>,
-    /// The end has been reported.
-    ended: bool,
 }
 
 /// The builder waits for the first leases.
@@ -72,9 +69,6 @@ pub(super) enum Action {
     Leave,
 }
 
-/// Other people's code has forked this thread, which is the child's now. The worker ends.
-pub(super) struct Forked;
-
 impl Client {
     pub(super) fn new(
         shared: Arc<Shared>,
@@ -93,7 +87,6 @@ impl Client {
             awaited,
             stops: false,
             gone: None,
-            ended: false,
         }
     }
 
@@ -111,33 +104,28 @@ impl Client {
         self.gone.is_some()
     }
 
-    /// To be called after other people's code, before anything that is the parent's in a
-    /// child.
-    pub(super) fn check_process(&self) -> Result<(), Forked> {
-        if self.shared.is_forked() {
-            return Err(Forked);
-        }
-        Ok(())
+    /// Whether this is a child of the process that made it.
+    pub(super) fn is_forked(&self) -> bool {
+        self.shared.is_forked()
     }
 
-    pub(super) fn next_action(&mut self) -> Result<Action, Forked> {
+    pub(super) fn next_action(&mut self) -> Action {
         if let Some(action) = self.held_back() {
-            self.check_process()?;
-            return Ok(action);
+            return action;
         }
         // Relaxed: the thread that sets it wakes the worker afterwards.
         self.stops = self.shared.stop.load(Relaxed);
-        let step = self.step()?;
+        let step = self.step();
         if let Step::Ask(request) = step {
-            return Ok(Action::Ask(request));
+            return Action::Ask(request);
         }
         self.conclude();
         match step {
-            Step::Wait(rest) if !self.stops && !self.is_gone() => return Ok(Action::Rest(rest)),
+            Step::Wait(rest) if !self.stops && !self.is_gone() => return Action::Rest(rest),
             Step::Done => self.gone = Some(true),
             _ => self.gone = self.gone.or(Some(false)),
         }
-        Ok(Action::Leave)
+        Action::Leave
     }
 
     /// The request that waits for its moment.
@@ -153,18 +141,15 @@ impl Client {
         Some(Action::Ask(Request::Acquire(acquire)))
     }
 
-    fn step(&self) -> Result<Step, Forked> {
+    fn step(&self) -> Step {
         let (step, events) = self.shared.state().step(self.stops);
-        self.check_process()?;
         // A step follows each answer and each rest, so waiters learn of a change by then. A
         // client that stops changes no more for them until its end, which no waker holds up.
         if !self.stops {
             self.shared.changed();
-            self.check_process()?;
         }
         catching(|| events.emit());
-        self.check_process()?;
-        Ok(step)
+        step
     }
 
     /// Reports the first leases, if there are any, to the builder that waits for them:
@@ -182,17 +167,13 @@ impl Client {
                 source: None,
             })
         };
-        // The builder waits for it, except if it forked meanwhile.
+        // The builder waits for it, unless its thread has panicked.
         let _ = awaited.outcome.send(first);
     }
 
     /// Sends a request to the store. If the store panics, the outcome is
     /// unknown.
-    pub(super) fn ask(
-        &mut self,
-        store: &mut dyn LeaseStore,
-        request: &Request,
-    ) -> Result<Answer, Forked> {
+    pub(super) fn ask(&mut self, store: &mut dyn LeaseStore, request: &Request) -> Answer {
         let Self {
             shared,
             namespace,
@@ -201,19 +182,12 @@ impl Client {
         } = self;
         let answer = catching(|| match request {
             Request::Acquire(acquire) => {
-                let unix_ms = || {
-                    let unix_ms = shared.state().unix_ms();
-                    match shared.is_forked() {
-                        true => Err(panicked()),
-                        false => Ok(unix_ms),
-                    }
-                };
+                let unix_ms = || shared.state().unix_ms();
                 Answer::Acquired(first.acquire(store, namespace, acquire, unix_ms))
             }
             other => other.send(store, namespace),
         });
-        self.check_process()?;
-        Ok(answer.unwrap_or_else(|| failed(request, panicked())))
+        answer.unwrap_or_else(|| failed(request, panicked()))
     }
 
     /// Takes the answer to its request. `asked` is for the events about a request that was
@@ -223,7 +197,7 @@ impl Client {
         request: Request,
         answer: Answer,
         asked: Option<(&Throttle, Duration)>,
-    ) -> Result<(), Forked> {
+    ) {
         match (request, answer) {
             (Request::Acquire(acquire), Answer::Acquired(Err(error)))
                 if self.awaited.is_some() && !self.shared.state().had_a_lease() =>
@@ -233,14 +207,12 @@ impl Client {
             (request, answer) => {
                 if let Some((failures, took)) = asked {
                     emit(failures, &request, &answer, took);
-                    self.check_process()?;
                 }
                 let failed = answer.error().is_some();
                 let events = self
                     .shared
                     .state()
                     .answered(answer, asked.map(|(_, took)| took));
-                self.check_process()?;
                 catching(|| events.emit());
                 if self.stops && failed {
                     // Releasing is optional; the blocks come free by themselves.
@@ -248,7 +220,6 @@ impl Client {
                 }
             }
         }
-        self.check_process()
     }
 
     /// The first lease was refused.
@@ -270,27 +241,9 @@ impl Client {
     }
 }
 
-impl Client {
-    /// Reports the end and drops the client, but nothing in a child of a waker that forks.
-    pub(super) fn leave(mut self) -> Result<(), Forked> {
-        self.end();
-        if let Err(forked) = self.check_process() {
-            mem::forget(self);
-            return Err(forked);
-        }
-        Ok(())
-    }
-
-    fn end(&mut self) {
-        if !mem::replace(&mut self.ended, true) {
-            self.shared.end(self.gone.unwrap_or(false));
-        }
-    }
-}
-
 impl Drop for Client {
     fn drop(&mut self) {
-        self.end();
+        self.shared.end(self.gone.unwrap_or(false));
     }
 }
 

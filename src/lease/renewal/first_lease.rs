@@ -147,14 +147,13 @@ impl FirstLease {
     }
 
     /// Asks once, and once more if the namespace is made in between. Later leases are
-    /// asked for unchanged. `unix_ms` is the sink's clock, after whose error the store is
-    /// not asked.
+    /// asked for unchanged. `unix_ms` is the sink's clock.
     pub(super) fn acquire(
         &mut self,
         store: &mut dyn LeaseStore,
         namespace: &Namespace,
         acquire: &Acquire,
-        unix_ms: impl Fn() -> Result<u64, StoreError>,
+        unix_ms: impl Fn() -> u64,
     ) -> Result<Vec<Grant>, StoreError> {
         if self.granted {
             return store.acquire(namespace, acquire);
@@ -162,8 +161,8 @@ impl FirstLease {
         let mut acquire = self.shortened(namespace, acquire);
         let answer = match (store.acquire(namespace, &acquire), self.history) {
             (Err(StoreError::NotInitialised { .. }), Some(history)) => {
-                self.init(store, namespace, history, unix_ms()?)?;
-                acquire.now_unix_ms = unix_ms()?;
+                self.init(store, namespace, history, unix_ms())?;
+                acquire.now_unix_ms = unix_ms();
                 store.acquire(namespace, &acquire)
             }
             (answer, _) => {

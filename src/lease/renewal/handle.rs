@@ -82,7 +82,6 @@ struct CloseOnDrop<'a>(&'a Inbox);
 impl Drop for CloseOnDrop<'_> {
     fn drop(&mut self) {
         self.0.deregister(|_| true);
-        // In a child the rest stays where it is.
-        let _ = self.0.drain().try_for_each(Client::leave);
+        self.0.drain().for_each(drop);
     }
 }

@@ -86,13 +86,12 @@ impl Shared {
         self.changed();
     }
 
-    /// Wakes those who wait for a change of the state. If one of their wakers forks, the
-    /// others are the parent's, which calls them.
+    /// Wakes those who wait for a change of the state.
     pub(super) fn changed(&self) {
         self.changed.notify_all();
         // The lock is free again when the first of them is woken.
         let wakers = self.state().wakers.take_all();
-        wakers::wake_while(wakers, || !self.is_forked());
+        wakers::wake(wakers);
     }
 
     /// What `look` finds in the state; if that is nothing, `waker` is woken at the next

@@ -20,18 +20,15 @@
 //! not sent. The client whose request failed may try at once: its manager decides how long
 //! it waits. The first request that is answered ends it.
 
-use std::io;
-use std::mem;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::super::protocol::{Answer, Request};
 use super::super::{LeaseStore, Namespace, Renew, StoreError};
-use super::client::{Action, Client, Forked, failed, panicked};
+use super::client::{Action, Client, failed, panicked};
 use super::handle::Inbox;
 use crate::events::Throttle;
-use crate::fork::WipeOnFork;
 use crate::unwind::catching;
 
 /// The longest that the thread sleeps: how late it notices that a clock has
@@ -48,13 +45,6 @@ pub(super) struct Worker {
     clients: Vec<Client>,
     failures: Throttle,
     failure: Option<Failure>,
-    process: Process,
-}
-
-/// The process of a worker, whether it has clients or not.
-struct Process {
-    /// Reads false in a forked child.
-    not_forked: WipeOnFork<bool>,
 }
 
 /// A request that was not carried out, or may not have been.
@@ -67,58 +57,45 @@ struct Failure {
 }
 
 impl Worker {
-    /// # Errors
-    /// The operating system's, for the page of memory of the mark.
-    pub(super) fn new(inbox: Arc<Inbox>, store: Box<dyn LeaseStore>) -> io::Result<Self> {
-        Ok(Self {
+    pub(super) fn new(inbox: Arc<Inbox>, store: Box<dyn LeaseStore>) -> Self {
+        Self {
             inbox,
             store,
             clients: Vec::new(),
             failures: Throttle::new(),
             failure: None,
-            process: Process {
-                not_forked: WipeOnFork::new(true)?,
-            },
-        })
+        }
     }
 
     /// The thread, until no client is left.
     pub(super) fn run(mut self) {
         let inbox = Arc::clone(&self.inbox);
         // Whatever happens, no client is assigned to a worker that is gone.
-        let close = inbox.close_on_drop();
-        match self.serve() {
-            Ok(last) => {
-                // Before the last clients learn that all is over.
-                let Self { store, process, .. } = self;
-                catching(|| drop(store));
-                if let Err(Forked) = process.dismiss(last) {
-                    mem::forget((process, close));
-                }
-            }
-            // All of it is the parent's: a connection that is closed here is closed there.
-            Err(Forked) => mem::forget((self, close)),
-        }
+        let _close = inbox.close_on_drop();
+        let last = self.serve();
+        // The store is closed before the end of the last clients is reported.
+        let store = self.store;
+        catching(|| drop(store));
+        drop(last);
     }
 
     /// The main loop. Returns the last clients, which are gone.
-    fn serve(&mut self) -> Result<Vec<Client>, Forked> {
+    fn serve(&mut self) -> Vec<Client> {
         loop {
             self.clients.extend(self.inbox.drain());
-            let rest = self.round()?;
+            let rest = self.round();
             let gone: Vec<Client> = self
                 .clients
                 .extract_if(.., |client| client.is_gone())
                 .collect();
             if self.clients.is_empty() && self.inbox.close() {
-                return Ok(gone);
+                return gone;
             }
-            self.process.dismiss(gone)?;
+            drop(gone);
             if let Some(rest) = rest
                 && !self.clients.is_empty()
             {
                 catching(|| self.store.rest(rest));
-                self.process.check()?;
                 thread::park_timeout(rest.min(LONGEST_SLEEP));
             }
         }
@@ -126,11 +103,11 @@ impl Worker {
 
     /// Serves each client once. Returns for how long there is nothing to do, if no client
     /// asked for anything.
-    fn round(&mut self) -> Result<Option<Duration>, Forked> {
+    fn round(&mut self) -> Option<Duration> {
         let mut rest = Some(Duration::MAX);
         let (mut renewals, mut others) = (Vec::new(), Vec::new());
         for (at, client) in self.clients.iter_mut().enumerate() {
-            match client.next_action()? {
+            match client.next_action() {
                 Action::Rest(wait) => rest = rest.map(|rest| rest.min(wait)),
                 Action::Leave => {}
                 Action::Ask(Request::Renew(renew)) => renewals.push((at, renew)),
@@ -142,24 +119,24 @@ impl Worker {
         }
         // First, since they keep the leases that are held.
         if !renewals.is_empty() {
-            self.renew(renewals)?;
+            self.renew(renewals);
         }
         for (at, request) in others {
-            self.ask(at, request)?;
+            self.ask(at, request);
         }
-        Ok(rest)
+        rest
     }
 
     /// Sends the renewals of these clients together.
-    fn renew(&mut self, renewals: Vec<(usize, Renew)>) -> Result<(), Forked> {
+    fn renew(&mut self, renewals: Vec<(usize, Renew)>) {
         let (put_off, sent): (Vec<_>, Vec<_>) = renewals
             .into_iter()
             .partition(|(at, _)| self.put_off(*at).is_some());
         for (at, renew) in put_off {
-            self.ask(at, Request::Renew(renew))?;
+            self.ask(at, Request::Renew(renew));
         }
         if sent.is_empty() {
-            return Ok(());
+            return;
         }
         let clients = &self.clients;
         let pairs: Vec<(&Namespace, &Renew)> = sent
@@ -169,7 +146,6 @@ impl Worker {
         let started = Instant::now();
         let answers = catching(|| self.store.renew_all(&pairs));
         let took = started.elapsed();
-        self.process.check()?;
         // If there are more or fewer answers than requests, they can't be
         // matched.
         let answers = answers.filter(|answers| answers.len() == sent.len());
@@ -182,23 +158,23 @@ impl Worker {
                 self.note(at, &answer);
             }
             let asked = Some((&self.failures, took));
-            self.clients[at].answer(Request::Renew(renew), answer, asked)?;
+            self.clients[at].answer(Request::Renew(renew), answer, asked);
         }
-        Ok(())
     }
 
     /// Sends the request of one client.
-    fn ask(&mut self, at: usize, request: Request) -> Result<(), Forked> {
+    fn ask(&mut self, at: usize, request: Request) {
         if let Some(error) = self.put_off(at) {
             let answer = failed(&request, error);
-            return self.clients[at].answer(request, answer, None);
+            self.clients[at].answer(request, answer, None);
+            return;
         }
         let started = Instant::now();
-        let answer = self.clients[at].ask(&mut *self.store, &request)?;
+        let answer = self.clients[at].ask(&mut *self.store, &request);
         let took = started.elapsed();
         self.note(at, &answer);
         let asked = Some((&self.failures, took));
-        self.clients[at].answer(request, answer, asked)
+        self.clients[at].answer(request, answer, asked);
     }
 
     /// The answer to a client for which the store is not asked.
@@ -214,29 +190,6 @@ impl Worker {
         self.failure = answer
             .error()
             .and_then(|error| Failure::of(error, self.clients[at].id()));
-    }
-}
-
-impl Process {
-    /// As that of each client, and of use without one.
-    fn check(&self) -> Result<(), Forked> {
-        self.not_forked.then_some(()).ok_or(Forked)
-    }
-
-    /// Drops clients that are gone. In a child of what runs meanwhile, or before, the rest
-    /// stays where it is.
-    fn dismiss(&self, gone: Vec<Client>) -> Result<(), Forked> {
-        let mut gone = gone.into_iter();
-        let mut checked = self.check();
-        while checked.is_ok()
-            && let Some(client) = gone.next()
-        {
-            checked = client.leave().and_then(|()| self.check());
-        }
-        if checked.is_err() {
-            mem::forget(gone);
-        }
-        checked
     }
 }
 

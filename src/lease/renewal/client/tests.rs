@@ -73,8 +73,27 @@ fn a_waker_is_called_once_the_end_has_been_reported() {
     let polled = shared.poll(&mut Ticket::default(), &waker.waker(), State::readiness);
     assert_eq!(polled, None);
     shared.stop.store(true, Relaxed);
-    assert!(matches!(client.next_action(), Ok(Action::Leave)));
-    assert!(client.leave().is_ok());
+    assert!(matches!(client.next_action(), Action::Leave));
+    drop(client);
     assert_eq!(*reported.lock().unwrap(), [Some(true)]);
     assert_eq!(waker.woken(), 1);
+}
+
+/// As when `key` of the store forks. The store is not closed either.
+#[test]
+#[cfg(unix)]
+fn a_child_refuses_a_client_that_was_made_before_the_fork() {
+    use crate::clock::ManualClock;
+    use crate::lease::renewal::assign::assign;
+    use crate::lease::stores::memory::MemoryStore;
+
+    let (_, client) = client();
+    let clock = Arc::new(ManualClock::new(0));
+    let store = Box::new(MemoryStore::new(clock.clone()));
+    let owners = Arc::strong_count(&clock);
+    let status = ringflake_kit::child::in_a_fork(|| {
+        let is_refused = assign(store, client).is_err();
+        u8::from(!is_refused || Arc::strong_count(&clock) != owners)
+    });
+    assert_eq!(status, Ok(0));
 }

@@ -146,7 +146,7 @@ impl Case {
         let acquire = Acquire::new(1, 600, NOW);
         for _ in 0..100 {
             let Self { first, store, .. } = self;
-            let error = match first.acquire(store, &self.space, &acquire, || Ok(NOW)) {
+            let error = match first.acquire(store, &self.space, &acquire, || NOW) {
                 Err(error) => error,
                 granted => return granted,
             };
