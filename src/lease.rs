@@ -70,6 +70,8 @@ mod claim;
 mod confirmed;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+#[allow(dead_code, reason = "used by the stores that are features")]
+mod connect;
 mod error;
 mod events;
 mod failure;
@@ -109,6 +111,8 @@ mod voucher;
 pub use self::block::{Block, BlockState, Epoch};
 pub(crate) use self::claim::{Claimed, Denied, Position};
 pub use self::confirmed::Confirmed;
+#[doc(hidden)]
+pub use self::connect::private_file::read as read_private_file;
 pub use self::error::{Fence, StoreError};
 pub(crate) use self::failure::StoreHealth;
 pub use self::failure::{StoreFailure, StoreFailureKind};
@@ -146,8 +150,6 @@ pub use self::stores::mysql::MysqlStore;
 pub use self::stores::open::open;
 #[cfg(feature = "postgres")]
 pub use self::stores::postgres::PostgresStore;
-#[doc(hidden)]
-pub use self::stores::private_file::read as read_private_file;
 #[cfg(feature = "redis")]
 pub use self::stores::redis::RedisStore;
 #[cfg(feature = "sqlite")]

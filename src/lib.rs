@@ -112,7 +112,7 @@
 //! `per_core::number` (which core a thread runs on), `clock` (reading the coarse clock), `id`
 //! (IDs seen as numbers in place), the vector backends of `cipher`, `lease::stores::sqlite`
 //! (what the system knows of a file), `lease::stores::mysql` (a file in memory, the options of a
-//! socket), and `cipher::secret` and `lease::stores::private_file` (which user this process is).
+//! socket), and `cipher::secret` and `lease::connect::private_file` (which user this process is).
 //!
 #![cfg_attr(feature = "sqlite", doc = "[local-fn]: local()\n[local-type]: Local")]
 #![cfg_attr(

@@ -21,6 +21,7 @@ use self::config::Config;
 use self::gateway::{Gateway, Reply};
 use self::wire::{KeyValue, TxnReply};
 use crate::lease::block::{Block, BlockState, Epoch};
+use crate::lease::connect::deadline::Deadline;
 use crate::lease::error::StoreError;
 use crate::lease::fingerprint::Fingerprint;
 use crate::lease::grant::Grant;
@@ -32,7 +33,6 @@ use crate::lease::record::StoreRecord;
 use crate::lease::report::{Durability, Listing, StoreReport};
 use crate::lease::request::{Acquire, Floor, Init, Renew};
 use crate::lease::store::LeaseStore;
-use crate::lease::stores::deadline::Deadline;
 use crate::lease::voucher::Voucher;
 
 /// Leases in an etcd cluster, version 3.4 or later.

@@ -4,6 +4,8 @@
 use std::path::Path;
 
 #[cfg(feature = "sqlite")]
+use crate::lease::connect::file_url;
+#[cfg(feature = "sqlite")]
 use crate::lease::key::StoreKey;
 use crate::lease::options::{OpenError, OpenOptions};
 use crate::lease::store::LeaseStore;
@@ -15,8 +17,7 @@ use crate::lease::stores::mysql::MysqlStore;
 use crate::lease::stores::postgres::PostgresStore;
 #[cfg(feature = "redis")]
 use crate::lease::stores::redis::RedisStore;
-#[cfg(feature = "sqlite")]
-use crate::lease::stores::{file_url, sqlite::SqliteStore, tier::TierStore};
+use crate::lease::stores::{sqlite::SqliteStore, tier::TierStore};
 
 /// Opens the store that `url` names.
 ///

@@ -18,6 +18,7 @@ use self::config::Config;
 use self::connection::Connection;
 use self::script::{Answer, Script};
 use crate::lease::block::{Block, BlockState, Epoch};
+use crate::lease::connect::deadline::{self, Deadline};
 use crate::lease::error::StoreError;
 use crate::lease::fingerprint::Fingerprint;
 use crate::lease::grant::Grant;
@@ -29,7 +30,6 @@ use crate::lease::report::{Listing, StoreReport};
 use crate::lease::request::{Acquire, Floor, Init, Renew};
 use crate::lease::row::{FORMAT, corrupt};
 use crate::lease::store::LeaseStore;
-use crate::lease::stores::deadline::{self, Deadline};
 use crate::lease::voucher::Voucher;
 
 /// Leases in a Redis, version 7 or later, or a Valkey.

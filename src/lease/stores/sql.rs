@@ -66,6 +66,7 @@ pub(super) use self::session::{
     Lock, Locked, Search, ServerState, Session, Snapshot, Which, Writes,
 };
 use crate::lease::block::{Block, BlockState, Epoch};
+use crate::lease::connect::deadline;
 use crate::lease::error::StoreError;
 use crate::lease::fingerprint::Fingerprint;
 use crate::lease::grant::Grant;
@@ -74,7 +75,6 @@ use crate::lease::quarantine::Quarantined;
 use crate::lease::record::StoreRecord;
 use crate::lease::report::{Listing, StoreReport};
 use crate::lease::request::{Acquire, Floor, Init, Renew};
-use crate::lease::stores::deadline;
 use crate::lease::stores::row::{BlockRow, RecordRow};
 use crate::lease::voucher::Voucher;
 

@@ -25,10 +25,10 @@ use self::location::Location;
 use self::queue::Queue;
 use self::tables::Kind;
 use crate::clock::{Clock, SystemClock};
+use crate::lease::connect::file_url;
 use crate::lease::error::StoreError;
 use crate::lease::key::StoreKey;
 use crate::lease::options::{OpenError, OpenOptions};
-use crate::lease::stores::file_url;
 
 /// A store in a file of SQLite's: the embedded default, for any number of
 /// processes on one machine. Needs the feature `sqlite`, which builds SQLite and

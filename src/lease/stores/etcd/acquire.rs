@@ -8,12 +8,12 @@ use super::choice::{self, Candidate, READ_WHOLE, Random};
 use super::cluster::{Cluster, Written};
 use super::{record, wire};
 use crate::lease::confirmed::Confirmed;
+use crate::lease::connect::deadline::Deadline;
 use crate::lease::error::StoreError;
 use crate::lease::grant::Grant;
 use crate::lease::namespace::Namespace;
 use crate::lease::record::StoreRecord;
 use crate::lease::request::{Acquire, Floor, MAX_ACQUIRE};
-use crate::lease::stores::deadline::Deadline;
 
 /// How much of a namespace an acquisition reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -19,11 +19,11 @@ use super::verdict::Verdict;
 use super::wire::{self, Header, KeyValue, MembersReply, RangeReply, Span, StatusReply, TxnReply};
 use super::{clock, record};
 use crate::lease::block::{Block, BlockState};
+use crate::lease::connect::deadline::Deadline;
 use crate::lease::error::StoreError;
 use crate::lease::namespace::Namespace;
 use crate::lease::quarantine::Judged;
 use crate::lease::record::{Incarnation, StoreRecord};
-use crate::lease::stores::deadline::Deadline;
 
 /// A cluster, and the histories that were seen of it.
 pub(super) struct Cluster {

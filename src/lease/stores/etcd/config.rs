@@ -1,10 +1,10 @@
 //! Where an etcd is.
 
 use super::tls;
+use crate::lease::connect::certificates::TlsFiles;
+use crate::lease::connect::password::Password;
+use crate::lease::connect::url::{Host, StoreUrl};
 use crate::lease::options::{OpenError, OpenOptions};
-use crate::lease::stores::certificates::TlsFiles;
-use crate::lease::stores::password::Password;
-use crate::lease::stores::url::{Host, StoreUrl};
 
 const SCHEMES: [&str; 2] = ["etcd", "etcds"];
 const PARAMETERS: [&str; 5] = ["password_file", "tls", "ca", "cert", "key"];

@@ -13,11 +13,11 @@ use super::config::Config;
 use super::tls;
 use super::verdict::{self, Verdict};
 use super::wire::{ErrorReply, TokenReply};
+use crate::lease::connect::certificates::{TlsContents, TlsFiles};
+use crate::lease::connect::deadline::Deadline;
+use crate::lease::connect::url::Host;
 use crate::lease::error::StoreError;
 use crate::lease::options::Hidden;
-use crate::lease::stores::certificates::{TlsContents, TlsFiles};
-use crate::lease::stores::deadline::Deadline;
-use crate::lease::stores::url::Host;
 
 /// A connection that was idle for longer is not used again.
 const IDLE: Duration = Duration::from_secs(1);

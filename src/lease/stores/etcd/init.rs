@@ -5,12 +5,12 @@ use serde_json::Value;
 use super::cluster::{Change, Cluster};
 use super::wire::{self, TxnReply};
 use super::{clock, history, record};
+use crate::lease::connect::deadline::Deadline;
 use crate::lease::error::StoreError;
 use crate::lease::fingerprint::Fingerprint;
 use crate::lease::namespace::Namespace;
 use crate::lease::record::StoreRecord;
 use crate::lease::request::Init;
-use crate::lease::stores::deadline::Deadline;
 use crate::lease::voucher::{Trace, Voucher};
 
 pub(super) fn run(

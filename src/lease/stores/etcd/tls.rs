@@ -2,7 +2,7 @@
 
 use ureq::tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, parse_pem};
 
-use crate::lease::stores::certificates::{self, TlsContents};
+use crate::lease::connect::certificates::{self, TlsContents};
 
 /// How the HTTP client is set up. Without `ca` it trusts the authorities that
 /// this machine knows.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::lease::stores::certificates;
+use crate::lease::connect::certificates;
 
 /// A file that is there as long as this is.
 pub(super) struct RootsFile {

@@ -10,10 +10,10 @@ use mysql::{Conn, DriverError, Error, Opts, OptsBuilder, SslOpts, UrlError};
 
 use super::key::{self, NO_FILE};
 use super::roots::RootsFile;
+use crate::lease::connect::password::Password;
+use crate::lease::connect::url::StoreUrl;
+use crate::lease::connect::{certificates, peer};
 use crate::lease::options::{Hidden, OpenError, OpenOptions};
-use crate::lease::stores::password::Password;
-use crate::lease::stores::url::StoreUrl;
-use crate::lease::stores::{certificates, peer};
 
 /// How a password is protected that only the server may read.
 const NEEDS_TLS: &str = "the server asks for the password, not for a proof of it, and has not \

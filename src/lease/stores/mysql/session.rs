@@ -15,12 +15,12 @@ use super::server::{Server, address_of};
 use super::socket;
 use super::statements::{self as sql, Statements};
 use crate::lease::block::{Block, BlockState, Epoch};
+use crate::lease::connect::durability::DurabilityGate;
 use crate::lease::fingerprint::Fingerprint;
 use crate::lease::holder::Holder;
 use crate::lease::namespace::Namespace;
 use crate::lease::record::{Incarnation, StoreRecord};
 use crate::lease::request::Renew;
-use crate::lease::stores::durability::DurabilityGate;
 use crate::lease::stores::row::{BlockRow, RecordRow, from_column, to_column};
 use crate::lease::stores::sql::{
     Cause, Failure, Lock, Locked, Marks, Search, ServerState, Session, Snapshot, Which, Writes,

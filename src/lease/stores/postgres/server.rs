@@ -15,10 +15,10 @@ use tokio_postgres::config::{Host, LoadBalanceHosts, SslMode, SslNegotiation};
 
 use super::pgpass::{self, Login};
 use super::tls::{Encryption, Protection, Trust};
+use crate::lease::connect::password::Password;
+use crate::lease::connect::peer;
+use crate::lease::connect::url::StoreUrl;
 use crate::lease::options::{Hidden, OpenError, OpenOptions};
-use crate::lease::stores::password::Password;
-use crate::lease::stores::peer;
-use crate::lease::stores::url::StoreUrl;
 
 /// As for libpq.
 const VARIABLE: &str = "PGPASSWORD";

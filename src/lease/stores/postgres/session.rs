@@ -17,12 +17,12 @@ use super::server::Server;
 use super::statements as sql;
 use super::wire::Wire;
 use crate::lease::block::{Block, BlockState, Epoch};
+use crate::lease::connect::durability::DurabilityGate;
 use crate::lease::grant::Grant;
 use crate::lease::holder::Holder;
 use crate::lease::namespace::Namespace;
 use crate::lease::record::{Incarnation, StoreRecord};
 use crate::lease::request::Renew;
-use crate::lease::stores::durability::DurabilityGate;
 use crate::lease::stores::row::{BlockRow, RecordRow, from_column, to_column};
 use crate::lease::stores::sql::{
     Failure, Lock, Locked, Marks, Search, ServerState, Session, Snapshot, Stage, Which, Writes,

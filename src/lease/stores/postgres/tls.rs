@@ -19,7 +19,7 @@ use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::guard::Guard;
-use crate::lease::stores::certificates;
+use crate::lease::connect::certificates;
 use crate::lease::stores::sql::Cause;
 
 /// "May we speak TLS?", of which a server answers S or N.

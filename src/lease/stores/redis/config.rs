@@ -5,11 +5,11 @@ use std::{fmt, io};
 
 use redis::{ClientTlsConfig, ConnectionAddr, IntoConnectionInfo, RedisResult, TlsCertificates};
 
+use crate::lease::connect::certificates::TlsFiles;
+use crate::lease::connect::password::Password;
+use crate::lease::connect::peer;
+use crate::lease::connect::url::{Host, StoreUrl, Wire};
 use crate::lease::options::{OpenError, OpenOptions};
-use crate::lease::stores::certificates::TlsFiles;
-use crate::lease::stores::password::Password;
-use crate::lease::stores::peer;
-use crate::lease::stores::url::{Host, StoreUrl, Wire};
 
 const SCHEMES: [&str; 2] = ["redis", "rediss"];
 const PARAMETERS: [&str; 9] = [

@@ -5,10 +5,10 @@ use std::io;
 use super::config::{Config, Endpoint};
 use super::connection::{Connection, refused, unavailable};
 use super::sentinel;
+use crate::lease::connect::deadline::Deadline;
+use crate::lease::connect::durability::DurabilityGate;
 use crate::lease::error::StoreError;
 use crate::lease::options::OpenOptions;
-use crate::lease::stores::deadline::Deadline;
-use crate::lease::stores::durability::DurabilityGate;
 
 /// Connects to one endpoint after another until there is a primary, logs in and
 /// looks at its settings.

@@ -9,11 +9,11 @@ use super::config::{Config, Endpoint};
 use super::durability::Settings;
 use super::script::{self, Answer, Script};
 use super::verdict::{Verdict, verdict};
+use crate::lease::connect::deadline::Deadline;
+use crate::lease::connect::durability::DurabilityGate;
 use crate::lease::error::StoreError;
 use crate::lease::namespace::Namespace;
 use crate::lease::options::Hidden;
-use crate::lease::stores::deadline::Deadline;
-use crate::lease::stores::durability::DurabilityGate;
 
 /// A connection that is logged in, with the name and durability of its server.
 pub(super) struct Connection {

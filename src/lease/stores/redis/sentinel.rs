@@ -8,9 +8,9 @@ use redis::{RedisResult, Value};
 
 use super::config::{Config, Endpoint, Sentinel};
 use super::connection::{Connection, refused, unavailable};
+use crate::lease::connect::deadline::Deadline;
+use crate::lease::connect::url::Host;
 use crate::lease::error::StoreError;
-use crate::lease::stores::deadline::Deadline;
-use crate::lease::stores::url::Host;
 
 /// Asks the sentinel at `endpoint` for the primary.
 ///

@@ -4,12 +4,12 @@ use std::time::{Duration, Instant};
 
 use super::{Failure, Marks};
 use crate::lease::block::{Block, BlockState, Epoch};
+use crate::lease::connect::durability::DurabilityGate;
 use crate::lease::grant::Grant;
 use crate::lease::holder::Holder;
 use crate::lease::namespace::Namespace;
 use crate::lease::record::{Incarnation, MarkWindow, StoreRecord};
 use crate::lease::request::Renew;
-use crate::lease::stores::durability::DurabilityGate;
 use crate::lease::stores::row::{BlockRow, Columns, RecordRow};
 
 /// How the record is locked until the transaction ends.

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use super::filesystem;
 use super::session::unavailable;
+use crate::lease::connect::durability::DurabilityGate;
 use crate::lease::error::StoreError;
 use crate::lease::options::{OpenError, OpenOptions};
 use crate::lease::report::Durability;
-use crate::lease::stores::durability::DurabilityGate;
 
 /// The path of the file, and whether the place keeps files.
 #[derive(Debug)]

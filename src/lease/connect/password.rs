@@ -6,8 +6,8 @@
 use std::path::PathBuf;
 use std::{env, io};
 
+use crate::lease::connect::private_file;
 use crate::lease::options::{Ask, Hidden, OpenOptions};
-use crate::lease::stores::private_file;
 
 /// The place of a store's password.
 #[derive(Clone, Debug)]

@@ -17,10 +17,10 @@ use std::fmt;
 
 use percent_encoding::percent_decode_str;
 
+use crate::lease::connect::certificates::TlsFiles;
+use crate::lease::connect::password::Password;
+use crate::lease::connect::peer;
 use crate::lease::options::{Hidden, OpenError, OpenOptions};
-use crate::lease::stores::certificates::TlsFiles;
-use crate::lease::stores::password::Password;
-use crate::lease::stores::peer;
 
 /// A host and its port, as they are dialled.
 #[derive(Clone, Debug, PartialEq, Eq)]

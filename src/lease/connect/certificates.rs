@@ -11,7 +11,7 @@ use rustls::RootCertStore;
 #[cfg(any(feature = "etcd", feature = "mysql", feature = "postgres"))]
 use rustls::pki_types::CertificateDer;
 
-use crate::lease::stores::private_file;
+use crate::lease::connect::private_file;
 
 /// The authorities that this machine knows, without those that nothing can verify
 /// with. `SSL_CERT_FILE` and `SSL_CERT_DIR` name others, as for OpenSSL.
