@@ -57,6 +57,11 @@ impl Asking {
         answer
     }
 
+    /// Whether nothing more is asked.
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended.is_some()
+    }
+
     /// Notes an error. Returns whether it ends the call: the store could not be reached,
     /// or left the outcome unknown.
     pub(super) fn heed(&mut self, error: &StoreError) -> bool {

@@ -77,6 +77,8 @@ pub struct BlockState {
     /// Whether the last holder said that it is done. It makes the block a
     /// candidate for the next grant, which still starts at `hwm_end`.
     pub released: bool,
+    /// The first tick of its last grant, if the store knows. No rule depends on it.
+    pub start: Option<u64>,
     /// When it was last granted, in milliseconds since 1970, if the store knows.
     pub granted_unix_ms: Option<u64>,
     /// The holder that the last request named, if it named one.
@@ -91,6 +93,7 @@ impl BlockState {
             epoch,
             hwm_end,
             released: false,
+            start: None,
             granted_unix_ms: None,
             holder: None,
         }

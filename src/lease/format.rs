@@ -3,11 +3,11 @@
 //! | value | fields |
 //! |---|---|
 //! | record | those of [`RecordRow`], of which `format` is the version |
-//! | block | `hwm_end` (20 digits, so that values sort by mark), `epoch`, `released`, `granted_unix_ms`, `holder_host`, `holder_instance` |
+//! | block | `hwm_end` (20 digits, so that values sort by mark), `epoch`, `released`, `start`, `granted_unix_ms`, `holder_host`, `holder_instance` |
 //!
-//! Unknown fields are ignored. A field that is missing or of another type makes a record
-//! corrupt, and quarantines a block. A block's last three fields are for people: what can't be
-//! read of them is left out.
+//! Unknown fields with scalar values are ignored, and dropped at the next write. A field that is missing or of another type makes a record
+//! corrupt, and quarantines a block. A block's last four fields are for people: what can't be read
+//! of them is left out.
 
 mod json;
 
@@ -81,6 +81,9 @@ pub(super) fn encode_block(block: &BlockState) -> String {
     object.add_text("hwm_end", format!("{:020}", block.hwm_end));
     object.add("epoch", Scalar::Integer(to_column(block.epoch.get())));
     object.add("released", Scalar::Truth(block.released));
+    if let Some(start) = block.start {
+        object.add("start", Scalar::Integer(to_column(start)));
+    }
     if let Some(unix_ms) = block.granted_unix_ms {
         object.add("granted_unix_ms", Scalar::Integer(to_column(unix_ms)));
     }
@@ -93,6 +96,9 @@ pub(super) fn encode_block(block: &BlockState) -> String {
 
 /// The state of a block by its value, or what is wrong with that.
 pub(super) fn judge_block(namespace: &Namespace, block: Block, value: &str) -> Judged {
+    if let Some(reason) = quarantine::fault(namespace, block.index(), 0, 0) {
+        return Err(Quarantined::of_no_block(reason));
+    }
     let wrong = |reason: String| Quarantined::new(block, reason);
     let object = Object::parse(value).ok_or_else(|| wrong("its value is not flat JSON".into()))?;
     let mark = match object.get("hwm_end") {
@@ -111,9 +117,12 @@ pub(super) fn judge_block(namespace: &Namespace, block: Block, value: &str) -> J
         Some(Scalar::Truth(released)) => *released,
         _ => return Err(wrong("whether it is released is missing".into())),
     };
-    if let Some(Scalar::Integer(unix_ms)) = object.get("granted_unix_ms") {
-        state.granted_unix_ms = u64::try_from(*unix_ms).ok();
-    }
+    let number = |field| match object.get(field) {
+        Some(Scalar::Integer(number)) => u64::try_from(*number).ok(),
+        _ => None,
+    };
+    state.start = number("start");
+    state.granted_unix_ms = number("granted_unix_ms");
     if let (Some(Scalar::Text(host)), Some(Scalar::Text(instance))) =
         (object.get("holder_host"), object.get("holder_instance"))
     {
@@ -165,6 +174,7 @@ mod tests {
         for holder in [None, Some(Holder::new("hôst \"1\"\n", ""))] {
             block.holder = holder;
             block.released = !block.released;
+            block.start = Some(7);
             block.granted_unix_ms = Some(1);
             let value = encode_block(&block);
             assert_eq!(judge_block(&space(), block.block, &value).unwrap(), block);
@@ -203,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_nobody_wrote_is_corrupt() {
+    fn an_invalid_record_is_corrupt() {
         let good = encode_record(&record());
         for bad in [
             String::new(),
@@ -222,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_that_nobody_wrote_is_quarantined() {
+    fn an_invalid_block_is_quarantined() {
         let good = encode_block(&BlockState::new(Block::new(3), Epoch::FIRST, 5));
         let mark = "00000000000000000005";
         for (bad, mark_read) in [
@@ -242,17 +252,21 @@ mod tests {
             assert_eq!(found.block, Some(Block::new(3)), "{bad}");
             assert_eq!(read_mark(&bad), mark_read, "{bad}");
         }
-        let beyond = judge_block(&space(), Block::new(4096), &good).unwrap_err();
-        assert_eq!(beyond.block, None);
+        for value in [good.as_str(), ""] {
+            let beyond = judge_block(&space(), Block::new(4096), value).unwrap_err();
+            assert_eq!(beyond.block, None, "{value}");
+        }
     }
 
     #[test]
-    fn what_is_for_people_is_left_out_if_it_cannot_be_read() {
+    fn unreadable_informational_fields_are_dropped() {
         let mut block = BlockState::new(Block::new(3), Epoch::FIRST, 5);
         let plain = block.clone();
+        block.start = Some(2);
         block.granted_unix_ms = Some(7);
         block.holder = Some(Holder::new("host", "1"));
         let value = encode_block(&block)
+            .replace(":2,", ":-2,")
             .replace(":7,", ":-7,")
             .replace("\"1\"", "1");
         assert_eq!(judge_block(&space(), block.block, &value).unwrap(), plain);

@@ -1,14 +1,16 @@
-//! Every operation of a store, once, over any [`Table`]. The design and the proofs are at the
-//! head of [`table`](super::table).
+//! All operations of a store, implemented over any [`Table`]. The design and the proofs are at
+//! the head of [`table`](super::table).
 
+mod attempts;
+mod cache;
 mod changes;
-mod choice;
-mod seen;
+mod selection;
 
 use std::time::Duration;
 
-use self::choice::{Candidate, Order, Reading, View};
-use self::seen::Seen;
+use self::attempts::Attempts;
+use self::cache::ValueCache;
+use self::selection::{BlockSelection, Candidate, Reading, View};
 use super::block::{Block, BlockState, Epoch};
 use super::confirmed::Confirmed;
 use super::error::StoreError;
@@ -21,21 +23,17 @@ use super::record::StoreRecord;
 use super::report::{Listing, StoreReport};
 use super::request::{Acquire, Floor, Init, Renew};
 use super::store::LeaseStore;
-use super::table::{
-    Blocks, ClockError, Commit, Key, Put, Query, Snapshot, StoreTime, Table, TableError, Txn,
-};
+use super::table::{Blocks, Commit, Key, Put, Query, Snapshot, StoreTime, Table, TableError, Txn};
 use super::voucher::{Trace, Voucher};
-
-/// How often an operation is decided before it gives up.
-const ATTEMPTS: u32 = 32;
 
 /// A store of leases over a table.
 ///
 /// # Contention
-/// An operation that finds other values at its commit than it has read is decided again. That
-/// happens where two processes ask for the same block at once, or while the floor is raised.
-/// After 32 times it is [`StoreError::Unavailable`], and nothing was done. Acquirers choose
-/// blocks at random, so with many free blocks even one conflict is rare.
+/// If a compared value has changed when an operation commits, the operation is decided again.
+/// That happens where two processes ask for the same block at once, or while the floor is
+/// raised. Blocks are selected at random, so that few processes pick the same ones. An
+/// operation that still conflicts after its [patience](Self::with_patience) is
+/// [`StoreError::Unavailable`], and nothing was done.
 ///
 /// # Examples
 /// ```
@@ -55,8 +53,11 @@ const ATTEMPTS: u32 = 32;
 #[derive(Clone, Debug)]
 pub struct Leases<T> {
     table: T,
-    order: Order,
-    seen: Seen,
+    selection: BlockSelection,
+    cache: ValueCache,
+    patience: Duration,
+    /// Nothing depends on how long calls take.
+    is_repeatable: bool,
 }
 
 /// A namespace's record as it was read, with the server's state.
@@ -71,27 +72,42 @@ struct Opened {
 impl<T> Leases<T> {
     /// The leases in this table. Free blocks are granted in random order.
     pub fn over(table: T) -> Self {
-        Self::with_order(table, Order::random())
+        Self {
+            table,
+            selection: BlockSelection::random(),
+            cache: ValueCache::default(),
+            patience: Duration::from_secs(5),
+            is_repeatable: false,
+        }
     }
 
-    /// Chooses free blocks by this seed, for tests that must be repeatable.
+    /// How long an operation is decided again after conflicts, 5 seconds by default. Each call
+    /// of the table has the table's own time-out beside that.
+    #[must_use]
+    pub fn with_patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// Selects free blocks by this seed, gives up after 32 conflicts, and ignores how long
+    /// calls take: for tests that must be repeatable.
     #[must_use]
     pub fn with_seed(mut self, seed: u64) -> Self {
-        self.order = Order::seeded(seed);
+        self.selection = BlockSelection::seeded(seed);
+        self.is_repeatable = true;
         self
     }
 
     /// The leases in a table that nobody else uses. The lowest free block is granted first.
     pub(super) fn in_order(table: T) -> Self {
-        Self::with_order(table, Order::Lowest)
+        let mut leases = Self::over(table);
+        leases.selection = BlockSelection::Lowest;
+        leases.is_repeatable = true;
+        leases
     }
 
-    fn with_order(table: T, order: Order) -> Self {
-        Self {
-            table,
-            order,
-            seen: Seen::default(),
-        }
+    fn attempts(&self) -> Attempts {
+        Attempts::new(self.patience, self.is_repeatable)
     }
 
     /// The table.
@@ -114,10 +130,7 @@ impl<T: Table> Leases<T> {
     ) -> Result<StoreRecord, StoreError> {
         // Before anything is sent.
         init.limits.validate(namespace.layout())?;
-        if voucher.is_doubtful(init) {
-            let durability = self.table.describe()?.durability;
-            voucher.check(namespace, init, durability)?;
-        }
+        let mut attempts = self.attempts();
         let claims = init.claims(namespace);
         let key = Key::record(namespace.name());
         let secrets: Vec<_> = claims.iter().map(|&claimed| Key::secret(claimed)).collect();
@@ -130,16 +143,21 @@ impl<T: Table> Leases<T> {
             }),
         };
         let mut snapshot = self.table.read(&query)?;
-        for _ in 0..ATTEMPTS {
+        loop {
             if snapshot.entries.contains_key(&key) {
                 return Err(namespace.already_initialised());
             }
-            let time = time_of(&snapshot)?;
+            if voucher.is_doubtful(init) {
+                let durability = self.table.describe()?.durability;
+                voucher.check(namespace, init, durability)?;
+            }
+            let time = attempts.time(&snapshot)?;
             let incarnation = &snapshot.incarnation;
             let record = StoreRecord::create_at(namespace, init, incarnation, time.unix_ms)?;
             let mut txn = Txn {
                 compare: vec![(key.clone(), None)],
                 incarnation: Some(incarnation.clone()),
+                not_after_unix_ms: latest(&record, time),
                 creates: true,
                 ..Txn::default()
             };
@@ -149,7 +167,7 @@ impl<T: Table> Leases<T> {
                 txn.compare.push((secret.clone(), owner));
             }
             if voucher.is_doubtful(init) {
-                self.refuse_traces(namespace, &snapshot, secrets.first())?;
+                refuse_traces(namespace, &snapshot, secrets.first())?;
             }
             let client_ms = init.now_unix_ms;
             record.check_skew(time.nearest(client_ms), client_ms)?;
@@ -161,29 +179,8 @@ impl<T: Table> Leases<T> {
                 None => return Ok(record),
                 Some(next) => snapshot = next,
             }
+            attempts.again()?;
         }
-        Err(overtaken())
-    }
-
-    /// Refuses a program's claim that there is no history, where something of the namespace
-    /// is left.
-    fn refuse_traces(
-        &self,
-        namespace: &Namespace,
-        snapshot: &Snapshot,
-        own_secret: Option<&Key>,
-    ) -> Result<(), StoreError> {
-        if own_secret.is_some_and(|key| snapshot.entries.contains_key(key)) {
-            return Err(Voucher::refusal(namespace, Trace::Secret));
-        }
-        let blocks = Blocks::All {
-            namespace: namespace.name().to_owned(),
-        };
-        let mut keys = snapshot.entries.keys();
-        if keys.any(|key| key.as_str().starts_with(&blocks.prefix())) {
-            return Err(Voucher::refusal(namespace, Trace::Blocks));
-        }
-        Ok(())
     }
 
     /// Commits. Returns the other snapshot on a conflict.
@@ -200,13 +197,13 @@ impl<T: Table> Leases<T> {
         }
     }
 
-    /// The record out of a snapshot, if it is the one that the caller means.
+    /// Decodes and verifies the record in a snapshot.
     fn open(&mut self, namespace: &Namespace, snapshot: Snapshot) -> Result<Opened, StoreError> {
         let value = snapshot.entries.get(&Key::record(namespace.name()));
         let value = value.ok_or_else(|| namespace.not_initialised())?.clone();
         let record = decode_record(namespace.name(), &value)?;
         record.verify(namespace)?;
-        self.seen.record(&record, &value, &snapshot.incarnation);
+        self.cache.record(&record, &value, &snapshot.incarnation);
         Ok(Opened {
             record,
             value,
@@ -226,15 +223,15 @@ impl<T: Table> Leases<T> {
         self.open(namespace, snapshot)
     }
 
-    /// Reads `keys` beside the record, lets `decide` decide what to write, and writes it if
-    /// record and keys are unchanged; again until nobody was faster.
+    /// Reads the record and `keys`, commits what `decide` returns, and retries after a conflict.
     fn change<A>(
         &mut self,
         operation: &'static str,
         namespace: &Namespace,
         keys: &[Key],
-        mut decide: impl FnMut(&mut Opened) -> Result<(Put, A), StoreError>,
+        mut decide: impl FnMut(&mut Opened, &Attempts) -> Result<(Txn, A), StoreError>,
     ) -> Result<A, StoreError> {
+        let mut attempts = self.attempts();
         let query = Query {
             keys: std::iter::once(Key::record(namespace.name()))
                 .chain(keys.iter().cloned())
@@ -242,22 +239,15 @@ impl<T: Table> Leases<T> {
             blocks: None,
         };
         let mut snapshot = self.table.read(&query)?;
-        for _ in 0..ATTEMPTS {
+        loop {
             let mut opened = self.open(namespace, snapshot)?;
-            let (put, answer) = decide(&mut opened)?;
-            let mut txn = opened.txn();
-            txn.incarnation = None;
-            for key in keys {
-                let value = opened.snapshot.entries.get(key).cloned();
-                txn.compare.push((key.clone(), value));
-            }
-            txn.puts.push(put);
+            let (txn, answer) = decide(&mut opened, &attempts)?;
             match self.commit(operation, &txn, &query)? {
                 None => return Ok(answer),
                 Some(next) => snapshot = next,
             }
+            attempts.again()?;
         }
-        Err(overtaken())
     }
 
     /// What an acquisition reads: the record, the blocks of the evidence, and blocks to choose
@@ -267,10 +257,12 @@ impl<T: Table> Leases<T> {
         namespace: &Namespace,
         acquire: &Acquire,
         reading: Reading,
+        attempts: &Attempts,
     ) -> (Query, Blocks) {
         let name = namespace.name();
         let evidence = acquire.evidence.iter().map(|it| Key::block(name, it.block));
-        let blocks = self.order.query(namespace, reading, acquire.blocks);
+        let conflicts = attempts.conflicts();
+        let blocks = (self.selection).query(namespace, reading, acquire.blocks, conflicts);
         let query = Query {
             keys: std::iter::once(Key::record(name)).chain(evidence).collect(),
             blocks: Some(blocks.clone()),
@@ -302,13 +294,8 @@ impl Opened {
         }
     }
 
-    fn time(&self) -> Result<StoreTime, StoreError> {
-        time_of(&self.snapshot)
-    }
-
-    /// The store's time in ticks, once the caller's clock was compared with it.
-    fn now_near(&self, client_unix_ms: u64) -> Result<u64, StoreError> {
-        let time = self.time()?;
+    /// A store's time in ticks, once the caller's clock was compared with it.
+    fn now_near(&self, time: StoreTime, client_unix_ms: u64) -> Result<u64, StoreError> {
         let now = self.record.tick_at(time.unix_ms)?;
         let nearest = time.nearest(client_unix_ms);
         self.record.check_skew(nearest, client_unix_ms)?;
@@ -337,10 +324,7 @@ impl Opened {
     /// Every block, judged, in order; and entries that are of no block.
     fn blocks(&self) -> impl Iterator<Item = Judged> {
         let namespace = &self.record.namespace;
-        let prefix = Blocks::All {
-            namespace: namespace.name().to_owned(),
-        }
-        .prefix();
+        let prefix = Key::blocks(namespace.name());
         let entries = self.snapshot.entries.iter();
         let entries = entries.filter(move |(key, _)| key.as_str().starts_with(&prefix));
         entries.map(|(key, value)| match key.to_block(namespace.name()) {
@@ -385,12 +369,14 @@ impl<T: Table> LeaseStore for Leases<T> {
         acquire: &Acquire,
     ) -> Result<Vec<Grant>, StoreError> {
         acquire.validate()?;
-        let mut reading = self.order.first_reading();
-        let (mut query, mut blocks) = self.acquire_query(namespace, acquire, reading);
+        let mut attempts = self.attempts();
+        let mut reading = self.selection.first_reading();
+        let (mut query, mut blocks) = self.acquire_query(namespace, acquire, reading, &attempts);
         let mut snapshot = self.table.read(&query)?;
-        for _ in 0..ATTEMPTS {
+        loop {
             let mut opened = self.open(namespace, snapshot)?;
-            let now = opened.now_near(acquire.now_unix_ms)?;
+            let time = attempts.time(&opened.snapshot)?;
+            let now = opened.now_near(time, acquire.now_unix_ms)?;
             let mut txn = opened.txn();
 
             let incarnation = opened.snapshot.incarnation.clone();
@@ -403,32 +389,35 @@ impl<T: Table> LeaseStore for Leases<T> {
             if raised {
                 // A commit of its own: the floor stays, whatever becomes of the rest.
                 txn.puts.push(opened.put());
-                (query, blocks) = self.acquire_query(namespace, acquire, reading);
+                txn.not_after_unix_ms = latest(&opened.record, time);
+                (query, blocks) = self.acquire_query(namespace, acquire, reading, &attempts);
                 snapshot = match (self.commit("acquire", &txn, &query)?, lost) {
                     (Some(next), _) => next,
                     (None, Some(lost)) => return Err(lost),
                     (None, None) => self.table.read(&query)?,
                 };
+                attempts.again()?;
                 continue;
             }
 
             let view = View::new(namespace, &opened.snapshot, &blocks);
             let record = &opened.record;
-            let chosen = view.candidates(record, now, acquire, &mut self.order);
-            let partial = reading == Reading::Part && !opened.snapshot.complete;
-            if chosen.len() < acquire.blocks as usize && partial {
-                reading = Reading::Whole;
-                (query, blocks) = self.acquire_query(namespace, acquire, reading);
+            let is_possible = record.mark_window(now, acquire).is_some();
+            let chosen = view.candidates(record, now, acquire, &mut self.selection);
+            let is_sample = reading == Reading::Sample && !opened.snapshot.complete;
+            if is_possible && chosen.len() < acquire.blocks as usize && is_sample {
+                reading = Reading::Full;
+                (query, blocks) = self.acquire_query(namespace, acquire, reading, &attempts);
                 snapshot = self.table.read(&query)?;
                 continue;
             }
-            let unix_ms = opened.time()?.unix_ms;
             if chosen.is_empty() {
-                return Err(record.refusal(unix_ms, now, acquire, view.lowest_marks()));
+                return Err(record.refusal(time.unix_ms, now, acquire, view.lowest_marks()));
             }
             let mut granted = Vec::with_capacity(chosen.len());
             for Candidate { state, value } in chosen {
-                let Some((grant, after)) = record.granted(now, unix_ms, &state, acquire) else {
+                let Some((grant, after)) = record.granted(now, time.unix_ms, &state, acquire)
+                else {
                     continue;
                 };
                 let earliest = record.earliest_for_end(grant.ticks.end);
@@ -436,19 +425,19 @@ impl<T: Table> LeaseStore for Leases<T> {
                 txn.put_block(namespace, value, &after);
                 granted.push((grant, after));
             }
-            (query, blocks) = self.acquire_query(namespace, acquire, reading);
+            (query, blocks) = self.acquire_query(namespace, acquire, reading, &attempts);
             match self.commit("acquire", &txn, &query)? {
                 None => {
                     let (grants, states): (Vec<_>, Vec<_>) = granted.into_iter().unzip();
                     states
                         .iter()
-                        .for_each(|after| self.seen.block(namespace, after));
+                        .for_each(|after| self.cache.block(namespace, after));
                     return Ok(grants);
                 }
                 Some(next) => snapshot = next,
             }
+            attempts.again()?;
         }
-        Err(overtaken())
     }
 
     fn renew(&mut self, namespace: &Namespace, renew: &Renew) -> Result<u64, StoreError> {
@@ -481,25 +470,26 @@ impl<T: Table> LeaseStore for Leases<T> {
         now_unix_ms: u64,
     ) -> Result<BlockState, StoreError> {
         let key = Key::block(namespace.name(), block);
-        self.change("repair", namespace, std::slice::from_ref(&key), |opened| {
-            let now = opened.now_near(now_unix_ms)?;
-            let damaged = opened.judge(block);
-            let Some(Err(Quarantined { block: Some(_), .. })) = damaged else {
-                return Err(StoreError::NotQuarantined { block });
-            };
-            let mark = opened
-                .snapshot
-                .entries
-                .get(&key)
-                .map(|value| read_mark(value));
-            let repaired = opened.record.repaired(now, block, mark.flatten());
-            let put = Put {
-                key: key.clone(),
-                value: encode_block(&repaired),
-                rank: Some(repaired.hwm_end),
-            };
-            Ok((put, repaired))
-        })
+        self.change(
+            "repair",
+            namespace,
+            std::slice::from_ref(&key),
+            |opened, attempts| {
+                let time = attempts.time(&opened.snapshot)?;
+                let now = opened.now_near(time, now_unix_ms)?;
+                let Some(Err(Quarantined { block: Some(_), .. })) = opened.judge(block) else {
+                    return Err(StoreError::NotQuarantined { block });
+                };
+                let value = opened.snapshot.entries.get(&key).cloned();
+                let mark = value.as_deref().and_then(read_mark);
+                let repaired = opened.record.repaired(now, block, mark);
+                let mut txn = opened.txn();
+                txn.incarnation = None;
+                txn.not_after_unix_ms = latest(&opened.record, time);
+                txn.put_block(namespace, value, &repaired);
+                Ok((txn, repaired))
+            },
+        )
     }
 
     fn raise_floor(
@@ -508,44 +498,37 @@ impl<T: Table> LeaseStore for Leases<T> {
         floor: Floor,
         now_unix_ms: u64,
     ) -> Result<u64, StoreError> {
-        self.change("raise_floor", namespace, &[], |opened| {
-            let now = match floor.heeds_clocks() {
-                true => opened.now_near(now_unix_ms)?,
-                false => opened.record.tick_at(opened.time()?.unix_ms)?,
+        self.change("raise_floor", namespace, &[], |opened, attempts| {
+            let mut txn = opened.txn();
+            txn.incarnation = None;
+            let time = match floor {
+                Floor::OverLostGrants => Some(attempts.time(&opened.snapshot)?),
+                Floor::Tick(_) => Some(attempts.expected_time(&opened.snapshot)?),
+                // Whatever the clocks show.
+                Floor::AnyTick(_) => None,
+            };
+            let now = match time {
+                Some(time) => {
+                    txn.not_after_unix_ms = latest(&opened.record, time);
+                    opened.now_near(time, now_unix_ms)?
+                }
+                None => 0,
             };
             opened.record.raise_floor(floor, now)?;
-            Ok((opened.put(), opened.record.floor))
+            txn.puts.push(opened.put());
+            Ok((txn, opened.record.floor))
         })
     }
 
-    /// Writes a note of the check beside the blocks, by the way of every grant.
     fn check(
         &mut self,
         namespace: &Namespace,
         now_unix_ms: u64,
     ) -> Result<StoreReport, StoreError> {
         let store = self.table.describe()?;
-        let key = Key::check(namespace.name());
-        self.change("check", namespace, std::slice::from_ref(&key), |_| {
-            let value = format!("{{\"checked_unix_ms\":{now_unix_ms}}}");
-            let key = key.clone();
-            Ok((
-                Put {
-                    key,
-                    value,
-                    rank: None,
-                },
-                (),
-            ))
-        })?;
+        let attempts = self.attempts();
         let opened = self.read_all(namespace)?;
-        let time = match &opened.snapshot.time {
-            // What it is by the uptime, while the clock is in doubt.
-            Err(ClockError::Stepped {
-                expected_unix_ms, ..
-            }) => StoreTime::exactly(*expected_unix_ms),
-            _ => opened.time()?,
-        };
+        let time = attempts.expected_time(&opened.snapshot)?;
         let now = opened.record.tick_at(time.unix_ms)?;
         let report = StoreReport::new(
             store.store,
@@ -558,6 +541,16 @@ impl<T: Table> LeaseStore for Leases<T> {
         Ok(report.at(nearest).with_blocks(now, opened.blocks()))
     }
 
+    fn write_test(&mut self, namespace: &Namespace, now_unix_ms: u64) -> Result<(), StoreError> {
+        self.change("write_test", namespace, &[], |opened, _| {
+            let mut txn = opened.txn();
+            txn.incarnation = None;
+            let value = format!("{{\"checked_unix_ms\":{now_unix_ms}}}");
+            txn.put(Key::check(namespace.name()), value, None);
+            Ok((txn, ()))
+        })
+    }
+
     fn key(&self) -> Option<StoreKey> {
         self.table.key()
     }
@@ -567,29 +560,27 @@ impl<T: Table> LeaseStore for Leases<T> {
     }
 }
 
-fn time_of(snapshot: &Snapshot) -> Result<StoreTime, StoreError> {
-    snapshot.time.clone().map_err(|error| match error {
-        ClockError::Missing(reason) => StoreError::Unavailable {
-            source: reason.into(),
-        },
-        ClockError::Stepped {
-            expected_unix_ms,
-            shown_unix_ms,
-            limit,
-            retry_after,
-        } => StoreError::ClockStepped {
-            expected_unix_ms,
-            shown_unix_ms,
-            limit,
-            retry_after,
-        },
-    })
+/// The latest time at which a mark or a floor that was computed from this time still lies
+/// above all that it must. The failover time covers twice the skew.
+fn latest(record: &StoreRecord, time: StoreTime) -> u64 {
+    time.unix_ms.saturating_add(record.limits.skew_ms())
 }
 
-fn overtaken() -> StoreError {
-    StoreError::Unavailable {
-        source: format!("other processes changed the same entries {ATTEMPTS} times").into(),
+/// Rejects a program's claim that there is no history if its secret or blocks are still there.
+fn refuse_traces(
+    namespace: &Namespace,
+    snapshot: &Snapshot,
+    own_secret: Option<&Key>,
+) -> Result<(), StoreError> {
+    if own_secret.is_some_and(|key| snapshot.entries.contains_key(key)) {
+        return Err(Voucher::refusal(namespace, Trace::Secret));
     }
+    let prefix = Key::blocks(namespace.name());
+    let mut keys = snapshot.entries.keys();
+    if keys.any(|key| key.as_str().starts_with(&prefix)) {
+        return Err(Voucher::refusal(namespace, Trace::Blocks));
+    }
+    Ok(())
 }
 
 impl From<TableError> for StoreError {

@@ -12,9 +12,9 @@ use crate::lease::holder::Holder;
 use crate::lease::limits::StoreLimits;
 use crate::lease::namespace::Namespace;
 
-/// The maximum of blocks in one [`Acquire`]: with the namespace's record they
-/// fill a transaction of etcd, which takes 128 operations.
-pub const MAX_ACQUIRE: u32 = 127;
+/// The maximum of blocks in one [`Acquire`]. With the namespace's record and the cluster's
+/// history they fit a transaction of etcd, which takes 128 operations.
+pub const MAX_ACQUIRE: u32 = 120;
 
 /// The known history of a namespace before its record is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -299,6 +299,21 @@ pub trait LeaseStore: Send + fmt::Debug {
     fn check(&mut self, namespace: &Namespace, now_unix_ms: u64)
     -> Result<StoreReport, StoreError>;
 
+    /// Writes a note beside the namespace's blocks as a grant would be written, to prove that
+    /// the store accepts writes. [`check`](Self::check) looks at settings and changes nothing;
+    /// a full disk or a missing permission shows here.
+    ///
+    /// `now_unix_ms` is the caller's time in milliseconds since 1970, and what is written. A
+    /// store that can't write a note that is no grant need not implement this: the default
+    /// looks the namespace up.
+    ///
+    /// # Errors
+    /// Those of every method.
+    fn write_test(&mut self, namespace: &Namespace, now_unix_ms: u64) -> Result<(), StoreError> {
+        let _ = now_unix_ms;
+        self.list(namespace).map(drop)
+    }
+
     /// Brings the namespace's record into the format that this version writes, and
     /// answers whether there was anything to do. `former` is the secret's fingerprint
     /// in the format before: [`Fingerprint::of_format_1`].

@@ -10,14 +10,13 @@
 //! |---|---|---|
 //! | `NAMESPACE/record` | layout, limits, floor, incarnation | none |
 //! | `NAMESPACE/block/INDEX`, in 20 digits | mark, epoch, released, holder; absent before the first grant | the mark |
-//! | `NAMESPACE/check` | when `check` last wrote here | none |
+//! | `NAMESPACE/check` | the time of the last `write_test` | none |
 //! | `.secret/FINGERPRINT` | the name of the namespace that has this secret | none |
 //!
-//! Values are one flat JSON object each, with a version in the record, so that `psql`,
-//! `redis-cli` and `etcdctl` show them as they are. A backend stores and compares them as
-//! texts and never needs to parse one. The rank is an index: a table must be able to find the
-//! blocks with the lowest ranks. A wrong rank costs availability and nothing else, since every
-//! decision is made from values.
+//! Each value is one line of JSON, readable in `psql`, `redis-cli` and `etcdctl`; those of
+//! `.secret` are plain names. A backend stores and compares them as texts and never needs to
+//! parse one. The rank is an index, by which a table finds the blocks with the lowest marks. A
+//! wrong rank can delay a grant. It cannot cause an overlap: decisions use values only.
 //!
 //! # Operations
 //! ```text
@@ -30,13 +29,13 @@
 //! |---|---|---|---|
 //! | `init` | record, secrets, one block | record absent, secrets as read | record, secret |
 //! | `acquire` | record, evidence, some blocks | record, chosen blocks | chosen blocks |
-//! | `acquire`, history lost | as above | record | record with a raised floor |
-//! | `renew`, `release` | nothing if last seen here, or record and block | record, block | block |
+//! | `acquire`, new incarnation or lost history | as above | record | record with a raised floor |
+//! | `renew`, `release` | nothing if cached, or record and block | record, block | block |
 //! | `renew_all` | the same for many | records, blocks | blocks |
 //! | `repair` | record, block | record, block | block |
 //! | `raise_floor` | record | record | record |
-//! | `check` | record, all blocks | record | `check` |
-//! | `list` | record, all blocks | | |
+//! | `write_test` | record | record | `check` |
+//! | `list`, `check` | record, all blocks | | |
 //!
 //! # What a table promises
 //! * **T1** [`commit`](Table::commit) is atomic and linearizable: all of its puts or none, and
@@ -44,53 +43,76 @@
 //!   [`Commit::Done`] is returned.
 //! * **T2** [`read`](Table::read) shows the entries as they all were at one moment during the
 //!   call.
-//! * **T3** The time is the server's own, read during the call. A commit applies only if the
-//!   server's time is at or after [`Txn::not_before_unix_ms`].
+//! * **T3** The time is the server's own. A commit applies only if the server's clock shows a
+//!   time within [`Txn::not_before_unix_ms`] and [`Txn::not_after_unix_ms`]. If the server
+//!   can't compare its clock in a commit, a reading from before the commit is compared.
 //! * **T4** The incarnation is the server's. It changes whenever committed writes may have been
-//!   lost, as far as the server can show that. A commit applies only in
-//!   [`Txn::incarnation`], where that is given.
-//! * **T5** A commit that is not known to have been applied or rejected is
+//!   lost, as far as the server can show that, and never returns to a former value. A commit
+//!   applies only in [`Txn::incarnation`], where that is given; if a difference shows only
+//!   afterwards, the commit is [`Commit::Unknown`].
+//! * **T5** If the table can't tell whether a commit was applied, it returns
 //!   [`Commit::Unknown`]. The table never sends it again.
 //!
 //! # Why S1 to S8 follow
 //! *Values are compared, never version numbers.* A decision depends on the values that were
-//! read and on nothing else, so it is right for whatever has the same values at the moment of
-//! the commit. A counter can repeat after a history was lost; a value that repeats is the same
-//! case.
+//! read and on the server's time, so it is right for whatever has the same values at the moment
+//! of the commit, within the time that it allows. A counter can repeat after a history was
+//! lost; a value that repeats is the same case.
 //!
 //! * **S1** By T1 the committed values of a block form one sequence, and each was decided from
-//!   the one before. [`StoreRecord::granted`](super::StoreRecord::granted) and
-//!   [`renewed`](super::StoreRecord::renewed) never return a mark below the one they were
-//!   given, and a grant starts at or after that mark.
+//!   the one before. [`StoreRecord::granted`](super::StoreRecord::granted),
+//!   [`renewed`](super::StoreRecord::renewed) and
+//!   [`released`](super::StoreRecord::released) never return a mark below the one they were
+//!   given, and a grant starts at or after that mark. A
+//!   [repaired](super::StoreRecord::repaired) mark lies above all that can have been granted
+//!   by the time of the commit, since `not_after` bounds that time.
 //! * **S2** An operation answers with a grant only after `Done`. `Unknown` becomes
 //!   [`StoreError::Ambiguous`](super::StoreError::Ambiguous).
 //! * **S5** Every commit but that of `init` compares the record, which was verified against the
 //!   caller's namespace. `init` compares the entry of each fingerprint of the secret, so of two
 //!   that use one secret the second finds the first.
 //! * **S6** T1.
-//! * **S7** An end is at most the horizon after the server's time by T3: that time, read
-//!   before the commit, decides the end, and the commit requires it again.
+//! * **S7** A commit requires a server time from which each end lies within the horizon,
+//!   whoever's clock proposed the end.
 //! * **S8** Every grant and renewal compares the record, and by T4 requires the incarnation
-//!   on record. Raising the floor writes the record. So a commit that was decided below the
-//!   new floor conflicts, and is decided again above it; **no renewal slips past a raised
-//!   floor**, whether it read the record a moment or an hour ago.
+//!   on record. Raising the floor writes the record, unless the floor is that high already. So
+//!   a commit that was decided below the new floor conflicts, and is decided again above it;
+//!   **no renewal slips past a raised floor**, whether it read the record a moment or an hour
+//!   ago. A floor over lost grants is computed from a time that `not_after` keeps current.
 //!   Evidence is read in the same snapshot as the blocks that are chosen.
 //!
-//! S3, S4 and S9 are the client's and the tier's.
+//! Clients ensure S3 and S4; the tier ensures S9.
 //!
 //! # One round trip for a renewal
-//! A renewal names epoch and end, and the process that holds the grant has seen the rest: it
-//! wrote the block's value itself, and read the record to do so. So `Leases` commits at once,
-//! from the values that it has seen last, if the end asked for is within the horizon by the
-//! caller's clock. If either value has changed, or the server's clock disagrees, the conflict
-//! brings the entries as they are, and the renewal is decided from those. A refusal is never
-//! decided from what was seen earlier.
+//! A renewal names epoch and end. The rest is cached: this process wrote the block and read
+//! the record. So `Leases` commits at once from the cached values, if the end asked for lies
+//! within the horizon by the caller's clock. If a value has changed, or the server's clock
+//! disagrees, the conflict returns the entries as they are, and the renewal is decided from
+//! those. A refusal is never decided from cached values.
 //!
 //! # Contention
-//! Nothing is locked between read and commit. Acquirers choose at random among the blocks that
-//! the rules leave open, so few of those that start together choose the same. After
-//! [32 conflicts](super::Leases#contention) an operation gives up.
+//! Nothing is locked between read and commit. Acquirers select a random run of the blocks that
+//! the rules leave open, so few of those that start together conflict. After a conflict more
+//! blocks are read, and an operation is decided again until its
+//! [patience](super::Leases::with_patience) ends.
+//!
+//! # For those who write a backend
+//! * Compare values byte by byte. Collations, padded texts and normalised JSON break that.
+//! * Keys that are compared and not written must be locked or validated, too, and a key that
+//!   must be absent must be protected from inserts. Under snapshot isolation alone a renewal
+//!   and a raised floor would both commit.
+//! * A value that is no text must be shown as some text that compares equal in a commit.
+//! * Names hold `_`, `.` and `-`. They have up to 64 bytes, keys up to 100 and values up to
+//!   1,000.
+//! * A query has up to 130 keys and evidence, may name one twice, and may name keys that are
+//!   also among its blocks. A commit compares up to 128 keys.
+//! * The snapshot of a conflict is read when the commit is rejected, or later.
+//! * While [`Snapshot::time`] is an error, reject every commit whose `not_before_unix_ms` is
+//!   above 0.
+//! * Without tables, a commit that does not create them is [`TableError::Corrupt`].
 
+#[cfg(feature = "etcd")]
+pub(crate) mod etcd;
 pub(crate) mod memory;
 
 use std::collections::BTreeMap;
@@ -99,6 +121,8 @@ use std::fmt;
 use std::ops::Range;
 use std::time::Duration;
 
+#[cfg(feature = "etcd")]
+pub use self::etcd::EtcdTable;
 pub use self::memory::MemoryTable;
 use super::block::Block;
 use super::fingerprint::Fingerprint;
@@ -114,21 +138,20 @@ use super::report::Durability;
 /// Methods block the caller until their own time-out. A table that has lost its connection
 /// opens a new one at the next call.
 pub trait Table: Send + fmt::Debug {
-    /// Reads entries, the server's time and its incarnation. Tables that were never made are
-    /// empty.
+    /// Reads entries, the server's time and its incarnation. A missing table reads as empty.
     ///
     /// # Errors
     /// [`TableError`].
     fn read(&mut self, query: &Query) -> Result<Snapshot, TableError>;
 
     /// Applies all puts if every condition holds. If one does not, returns what `instead`
-    /// reads. Makes what the server lacks to hold entries, if [`Txn::creates`] is set.
+    /// reads. With [`Txn::creates`], creates missing tables first.
     ///
     /// # Errors
     /// [`TableError`], and nothing was written.
     fn commit(&mut self, txn: &Txn, instead: &Query) -> Result<Commit, TableError>;
 
-    /// The server, and whether it keeps what it confirms, by its settings as they are now.
+    /// Describes the server, and its durability under the current settings.
     ///
     /// # Errors
     /// [`TableError`].
@@ -160,9 +183,14 @@ impl Key {
         Self(format!("{namespace}/block/{:020}", block.index()))
     }
 
-    /// The note that a check has written here.
+    /// Written by `write_test`, to prove that the table accepts writes.
     pub fn check(namespace: &str) -> Self {
         Self(format!("{namespace}/check"))
+    }
+
+    /// The text that all keys of a namespace's blocks begin with.
+    pub(super) fn blocks(namespace: &str) -> String {
+        format!("{namespace}/block/")
     }
 
     /// The namespace that has this secret. No namespace's name begins with a dot.
@@ -198,9 +226,9 @@ impl fmt::Display for Key {
 /// What to read, at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query {
-    /// These entries, if they are there.
+    /// Entries to read; absent ones are left out.
     pub keys: Vec<Key>,
-    /// And these blocks.
+    /// Blocks to read as well.
     pub blocks: Option<Blocks>,
 }
 
@@ -227,7 +255,7 @@ impl Blocks {
     /// The text that all keys of the namespace's blocks begin with.
     pub fn prefix(&self) -> String {
         let (Self::All { namespace } | Self::Lowest { namespace, .. }) = self;
-        format!("{namespace}/block/")
+        Key::blocks(namespace)
     }
 }
 
@@ -236,8 +264,8 @@ impl Blocks {
 pub struct Snapshot {
     /// The entries that were asked for and are there.
     pub entries: BTreeMap<Key, String>,
-    /// Whether the namespace has no block beside those in `entries`; true unless
-    /// [`Blocks::Lowest`] was asked for and the limit was reached.
+    /// Whether `entries` has all blocks of the namespace; true unless the limit of
+    /// [`Blocks::Lowest`] has left some out.
     pub complete: bool,
     /// The server's time.
     pub time: Result<StoreTime, ClockError>,
@@ -248,8 +276,8 @@ pub struct Snapshot {
 /// A reading of a server's clock, in milliseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoreTime {
-    /// The time that decides where grants start and end. At the moment of the reading the
-    /// clock showed this or a later time.
+    /// The time that decides where grants start and end. It must not be ahead of the server's
+    /// clock.
     pub unix_ms: u64,
     /// The clock's earliest time since the call began, for comparing it with the caller's.
     pub earliest_unix_ms: u64,
@@ -267,8 +295,7 @@ impl StoreTime {
         }
     }
 
-    /// The time at which the clocks of server and client were nearest, as far as is known,
-    /// when the client's showed `client_unix_ms`.
+    /// The time in this range that is closest to `client_unix_ms`.
     pub(super) fn nearest(&self, client_unix_ms: u64) -> u64 {
         let earliest = self.earliest_unix_ms.min(self.latest_unix_ms);
         client_unix_ms.clamp(earliest, self.latest_unix_ms)
@@ -294,10 +321,9 @@ pub enum ClockError {
 }
 
 /// Writes, and the conditions under which they are done.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Txn {
-    /// Keys, with the value that each must have; none where it must be absent. Every key of
-    /// `puts` is among them.
+    /// Keys, with the value that each must have; none where it must be absent.
     pub compare: Vec<(Key, Option<String>)>,
     /// What to write.
     pub puts: Vec<Put>,
@@ -305,27 +331,43 @@ pub struct Txn {
     pub incarnation: Option<Incarnation>,
     /// The earliest time by the server's clock, in milliseconds since 1970.
     pub not_before_unix_ms: u64,
+    /// And the latest one.
+    pub not_after_unix_ms: u64,
     /// Whether these may be the first entries of all.
     pub creates: bool,
 }
 
-/// An entry to write, whether it is there or not.
+impl Default for Txn {
+    /// Without any condition.
+    fn default() -> Self {
+        Self {
+            compare: Vec::new(),
+            puts: Vec::new(),
+            incarnation: None,
+            not_before_unix_ms: 0,
+            not_after_unix_ms: u64::MAX,
+            creates: false,
+        }
+    }
+}
+
+/// An entry to insert or replace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Put {
     /// The key.
     pub key: Key,
     /// The value.
     pub value: String,
-    /// For blocks: what they are found by.
+    /// For blocks: their mark, by which they are found.
     pub rank: Option<u64>,
 }
 
-/// What became of a [`Txn`].
+/// The outcome of a [`Txn`].
 #[derive(Debug)]
 pub enum Commit {
     /// It was applied, and is durable.
     Done,
-    /// It was not applied: a condition does not hold. What the other query reads.
+    /// Rejected, since a condition does not hold; with the result of `instead`.
     Conflict(Snapshot),
     /// It may have been applied.
     Unknown(Box<dyn Error + Send + Sync>),
@@ -346,7 +388,7 @@ pub enum TableError {
         /// The setting, its value, and what it should be.
         reason: String,
     },
-    /// What the server holds is not such a table.
+    /// The server's data is not a table of ringflake.
     Corrupt {
         /// What was found, and where.
         detail: String,

@@ -690,7 +690,7 @@ fn a_damaged_block_is_told_once_however_often_it_is_met() {
     assert_eq!(emitted.len(), 2, "{emitted:?}");
     for (emitted, block) in emitted.iter().zip([0, 1]) {
         let reason = emitted.field("reason");
-        assert!(reason.contains("hwm_end"), "{emitted:?}");
+        assert!(reason.contains("flat JSON"), "{emitted:?}");
         let expected = format!("WARN namespace=reported-once block={block} reason={reason}");
         assert_eq!(emitted.text(), expected);
     }

@@ -59,11 +59,19 @@ pub(crate) struct Now {
 }
 
 /// Another acquisition, between the read of a request and its commit.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Rival {
-    /// What it was granted.
-    pub(crate) grants: Vec<Grant>,
-    is_due: bool,
+    /// What it knows, until it acts.
+    evidence: Option<Vec<Confirmed>>,
+    /// What it was answered.
+    answer: Option<Result<Vec<Grant>, StoreError>>,
+}
+
+impl Clone for Rival {
+    /// A copy of a process has none.
+    fn clone(&self) -> Self {
+        Self::default()
+    }
 }
 
 impl FlawedStore {
@@ -163,15 +171,15 @@ pub(crate) struct Connection<'a> {
 }
 
 impl Connection<'_> {
-    /// Lets somebody else acquire a block before the first commit.
-    pub(crate) fn with_rival(self) -> Self {
-        self.leases.table_mut().rival.is_due = true;
+    /// Lets a process that knows this much acquire a block before the first commit.
+    pub(crate) fn with_rival(self, evidence: Vec<Confirmed>) -> Self {
+        self.leases.table_mut().rival.evidence = Some(evidence);
         self
     }
 
-    /// What the rival was granted, if it has come.
-    pub(crate) fn take_rival(&mut self) -> Vec<Grant> {
-        std::mem::take(&mut self.leases.table_mut().rival).grants
+    /// What the rival was answered, if it has acted.
+    pub(crate) fn take_rival(&mut self) -> Option<Result<Vec<Grant>, StoreError>> {
+        std::mem::take(&mut self.leases.table_mut().rival).answer
     }
 
     fn lacks(&self, mutation: Mutation) -> bool {
@@ -321,7 +329,7 @@ impl LeaseStore for Connection<'_> {
     }
 }
 
-/// What is asked of the table.
+/// The current operation.
 #[derive(Clone, Debug, PartialEq)]
 enum Operation {
     Acquire {
@@ -342,7 +350,7 @@ pub(crate) struct FlawedTable {
     notes: Arc<Mutex<Notes>>,
     now: Now,
     operation: Operation,
-    /// What was shown instead of what is stored, in this operation.
+    /// Values shown in place of stored ones, in this operation.
     shown: BTreeMap<Key, (Option<String>, Option<String>)>,
     /// A record that was said to be written, and is not.
     overlay: Option<(Key, String)>,
@@ -531,7 +539,9 @@ impl FlawedTable {
             Some(Mutation::CommitIgnoresBlocks) => {
                 txn.compare.retain(|(key, _)| index_of(key).is_none());
             }
-            Some(Mutation::CommitIgnoresTime) => txn.not_before_unix_ms = 0,
+            Some(Mutation::CommitIgnoresTime) => {
+                (txn.not_before_unix_ms, txn.not_after_unix_ms) = (0, u64::MAX);
+            }
             Some(Mutation::AcquireIgnoresIncarnation) if !is_renewal => {
                 txn.incarnation = None;
                 self.take_over_incarnation(&mut txn);
@@ -621,7 +631,7 @@ impl FlawedTable {
         let is_loss = before.incarnation == after.incarnation;
         let mut floor = after.floor;
         if self.lacks(Mutation::AcquireIgnoresHorizon) {
-            // What was raised by the long horizon that was shown.
+            // Undo the raise caused by the long horizon.
             floor = floor.saturating_sub(after.horizon) + before.horizon;
         }
         let short = match self.mutation {
@@ -705,9 +715,9 @@ impl FlawedTable {
     }
 
     fn let_rival_act(&mut self, txn: &Txn) {
-        if !std::mem::take(&mut self.rival.is_due) {
+        let Some(evidence) = self.rival.evidence.take() else {
             return;
-        }
+        };
         let record = txn
             .compare
             .iter()
@@ -718,8 +728,8 @@ impl FlawedTable {
         };
         let mut rival = Leases::over(self.table.clone()).with_seed(self.now.token);
         // By a sound clock: two that are broken can agree on the wrong time.
-        let ask = Acquire::new(1, 3, START_MS + self.now.uptime_ms);
-        self.rival.grants = rival.acquire(&namespace, &ask).unwrap_or_default();
+        let ask = Acquire::new(1, 3, START_MS + self.now.uptime_ms).with_evidence(evidence);
+        self.rival.answer = Some(rival.acquire(&namespace, &ask));
     }
 }
 
@@ -735,7 +745,7 @@ impl Table for FlawedTable {
             return Ok(Commit::Done);
         };
         if let Some((key, value)) = self.overlay.take() {
-            // What was kept back is written with what follows from it.
+            // Write the withheld record together with its consequences.
             let rank = None;
             written.puts.push(Put { key, value, rank });
         }

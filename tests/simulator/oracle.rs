@@ -231,6 +231,12 @@ impl Oracle {
         self.processes[process].known.clone()
     }
 
+    /// What was confirmed to some process so far.
+    pub(crate) fn known_to_any(&self, which: u64) -> Vec<Confirmed> {
+        let process = which.checked_rem(self.processes.len() as u64);
+        process.map_or_else(Vec::new, |process| self.known(process as usize))
+    }
+
     fn learn(&mut self, process: usize, confirmed: Confirmed) {
         let grants = &mut self.processes[process].known;
         match grants

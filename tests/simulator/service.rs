@@ -295,13 +295,20 @@ impl Service {
         let listing = server.store.listing(&self.namespace);
         let (store, unix_ms) = server.at(message.process, now_ms, message.token);
         // Tokens are spread evenly.
-        let mut store = match message.token % 16 {
-            0 => store.with_rival(),
+        let known_to_rival = oracle.known_to_any(message.token >> 8);
+        let mut store = match message.token % 8 {
+            0 => store.with_rival(known_to_rival.clone()),
             _ => store,
         };
         let answer = message.request.send(&mut store, &self.namespace);
-        for grant in store.take_rival() {
-            oracle.give(grant.block, grant.ticks, index)?;
+        match store.take_rival() {
+            None | Some(Err(StoreError::ClockSkew { .. } | StoreError::BeforeEpoch { .. })) => {}
+            Some(rival) => {
+                oracle.remind(index, tick(unix_ms), &listing, &known_to_rival);
+                for grant in rival.into_iter().flatten() {
+                    oracle.give(grant.block, grant.ticks, index)?;
+                }
+            }
         }
 
         // What was given away: to whom does not matter.

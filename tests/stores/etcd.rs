@@ -18,7 +18,6 @@ use crate::kit::{
 };
 use crate::lost;
 use crate::served::{self, Served, hasty, store, tests_of_servers};
-use crate::upgrade::upgrades_from_format_1 as upgrades;
 use ringflake_kit::server::{Etcd, Lent, Reachable as _};
 use ringflake_kit::{assert_says, eventually, short_or_long, words};
 
@@ -44,25 +43,6 @@ fn it_conforms() {
     Suite::new(&|| etcd.store(), &now)
         .with_damage(&damage)
         .run();
-}
-
-fn record(etcd: &Etcd, name: &str) -> Value {
-    let key = format!("ringflake/{name}/record");
-    let record = etcd.ctl(0, &["get", &key, "--print-value-only"]);
-    serde_json::from_str(&record).unwrap()
-}
-
-#[test]
-fn upgrades_from_format_1() {
-    let etcd = started!(Lent::<Etcd>::start());
-    upgrades(&|| etcd.store(), &|name, format, former| {
-        let mut record = record(&etcd, name);
-        record["format"] = format.into();
-        record["fingerprint"] = former.to_string().into();
-        let key = format!("ringflake/{name}/record");
-        etcd.ctl(0, &["put", &key, &record.to_string()]);
-        etcd.ctl(0, &["del", "--prefix", "ringflake/.secret/"]);
-    });
 }
 
 /// Loses the record of a namespace, and nothing else.
@@ -93,13 +73,17 @@ fn it_conforms_on_three_members() {
     Suite::new(&|| etcd.store(), &now).run();
 }
 
-/// The most that a transaction takes, with a record that is written too.
+/// The most that a transaction takes, with a history that is written too.
 #[test]
 fn the_most_blocks_fit_a_transaction_after_an_election() {
     let mut etcd = started!(Etcd::start());
     let mut store = etcd.store();
     let space = made(&mut store, "most", 5);
-    let term = |etcd: &Etcd| record(etcd, "most")["raft_term"].as_u64().unwrap();
+    let term = |etcd: &Etcd| {
+        let history = etcd.ctl(0, &["get", "ringflake/.history", "--print-value-only"]);
+        let history: Value = serde_json::from_str(&history).unwrap();
+        history["raft_term"].as_u64().unwrap()
+    };
     let before = term(&etcd);
     etcd.kill(0);
     etcd.restart(0);
@@ -327,7 +311,6 @@ fn what_nobody_wrote_is_corrupt_and_left_alone() {
     };
     for (index, (from, to)) in [
         ("\"floor\":", "\"floor\":-"),
-        ("\"raft_term\"", "\"another\""),
         ("\"name\":\"d", "\"name\":\"e"),
     ]
     .into_iter()

@@ -41,6 +41,12 @@ impl Deadline {
             })
     }
 
+    /// When the operation began.
+    #[cfg(feature = "etcd")]
+    pub(crate) fn start(&self) -> Instant {
+        self.start
+    }
+
     /// How long the operation has taken so far.
     #[cfg(feature = "etcd")]
     pub(crate) fn elapsed(&self) -> Duration {

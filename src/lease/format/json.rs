@@ -1,7 +1,6 @@
 //! Flat JSON objects: texts, integers and truth values by name.
 //!
-//! A JSON library would be the one dependency of every program that uses no store at all, for
-//! two kinds of objects. This reads what RFC 8259 calls an object, as long as its values are
+//! A JSON crate would burden programs that use no store. This reads what RFC 8259 calls an object, as long as its values are
 //! such scalars; it writes such objects in one line.
 
 use std::fmt;
@@ -220,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_write_is_read() {
+    fn foreign_json_is_parsed() {
         let text =
             " { \"a\" : \"\\u00e9\\ud83d\\ude00\\/\\n\" ,\n\"b\":-7, \"c\":true,\"d\":null}\n";
         let object = Object::parse(text).unwrap();

@@ -1,7 +1,7 @@
 //! Renewals and releases, one or many in a commit.
 //!
 //! ```text
-//! seen last ----decide----> commit --Done--> answered
+//! cached -------decide----> commit --Done--> answered
 //!     | not all, or refused   ^  | Conflict
 //!     v                       |  v
 //!    read ----------------> decide --> refused
@@ -14,7 +14,8 @@ use std::collections::BTreeSet;
 use std::error::Error;
 use std::sync::Arc;
 
-use super::{ATTEMPTS, Leases, Snapshot, overtaken, time_of};
+use super::attempts::into_store_error;
+use super::{Leases, Snapshot};
 use crate::lease::batch::{Answers, Asking, Renewals};
 use crate::lease::block::{Block, BlockState, Epoch};
 use crate::lease::error::StoreError;
@@ -29,7 +30,7 @@ const MAX: usize = 60;
 
 /// A change of a grant by its holder.
 #[derive(Clone, Copy, Debug)]
-enum Wish<'a> {
+enum ChangeKind<'a> {
     Renew(&'a Renew),
     Release(Block, Epoch),
 }
@@ -38,11 +39,11 @@ enum Wish<'a> {
 #[derive(Clone, Copy, Debug)]
 struct Change<'a> {
     namespace: &'a Namespace,
-    wish: Wish<'a>,
+    kind: ChangeKind<'a>,
 }
 
-/// What a change is decided from.
-struct Basis<'a> {
+/// The values that a decision uses.
+struct Observed<'a> {
     record: &'a StoreRecord,
     record_value: &'a str,
     incarnation: &'a Incarnation,
@@ -51,9 +52,9 @@ struct Basis<'a> {
 
 impl Change<'_> {
     fn block(&self) -> Block {
-        match self.wish {
-            Wish::Renew(renew) => renew.block,
-            Wish::Release(block, _) => block,
+        match self.kind {
+            ChangeKind::Renew(renew) => renew.block,
+            ChangeKind::Release(block, _) => block,
         }
     }
 
@@ -65,38 +66,40 @@ impl Change<'_> {
     /// milliseconds since 1970, matters to a renewal alone.
     fn decide(
         &self,
-        basis: &Basis<'_>,
+        observed: &Observed<'_>,
         known: Option<BlockState>,
         unix_ms: Result<u64, StoreError>,
     ) -> Result<BlockState, StoreError> {
-        match self.wish {
-            Wish::Release(block, epoch) => StoreRecord::released(block, epoch, known),
-            Wish::Renew(renew) => {
-                let now = basis.record.tick_at(unix_ms?)?;
-                basis.record.renewed(basis.incarnation, now, known, renew)
+        match self.kind {
+            ChangeKind::Release(block, epoch) => StoreRecord::released(block, epoch, known),
+            ChangeKind::Renew(renew) => {
+                let now = observed.record.tick_at(unix_ms?)?;
+                observed
+                    .record
+                    .renewed(observed.incarnation, now, known, renew)
             }
         }
     }
 
     /// Adds this change to a commit.
-    fn add(&self, txn: &mut Txn, basis: &Basis<'_>, after: &BlockState) {
+    fn add(&self, txn: &mut Txn, observed: &Observed<'_>, after: &BlockState) {
         let record = (
             Key::record(self.namespace.name()),
-            Some(basis.record_value.to_owned()),
+            Some(observed.record_value.to_owned()),
         );
         if !txn.compare.contains(&record) {
             txn.compare.push(record);
         }
-        if let Wish::Renew(renew) = self.wish {
-            txn.incarnation = Some(basis.incarnation.clone());
-            // An end that does not move needs no time but one that the layout has.
+        if let ChangeKind::Renew(renew) = self.kind {
+            txn.incarnation = Some(observed.incarnation.clone());
+            // If the end does not move, the clock only has to be past the epoch.
             let earliest = match after.hwm_end > renew.known_end {
-                true => basis.record.earliest_for_end(after.hwm_end),
+                true => observed.record.earliest_for_end(after.hwm_end),
                 false => self.namespace.layout().epoch_unix_ms(),
             };
             txn.not_before_unix_ms = txn.not_before_unix_ms.max(earliest);
         }
-        let before = basis.block_value.map(str::to_owned);
+        let before = observed.block_value.map(str::to_owned);
         txn.put_block(self.namespace, before, after);
     }
 }
@@ -107,8 +110,8 @@ impl<T: Table> Leases<T> {
         namespace: &Namespace,
         renew: &Renew,
     ) -> Result<u64, StoreError> {
-        let wish = Wish::Renew(renew);
-        let renewed = self.change_one(Change { namespace, wish })?;
+        let kind = ChangeKind::Renew(renew);
+        let renewed = self.change_one(Change { namespace, kind })?;
         Ok(renewed.hwm_end)
     }
 
@@ -118,13 +121,16 @@ impl<T: Table> Leases<T> {
         block: Block,
         epoch: Epoch,
     ) -> Result<(), StoreError> {
-        let wish = Wish::Release(block, epoch);
-        self.change_one(Change { namespace, wish }).map(drop)
+        let kind = ChangeKind::Release(block, epoch);
+        self.change_one(Change { namespace, kind }).map(drop)
     }
 
     fn change_one(&mut self, change: Change<'_>) -> Result<BlockState, StoreError> {
         let mut answers = self.step(&[change])?;
-        answers.pop().unwrap_or_else(|| Err(overtaken()))
+        let none = || StoreError::Unavailable {
+            source: "one change has one answer".into(),
+        };
+        answers.pop().unwrap_or_else(|| Err(none()))
     }
 
     pub(super) fn renew_many(&mut self, renewals: &Renewals<'_>) -> Answers {
@@ -141,14 +147,19 @@ impl<T: Table> Leases<T> {
         for step in together.chunks(MAX).filter(|step| step.len() > 1) {
             let change = |&index: &usize| {
                 let (namespace, renew) = renewals[index];
-                let wish = Wish::Renew(renew);
-                Change { namespace, wish }
+                let kind = ChangeKind::Renew(renew);
+                Change { namespace, kind }
             };
             let changes: Vec<_> = step.iter().map(change).collect();
             match self.step(&changes) {
                 Ok(outcomes) => {
                     for (index, outcome) in step.iter().zip(outcomes) {
-                        answers[*index] = Some(outcome.map(|renewed| renewed.hwm_end));
+                        let outcome = outcome.map(|renewed| renewed.hwm_end);
+                        outcome.as_ref().err().map(|error| asking.heed(error));
+                        answers[*index] = Some(outcome);
+                    }
+                    if asking.has_ended() {
+                        break;
                     }
                 }
                 Err(error) if asking.heed(&error) => {
@@ -173,20 +184,21 @@ impl<T: Table> Leases<T> {
         &mut self,
         changes: &[Change<'_>],
     ) -> Result<Vec<Result<BlockState, StoreError>>, StoreError> {
-        let operation = match changes.first().map(|change| change.wish) {
-            Some(Wish::Release(..)) => "release",
+        let operation = match changes.first().map(|change| change.kind) {
+            Some(ChangeKind::Release(..)) => "release",
             _ => "renew",
         };
         let query = query_of(changes);
         let mut answers: Vec<_> = changes.iter().map(|_| None).collect();
-        let mut snapshot = match self.decide_from_seen(changes) {
+        let mut snapshot = match self.decide_from_cache(changes) {
             Some((txn, decided)) => match self.commit(operation, &txn, &query)? {
                 None => return Ok(self.done(changes, decided)),
                 Some(next) => next,
             },
             None => self.table.read(&query)?,
         };
-        for _ in 0..ATTEMPTS {
+        let mut attempts = self.attempts();
+        loop {
             let mut txn = Txn::default();
             for (answer, change) in answers.iter_mut().zip(changes) {
                 if matches!(answer, Some(Err(_))) {
@@ -202,11 +214,11 @@ impl<T: Table> Leases<T> {
                 None => return Ok(self.done(changes, answers.into_iter().flatten())),
                 Some(next) => snapshot = next,
             }
+            attempts.again()?;
         }
-        Err(overtaken())
     }
 
-    /// Notes what became of changes that were carried out, or refused.
+    /// Updates the cache after a step.
     fn done(
         &mut self,
         changes: &[Change<'_>],
@@ -214,43 +226,43 @@ impl<T: Table> Leases<T> {
     ) -> Vec<Result<BlockState, StoreError>> {
         let noted = changes.iter().zip(answers).map(|(change, answer)| {
             match &answer {
-                Ok(after) => self.seen.block(change.namespace, after),
-                Err(_) => self.seen.forget(&change.key()),
+                Ok(after) => self.cache.block(change.namespace, after),
+                Err(_) => self.cache.forget(&change.key()),
             }
             answer
         });
         noted.collect()
     }
 
-    /// Decides all changes from what was seen last; none if something was not seen, or one of
-    /// them would be refused or cut short.
+    /// Decides all changes from cached values. Returns `None` if a value is not cached, or a
+    /// change would be refused or shortened.
     #[allow(
         clippy::type_complexity,
         reason = "the changes that go with the commit"
     )]
-    fn decide_from_seen(
+    fn decide_from_cache(
         &self,
         changes: &[Change<'_>],
     ) -> Option<(Txn, Vec<Result<BlockState, StoreError>>)> {
         let mut txn = Txn::default();
         let mut decided = Vec::with_capacity(changes.len());
         for change in changes {
-            let seen = self.seen.record_of(change.namespace)?;
-            let (known, value) = self.seen.block_of(&change.key())?;
-            let unix_ms = match change.wish {
-                Wish::Renew(renew) => renew.now_unix_ms,
-                Wish::Release(..) => 0,
+            let seen = self.cache.record_of(change.namespace)?;
+            let (known, value) = self.cache.block_of(&change.key())?;
+            let unix_ms = match change.kind {
+                ChangeKind::Renew(renew) => renew.now_unix_ms,
+                ChangeKind::Release(..) => 0,
             };
-            let basis = Basis {
+            let observed = Observed {
                 record: &seen.record,
                 record_value: &seen.value,
                 incarnation: &seen.incarnation,
                 block_value: Some(value),
             };
             let after = change
-                .decide(&basis, Some(known.clone()), Ok(unix_ms))
+                .decide(&observed, Some(known.clone()), Ok(unix_ms))
                 .ok()?;
-            if let Wish::Renew(renew) = change.wish
+            if let ChangeKind::Renew(renew) = change.kind
                 && after.hwm_end < renew.new_end
             {
                 return None;
@@ -262,7 +274,7 @@ impl<T: Table> Leases<T> {
             {
                 return None;
             }
-            change.add(&mut txn, &basis, &after);
+            change.add(&mut txn, &observed, &after);
             decided.push(Ok(after));
         }
         Some((txn, decided))
@@ -280,20 +292,21 @@ impl<T: Table> Leases<T> {
         let value = value.ok_or_else(|| namespace.not_initialised())?;
         let record = decode_record(namespace.name(), value)?;
         record.verify(namespace)?;
-        self.seen.record(&record, value, &snapshot.incarnation);
+        self.cache.record(&record, value, &snapshot.incarnation);
         let block_value = snapshot.entries.get(&change.key()).map(String::as_str);
         let known = block_value.map(|value| judge_block(namespace, block, value));
         let known = known.transpose();
         let known = known.map_err(|found| found.fence(namespace, block))?;
-        let basis = Basis {
+        let observed = Observed {
             record: &record,
             record_value: value,
             incarnation: &snapshot.incarnation,
             block_value,
         };
-        let unix_ms = time_of(snapshot).map(|time| time.unix_ms);
-        let after = change.decide(&basis, known, unix_ms)?;
-        change.add(txn, &basis, &after);
+        let time = snapshot.time.clone().map_err(into_store_error);
+        let unix_ms = time.map(|time| time.unix_ms);
+        let after = change.decide(&observed, known, unix_ms)?;
+        change.add(txn, &observed, &after);
         Ok(after)
     }
 }

@@ -98,6 +98,7 @@ impl StoreRecord {
             None => self.grant(now, before.hwm_end, acquire.length)?,
         };
         let mut after = BlockState::new(before.block, before.epoch.next(), ticks.end);
+        after.start = Some(ticks.start);
         after.granted_unix_ms = Some(store_unix_ms);
         after.holder.clone_from(&acquire.holder);
         Some((Grant::new(after.block, after.epoch, ticks), after))
@@ -224,6 +225,7 @@ mod tests {
             let granted = record().granted(NOW, STORE_MS, &state(7, mark), &acquire);
             let expected = expected.map(|ticks: Range<u64>| {
                 let mut after = BlockState::new(BLOCK, Epoch::new(8), ticks.end);
+                after.start = Some(ticks.start);
                 after.granted_unix_ms = Some(STORE_MS);
                 after.holder = Some(Holder::new("after", "2"));
                 (Grant::new(BLOCK, Epoch::new(8), ticks), after)

@@ -72,6 +72,10 @@ impl<S: LeaseStore + ?Sized> LeaseStore for Box<S> {
         (**self).check(namespace, now_unix_ms)
     }
 
+    fn write_test(&mut self, namespace: &Namespace, now_unix_ms: u64) -> Result<(), StoreError> {
+        (**self).write_test(namespace, now_unix_ms)
+    }
+
     fn repair(
         &mut self,
         namespace: &Namespace,

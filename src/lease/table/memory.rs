@@ -73,8 +73,8 @@ impl MemoryTable {
     }
 
     fn server(&self) -> MutexGuard<'_, Server> {
-        // Every change below is whole, made after all that can fail, so a panicking thread
-        // leaves a sound state behind.
+        // Changes are applied only after every fallible step, so a panicking thread leaves a
+        // sound state behind.
         self.server.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -123,7 +123,7 @@ impl Server {
     fn holds(&self, txn: &Txn) -> bool {
         let value = |key| self.entries.get(key).map(|(value, _)| value);
         let incarnation = txn.incarnation.as_ref();
-        self.clock.unix_ms() >= txn.not_before_unix_ms
+        (txn.not_before_unix_ms..=txn.not_after_unix_ms).contains(&self.clock.unix_ms())
             && incarnation.is_none_or(|incarnation| *incarnation == self.incarnation)
             && (txn.compare.iter()).all(|(key, expected)| value(key) == expected.as_ref())
     }

@@ -1,7 +1,7 @@
-//! The values that this process has seen last, for renewals in one round trip.
+//! The values that this process has read or written last, for renewals in one round trip.
 //!
-//! Nothing is refused from them: a value that is out of date makes a commit conflict, and the
-//! conflict brings the present one.
+//! Nothing is refused by them. A stale value makes a commit conflict, and the conflict brings
+//! the present one.
 
 use std::collections::HashMap;
 
@@ -12,22 +12,22 @@ use crate::lease::record::{Incarnation, StoreRecord};
 use crate::lease::table::Key;
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct ValueCache {
     /// By the namespace's name.
-    records: HashMap<String, SeenRecord>,
+    records: HashMap<String, CachedRecord>,
     /// Blocks that this process has written and not released.
     blocks: HashMap<Key, (BlockState, String)>,
 }
 
 /// A namespace's record, and the server's incarnation when it was read.
 #[derive(Clone, Debug)]
-pub(super) struct SeenRecord {
+pub(super) struct CachedRecord {
     pub(super) record: StoreRecord,
     pub(super) value: String,
     pub(super) incarnation: Incarnation,
 }
 
-impl Seen {
+impl ValueCache {
     /// Notes a record that was read.
     pub(super) fn record(&mut self, record: &StoreRecord, value: &str, incarnation: &Incarnation) {
         let name = record.namespace.name();
@@ -35,7 +35,7 @@ impl Seen {
         if known.is_some_and(|it| it.value == value && it.incarnation == *incarnation) {
             return;
         }
-        let seen = SeenRecord {
+        let seen = CachedRecord {
             record: record.clone(),
             value: value.to_owned(),
             incarnation: incarnation.clone(),
@@ -60,7 +60,7 @@ impl Seen {
         self.blocks.remove(key);
     }
 
-    pub(super) fn record_of(&self, namespace: &Namespace) -> Option<&SeenRecord> {
+    pub(super) fn record_of(&self, namespace: &Namespace) -> Option<&CachedRecord> {
         let seen = self.records.get(namespace.name())?;
         (seen.record.namespace == *namespace).then_some(seen)
     }

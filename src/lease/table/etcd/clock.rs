@@ -10,24 +10,13 @@
 //! transaction is only done if nothing has changed since. So it is older than
 //! what it is used for, and never newer.
 
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::UNIX_EPOCH;
 
 /// The start of the second that an HTTP date names, in milliseconds since 1970.
 pub(super) fn parse(date: &str) -> Option<u64> {
     let time = httpdate::parse_http_date(date).ok()?;
     let since = time.duration_since(UNIX_EPOCH).ok()?;
     u64::try_from(since.as_millis()).ok()
-}
-
-/// The member's time when the client's clock showed `client_ms`, as near to that
-/// as it can have been. The member's reply came `elapsed` later and tells
-/// `date_ms`. All in milliseconds, times since 1970.
-pub(super) fn nearest(date_ms: u64, elapsed: Duration, client_ms: u64) -> u64 {
-    let elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
-    client_ms.clamp(
-        date_ms.saturating_sub(elapsed_ms),
-        date_ms.saturating_add(999),
-    )
 }
 
 #[cfg(test)]
@@ -51,24 +40,6 @@ mod tests {
             "Sun, 06 Nov 1969 08:49:37 GMT",
         ] {
             assert_eq!(parse(wrong), None, "{wrong}");
-        }
-    }
-
-    #[test]
-    fn clocks_are_apart_by_no_less_than_they_must_be() {
-        let second = Duration::from_secs(1);
-        for (elapsed, client, moment) in [
-            (Duration::ZERO, 5_000, 7_000),
-            (Duration::ZERO, 6_999, 7_000),
-            (Duration::ZERO, 7_500, 7_500),
-            (Duration::ZERO, 8_000, 7_999),
-            (Duration::ZERO, u64::MAX, 7_999),
-            (second, 5_000, 6_000),
-            (second, 6_500, 6_500),
-            (second, 8_000, 7_999),
-            (Duration::MAX, 0, 0),
-        ] {
-            assert_eq!(nearest(7_000, elapsed, client), moment, "{client}");
         }
     }
 }

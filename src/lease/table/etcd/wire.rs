@@ -10,8 +10,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
-use crate::lease::error::StoreError;
-use crate::lease::row::corrupt;
+use super::super::TableError;
 
 /// What heads every reply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -37,15 +36,13 @@ impl TxnReply {
     /// The range that was asked for at this place.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] if the reply lacks it.
-    pub(super) fn range(&self, place: usize) -> Result<&RangeReply, StoreError> {
+    /// [`TableError::Corrupt`] if the reply lacks it.
+    pub(super) fn range(&self, place: usize) -> Result<&RangeReply, TableError> {
         let found = self.responses.get(place).map(|op| &op.response_range);
-        found.ok_or_else(|| corrupt("a reply lacks a range that was asked for".into()))
-    }
-
-    /// As [`range`](Self::range), of one key: its value, if the key exists.
-    pub(super) fn key_value(&self, place: usize) -> Result<Option<&KeyValue>, StoreError> {
-        Ok(self.range(place)?.kvs.first())
+        found.ok_or_else(|| TableError::Corrupt {
+            detail: "a reply lacks a range that was asked for".to_owned(),
+            source: None,
+        })
     }
 }
 
@@ -147,20 +144,6 @@ pub(super) fn least(span: &Span, limit: u64) -> Value {
     request
 }
 
-/// The keys of a span without their values.
-pub(super) fn keys(span: &Span) -> Value {
-    let mut request = range(span, 0);
-    request["keys_only"] = json!(true);
-    request
-}
-
-/// How many keys a span has.
-pub(super) fn count(span: &Span) -> Value {
-    let mut request = range(span, 0);
-    request["count_only"] = json!(true);
-    request
-}
-
 /// A write, as part of a transaction.
 pub(super) fn put(key: &str, value: &str) -> Value {
     json!({ "request_put": { "key": STANDARD.encode(key), "value": STANDARD.encode(value) } })
@@ -171,24 +154,32 @@ pub(super) fn read(range: Value) -> Value {
     json!({ "request_range": range })
 }
 
-/// That a key was last written at this revision; 0 if it does not exist.
+/// That a key has this value, or does not exist.
+pub(super) fn holds(key: &str, value: Option<&str>) -> Value {
+    let key = STANDARD.encode(key);
+    match value {
+        Some(value) => json!({
+            "key": key,
+            "target": "VALUE",
+            "result": "EQUAL",
+            "value": STANDARD.encode(value),
+        }),
+        None => json!({
+            "key": key,
+            "target": "CREATE",
+            "result": "EQUAL",
+            "create_revision": "0",
+        }),
+    }
+}
+
+/// That a key was last written at this revision.
 pub(super) fn unchanged(key: &str, mod_revision: i64) -> Value {
     json!({
         "key": STANDARD.encode(key),
         "target": "MOD",
         "result": "EQUAL",
         "mod_revision": mod_revision.to_string(),
-    })
-}
-
-/// That a span has no key.
-pub(super) fn absent(span: &Span) -> Value {
-    json!({
-        "key": STANDARD.encode(&span.0),
-        "range_end": STANDARD.encode(&span.1),
-        "target": "CREATE",
-        "result": "EQUAL",
-        "create_revision": "0",
     })
 }
 
@@ -239,7 +230,6 @@ mod tests {
             (&*range.kvs[0].key, &*range.kvs[0].value),
             (&b"a"[..], &b"1"[..])
         );
-        assert_eq!(range.kvs[0].mod_revision, 2);
         assert!(reply.responses[1].response_range.kvs.is_empty());
 
         let failed: TxnReply = serde_json::from_str("{}").unwrap();

@@ -1,9 +1,9 @@
 //! The blocks that an acquisition can have, in the order in which it asks for them.
 //!
 //! First blocks that were never granted, then those whose mark has passed, then released ones
-//! whose mark lies ahead: a grant of those starts there. Among the first two the choice is
-//! free. Acquirers that choose alike conflict, so everybody chooses at random; only a table
-//! that nobody else uses is read in order.
+//! whose mark lies ahead, the lowest marks first: grants of these start at the mark. Acquirers
+//! that pick the same block conflict, so each takes a run of blocks from a random place on.
+//! Only in a table that nobody else uses the lowest block comes first.
 
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -19,7 +19,7 @@ use crate::lease::table::{Blocks, Key, Snapshot};
 
 /// How a choice that the rules leave open is made.
 #[derive(Clone, Debug)]
-pub(super) enum Order {
+pub(super) enum BlockSelection {
     Lowest,
     Random(SplitMix64),
 }
@@ -28,9 +28,9 @@ pub(super) enum Order {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reading {
     /// A few with the lowest marks, and a window of indices.
-    Part,
+    Sample,
     /// All.
-    Whole,
+    Full,
 }
 
 /// A block that can be granted, with its value as it was read; none if it has none.
@@ -43,15 +43,15 @@ pub(super) struct Candidate {
 /// A namespace's blocks, as far as they were read.
 #[derive(Debug)]
 pub(super) struct View {
-    /// Those that are sound, by index.
+    /// The sound blocks.
     granted: Vec<Candidate>,
-    /// Of which indices there are entries, sound or not.
+    /// Indices with an entry, sound or not.
     present: BTreeSet<u64>,
-    /// The indices of which `present` shows every entry.
+    /// The range in which `present` is complete.
     window: Range<u64>,
 }
 
-impl Order {
+impl BlockSelection {
     /// Random, from the standard library's hash keys: they need be no secret.
     pub(super) fn random() -> Self {
         Self::seeded(RandomState::new().build_hasher().finish())
@@ -64,8 +64,8 @@ impl Order {
     /// How to read at first.
     pub(super) fn first_reading(&self) -> Reading {
         match self {
-            Self::Lowest => Reading::Whole,
-            Self::Random(_) => Reading::Part,
+            Self::Lowest => Reading::Full,
+            Self::Random(_) => Reading::Sample,
         }
     }
 
@@ -80,31 +80,35 @@ impl Order {
         }
     }
 
-    fn arrange(&mut self, idle: &mut [Candidate]) {
-        match self {
-            Self::Lowest => idle.sort_by_key(|it| (it.state.hwm_end, it.state.block)),
-            Self::Random(_) => {
-                for last in (1..idle.len()).rev() {
-                    let other = self.below(last as u64 + 1) as usize;
-                    idle.swap(last, other);
-                }
-            }
-        }
+    /// Sorts blocks by mark, and lets the first `free` of them begin anywhere.
+    fn arrange(&mut self, blocks: &mut [Candidate], free: usize) {
+        blocks.sort_by_key(|it| (it.state.hwm_end, it.state.block));
+        let free = free.min(blocks.len());
+        let first = self.below(free as u64) as usize;
+        blocks[..free].rotate_left(first);
     }
 
     /// What to read of the blocks, to choose `wanted` of them.
-    pub(super) fn query(&mut self, namespace: &Namespace, reading: Reading, wanted: u32) -> Blocks {
+    /// More after each conflict.
+    pub(super) fn query(
+        &mut self,
+        namespace: &Namespace,
+        reading: Reading,
+        wanted: u32,
+        conflicts: u32,
+    ) -> Blocks {
         let name = namespace.name().to_owned();
         match reading {
-            Reading::Whole => Blocks::All { namespace: name },
-            Reading::Part => {
+            Reading::Full => Blocks::All { namespace: name },
+            Reading::Sample => {
                 // Twice what is wanted, so that two that choose need not collide.
-                let length = 2 * u64::from(wanted) + 32;
+                let limit = (2 * wanted + 16) << conflicts.min(6);
+                let length = u64::from(limit) + 16;
                 let last = namespace.blocks().saturating_sub(length);
                 let start = self.below(last.saturating_add(1));
                 Blocks::Lowest {
                     namespace: name,
-                    limit: 2 * wanted + 16,
+                    limit,
                     window: start..namespace.blocks().min(start.saturating_add(length)),
                 }
             }
@@ -128,7 +132,7 @@ impl View {
             if !key.as_str().starts_with(&blocks.prefix()) {
                 break;
             }
-            // An entry of no block takes none away.
+            // Keys that name no block are skipped.
             let Some(block) = key.to_block(namespace.name()) else {
                 continue;
             };
@@ -151,15 +155,15 @@ impl View {
         record: &StoreRecord,
         now: u64,
         acquire: &Acquire,
-        order: &mut Order,
+        selection: &mut BlockSelection,
     ) -> Vec<Candidate> {
         let Some(window) = record.mark_window(now, acquire) else {
             return Vec::new();
         };
         let wanted = acquire.blocks as usize;
         let Range { start, end } = self.window;
-        // From somewhere on, and around.
-        let first = start + order.below(end.saturating_sub(start));
+        // From a random index on, and around.
+        let first = start + selection.below(end.saturating_sub(start));
         let fresh = (first..end)
             .chain(start..first)
             .filter(|index| !self.present.contains(index))
@@ -171,13 +175,15 @@ impl View {
         let is_idle = |it: &&Candidate| it.state.hwm_end <= window.idle_until;
         let (idle, later): (Vec<_>, Vec<_>) = self.granted.iter().partition(is_idle);
         let mut idle: Vec<_> = idle.into_iter().cloned().collect();
-        order.arrange(&mut idle);
+        let all = idle.len();
+        selection.arrange(&mut idle, all);
         let mut released: Vec<_> = later
             .into_iter()
             .filter(|it| it.state.released && it.state.hwm_end < window.released_below)
             .cloned()
             .collect();
-        released.sort_by_key(|it| (it.state.hwm_end, it.state.block));
+        // A few alone: the higher the mark, the further ahead a grant starts.
+        selection.arrange(&mut released, 2 * wanted + 16);
         chosen.extend(idle.into_iter().chain(released));
         chosen.truncate(wanted);
         chosen
@@ -255,53 +261,67 @@ mod tests {
         ];
         let view = view(&marks, true, 0..8);
         let ask = |blocks| Acquire::new(blocks, 10, 0);
-        let choose = |ask: &Acquire, order: &mut Order| {
-            indices(&view.candidates(&record(), NOW, ask, order))
+        let choose = |ask: &Acquire, selection: &mut BlockSelection| {
+            indices(&view.candidates(&record(), NOW, ask, selection))
         };
-        assert_eq!(choose(&ask(100), &mut Order::Lowest), [6, 7, 1, 0, 4, 3]);
-        assert_eq!(choose(&ask(3), &mut Order::Lowest), [6, 7, 1]);
+        assert_eq!(
+            choose(&ask(100), &mut BlockSelection::Lowest),
+            [6, 7, 1, 0, 4, 3]
+        );
+        assert_eq!(choose(&ask(3), &mut BlockSelection::Lowest), [6, 7, 1]);
         let mut seen = BTreeSet::new();
-        for _ in 0..50 {
-            let mut chosen = choose(&ask(100), &mut Order::random());
-            seen.insert((chosen[0], chosen[2]));
-            chosen[..2].sort_unstable();
-            chosen[2..4].sort_unstable();
-            assert_eq!(chosen, [6, 7, 0, 1, 4, 3]);
+        for _ in 0..100 {
+            let mut chosen = choose(&ask(100), &mut BlockSelection::random());
+            seen.insert((chosen[0], chosen[2], chosen[4]));
+            for pair in [0..2, 2..4, 4..6] {
+                chosen[pair].sort_unstable();
+            }
+            assert_eq!(chosen, [6, 7, 0, 1, 3, 4]);
         }
-        assert_eq!(seen.len(), 4, "{seen:?}");
+        assert_eq!(seen.len(), 8, "{seen:?}");
         let LowestMarks { held, released } = view.lowest_marks();
         assert_eq!((held, released), (Some(NOW - 1), Some(NOW)));
 
         // Of the past those whose mark lies before it, and fresh ones.
         let past = Acquire::past(100, NOW - 1..NOW, 0);
-        assert_eq!(choose(&past, &mut Order::Lowest), [6, 7, 1]);
+        assert_eq!(choose(&past, &mut BlockSelection::Lowest), [6, 7, 1]);
 
         // Nothing lies within the horizon.
         let mut floor = record();
         floor.floor = horizon;
-        let chosen = view.candidates(&floor, NOW, &ask(100), &mut Order::Lowest);
+        let chosen = view.candidates(&floor, NOW, &ask(100), &mut BlockSelection::Lowest);
         assert_eq!(chosen, []);
     }
 
     #[test]
-    fn what_was_not_read_is_not_taken_for_fresh() {
+    fn unread_blocks_are_not_fresh() {
         let view = view(&[(0, NOW + 9, false)], false, 4..6);
-        let chosen = view.candidates(&record(), NOW, &Acquire::new(9, 1, 0), &mut Order::Lowest);
+        let chosen = view.candidates(
+            &record(),
+            NOW,
+            &Acquire::new(9, 1, 0),
+            &mut BlockSelection::Lowest,
+        );
         assert_eq!(indices(&chosen), [4, 5]);
     }
 
     #[test]
     fn a_damaged_block_is_neither_fresh_nor_granted() {
         let view = view(&[(0, 0, false), (1, NOW + 9, false)], true, 0..8);
-        let chosen = view.candidates(&record(), NOW, &Acquire::new(9, 1, 0), &mut Order::Lowest);
+        let chosen = view.candidates(
+            &record(),
+            NOW,
+            &Acquire::new(9, 1, 0),
+            &mut BlockSelection::Lowest,
+        );
         assert_eq!(indices(&chosen), [2, 3, 4, 5, 6, 7]);
     }
 
     #[test]
     fn windows_lie_anywhere_within_the_blocks() {
         let space = Namespace::new("a", &Layout::RANDFLAKE, Fingerprint::PLAIN).unwrap();
-        let mut order = Order::random();
-        let mut windows = |wanted| match order.query(&space, Reading::Part, wanted) {
+        let mut selection = BlockSelection::random();
+        let mut windows = |wanted| match selection.query(&space, Reading::Sample, wanted, 0) {
             Blocks::Lowest { window, .. } => window,
             Blocks::All { .. } => unreachable!("a part was asked for"),
         };

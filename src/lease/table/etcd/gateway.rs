@@ -16,7 +16,6 @@ use super::wire::{ErrorReply, TokenReply};
 use crate::lease::connect::certificates::{TlsContents, TlsFiles};
 use crate::lease::connect::deadline::Deadline;
 use crate::lease::connect::url::Host;
-use crate::lease::error::StoreError;
 use crate::lease::options::Hidden;
 
 /// A connection that was idle for longer is not used again.
@@ -69,23 +68,6 @@ impl Client {
 pub(super) struct Reply<T> {
     pub(super) body: T,
     pub(super) date_ms: Option<u64>,
-}
-
-impl<T> Reply<T> {
-    /// The member's time.
-    ///
-    /// # Errors
-    /// [`StoreError::Unavailable`] if the reply tells none.
-    pub(super) fn dated(&self) -> Result<u64, StoreError> {
-        dated(self.date_ms)
-    }
-}
-
-/// As [`Reply::dated`].
-pub(super) fn dated(date_ms: Option<u64>) -> Result<u64, StoreError> {
-    date_ms.ok_or_else(|| StoreError::Unavailable {
-        source: "the member's reply tells no date".into(),
-    })
 }
 
 /// A call that failed.
