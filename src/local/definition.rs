@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::directory::DataDir;
+use super::directory::{DataDir, TIMEOUT};
 use super::error::LocalError;
 use super::names::{self, Which};
 use super::secret;
@@ -260,8 +260,6 @@ impl Local {
     }
 
     pub(super) fn store(&self, directory: &DataDir) -> Result<SqliteStore, LocalError> {
-        /// Twenty processes on a slow disk take turns in less.
-        const TIMEOUT: Duration = Duration::from_secs(30);
         let options = OpenOptions::new()
             .timeout(TIMEOUT)
             .accept_best_effort(self.best_effort);

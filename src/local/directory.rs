@@ -5,14 +5,18 @@ use std::ffi::OsStr;
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use etcetera::BaseStrategy;
 
 use super::error::LocalError;
 use super::{names, secret};
 use crate::cipher::Secret;
-use crate::lease::past::{Lock, Past, is_elsewhere};
+use crate::lease::past::{Lock, Past, is_elsewhere, refuse_foreign};
 use crate::lease::{OpenOptions, SqliteStore};
+
+/// How long one process waits for the others: twenty on a slow disk take turns in less.
+pub(super) const TIMEOUT: Duration = Duration::from_secs(30);
 
 const STORE_NAME: &str = "leases.db";
 const SECRET_NAME: &str = "secret";
@@ -116,7 +120,7 @@ impl DataDir {
     /// Notes that IDs are about to be made with this secret under leases from
     /// elsewhere, so that none are made with it from this directory: for one that a
     /// store is given. Makes no directory. Waits for processes that are making something
-    /// in it, some milliseconds as a rule; there is no limit.
+    /// in it, some milliseconds as a rule and 30 seconds at most.
     ///
     /// # Errors
     /// [`LocalError::SecretUsed`] if IDs are made with it from this directory,
@@ -182,6 +186,9 @@ impl DataDir {
 
     /// Makes the directory, for its owner alone, unless it exists.
     pub(super) fn create(&self) -> Result<(), LocalError> {
+        if !self.path.exists() {
+            refuse_foreign(&self.path).map_err(|source| self.failed(source))?;
+        }
         let mut builder = DirBuilder::new();
         builder.recursive(true);
         #[cfg(unix)]
@@ -193,7 +200,7 @@ impl DataDir {
 
     /// Keeps other processes from the same for as long as the lock is held.
     pub(super) fn lock(&self) -> Result<Lock, LocalError> {
-        Lock::of(self.leases()).map_err(|source| self.failed(source))
+        Lock::of(self.leases(), TIMEOUT).map_err(|source| self.failed(source))
     }
 
     /// The past of this directory according to the note. The directory is

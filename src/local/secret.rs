@@ -8,7 +8,7 @@ use std::path::Path;
 use super::error::LocalError;
 use crate::cipher::{Secret, SecretError};
 use crate::lease::Fingerprint;
-use crate::lease::past::{Lock, sync};
+use crate::lease::past::{Lock, refuse_foreign, sync};
 
 /// The secret in this file, if there is one.
 pub(super) fn read(path: &Path) -> Result<Option<Secret>, LocalError> {
@@ -46,6 +46,7 @@ pub(super) fn keep(path: &Path, lock: &Lock) -> Result<bool, LocalError> {
     if fs::exists(path).map_err(failed)? {
         return Ok(false);
     }
+    refuse_foreign(path).map_err(failed)?;
     // One that a process left which was killed.
     match fs::remove_file(&draft) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),

@@ -116,7 +116,7 @@ impl SqliteStore {
 
     /// Keeps others from making records by the note for as long as it is held.
     fn lock(&self) -> Result<Lock, StoreError> {
-        self.noted(Lock::of(self.path()))
+        self.noted(Lock::of(self.path(), self.timeout))
     }
 
     fn noted<T>(&self, outcome: io::Result<T>) -> Result<T, StoreError> {

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::filesystem;
+use super::past::refuse_foreign;
 use super::session::unavailable;
 use crate::lease::connect::durability::DurabilityGate;
 use crate::lease::error::StoreError;
@@ -80,6 +81,9 @@ impl Location {
     pub(super) fn create(&mut self) -> Result<(), StoreError> {
         self.admit()?;
         let directory = self.find_directory()?.to_owned();
+        if !self.path.exists() {
+            refuse_foreign(&self.path).map_err(|error| failed(&self.path, &error))?;
+        }
         let mut options = FileOptions::new();
         options.write(true).create_new(true);
         #[cfg(unix)]

@@ -55,10 +55,11 @@
 
 mod note;
 
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::time::UNIX_EPOCH;
+use std::thread;
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use self::note::{Line, Note};
 
@@ -88,17 +89,44 @@ pub(crate) enum Past {
 }
 
 impl Lock {
-    /// Waits until no other process has the lock file of the store at `path`. The lock
-    /// file is made if it is missing.
-    pub(crate) fn of(path: impl Into<PathBuf>) -> io::Result<Self> {
+    /// Waits for up to `patience` until no other process has the lock file of the store at
+    /// `path`. The lock file is made if it is missing.
+    ///
+    /// # Errors
+    /// [`TimedOut`](io::ErrorKind::TimedOut), and those of the operating system.
+    pub(crate) fn of(path: impl Into<PathBuf>, patience: Duration) -> io::Result<Self> {
+        /// Between two attempts.
+        const PAUSE: Duration = Duration::from_millis(5);
+
         let path = path.into();
         // A link is no other file.
         let path = path.canonicalize().unwrap_or(path);
-        let file = options()
-            .create(true)
-            .truncate(false)
-            .open(lock_file(&path))?;
-        file.lock()?;
+        let lock = lock_file(&path);
+        if !lock.exists() {
+            refuse_foreign(&lock)?;
+        }
+        let file = options().create(true).truncate(false).open(&lock)?;
+        let asked = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::WouldBlock) if asked.elapsed() < patience => {
+                    thread::sleep(PAUSE);
+                }
+                Err(TryLockError::WouldBlock) => {
+                    return Err(io::Error::new(
+                        io::ErrorKind::TimedOut,
+                        format!(
+                            "another process has kept it locked for {} s: that process may be \
+                             stopped; `fuser {}` shows its number",
+                            patience.as_secs(),
+                            lock.display()
+                        ),
+                    ));
+                }
+                Err(TryLockError::Error(error)) => return Err(error),
+            }
+        }
         Ok(Self {
             path,
             file,
@@ -136,6 +164,9 @@ impl Lock {
             Past::Recorded | Past::AnothersCopy => return Ok(()),
         }
         let directory = self.path.parent().unwrap_or(&self.path);
+        if !self.path.exists() {
+            refuse_foreign(&self.path)?;
+        }
         sync(directory)?;
         match options().create_new(true).open(&self.path) {
             // See "Locks" above. Lost is one descriptor, once in a file's life.
@@ -282,6 +313,27 @@ fn inode(_found: &Metadata) -> u64 {
     0
 }
 
+/// Refuses to let root make this file or directory in a place of another user, whom it would
+/// lock out.
+pub(crate) fn refuse_foreign(path: &Path) -> io::Result<()> {
+    let mut ancestors = path.ancestors().skip(1);
+    let Some(place) = ancestors.find(|place| place.exists()) else {
+        return Ok(());
+    };
+    match super::system::owner_if_not_ours(&place.metadata()?) {
+        None => Ok(()),
+        Some(owner) => Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            format!(
+                "{} belongs to user {owner}, and root would make {} there, which that user could \
+                 not open: run the same command as that user, with sudo -u '#{owner}'",
+                place.display(),
+                path.display()
+            ),
+        )),
+    }
+}
+
 /// Makes the names in `directory` durable, where the system can do that.
 pub(crate) fn sync(directory: &Path) -> io::Result<()> {
     if cfg!(unix) {
@@ -308,7 +360,7 @@ mod tests {
     const SECRET_NAME: &str = "secret";
 
     fn lock(directory: &Path) -> Lock {
-        Lock::of(directory.join(STORE_NAME)).unwrap()
+        Lock::of(directory.join(STORE_NAME), Duration::from_secs(60)).unwrap()
     }
 
     fn past(directory: &Path) -> Past {
@@ -345,6 +397,37 @@ mod tests {
         drop(parents);
         assert!(!free());
         drop((inherited, locked));
+    }
+
+    #[test]
+    fn a_lock_that_another_process_keeps_is_waited_for_in_vain_only_for_a_while() {
+        let directory = directory();
+        let held = lock(directory.path());
+        let path = directory.path().join(STORE_NAME);
+        let error = Lock::of(&path, Duration::from_millis(20)).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert!(error.to_string().contains("fuser"), "{error}");
+        drop(held);
+        Lock::of(&path, Duration::from_millis(20)).unwrap();
+    }
+
+    /// Needs root, which alone can make files in a place of another user.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn root_makes_nothing_in_a_place_of_another_user() {
+        let directory = directory();
+        let owner = 65_534;
+        if std::os::unix::fs::chown(directory.path(), Some(owner), None).is_err() {
+            return;
+        }
+        let path = directory.path().join(STORE_NAME);
+        let error = Lock::of(&path, Duration::ZERO).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+        assert!(error.to_string().contains("sudo -u '#65534'"), "{error}");
+        let mut left = fs::read_dir(directory.path()).unwrap();
+        assert!(left.next().is_none(), "nothing was made");
+        let below = directory.path().join("a/b");
+        assert!(refuse_foreign(&below).is_err());
     }
 
     #[test]
@@ -421,7 +504,10 @@ mod tests {
         let link = links.path().join("link.db");
         std::os::unix::fs::symlink(home.path().join(STORE_NAME), &link).unwrap();
         assert_eq!(
-            Lock::of(&link).unwrap().past(false).unwrap(),
+            Lock::of(&link, Duration::from_secs(60))
+                .unwrap()
+                .past(false)
+                .unwrap(),
             Past::Recorded
         );
         assert!(!lock_file(&link).exists());

@@ -31,6 +31,21 @@ pub(super) fn set_attribute(path: &Path, name: &str, value: &str) {
     imp::set_attribute(path, name, value);
 }
 
+/// The owner of a file, if this process is root and another user owns it.
+#[cfg(target_os = "linux")]
+pub(super) fn owner_if_not_ours(found: &std::fs::Metadata) -> Option<u32> {
+    use std::os::unix::fs::MetadataExt;
+
+    // SAFETY: the call has no arguments and always succeeds.
+    let own = unsafe { libc::geteuid() };
+    (own == 0 && found.uid() != 0).then(|| found.uid())
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn owner_if_not_ours(_found: &std::fs::Metadata) -> Option<u32> {
+    None
+}
+
 #[cfg(target_os = "linux")]
 mod imp {
     use std::ffi::CString;
