@@ -31,11 +31,12 @@
 //! 3. A secret that is not on record makes IDs only if the note has its mark: it was
 //!    drawn here, and no other directory takes it unless somebody vouches for it.
 //!    Plain IDs have no secret; those of two directories are the same.
-//! 4. A record begins with [`History::New`](crate::lease::History) only if the note
-//!    says that every record ever made in this directory is in `leases.db` (none or
-//!    recorded, in the table of `lease/stores/sqlite/past.rs`). In every other case it
-//!    begins with [`History::Unknown`](crate::lease::History), above all that may
-//!    have been issued from here.
+//! 4. A record begins with [`History::Unused`](crate::lease::History) if its secret was drawn
+//!    in the same hold of the lock, and with [`History::New`](crate::lease::History) only if
+//!    the note says that every record ever made in this directory is in `leases.db` (none or
+//!    recorded, in the table of `lease/stores/sqlite/past.rs`). In every other case it begins
+//!    with [`History::Unknown`](crate::lease::History), above all that may have been issued
+//!    from here.
 //! 5. A secret has one namespace, and so one layout and one width of IDs. Each named namespace has a secret
 //!    of its own, drawn at random. The nameless ones are chosen by the record: the
 //!    one whose fingerprint is the secret's, if there is one. Only if there is none

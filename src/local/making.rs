@@ -7,8 +7,8 @@ use super::names::{self, Which};
 use super::space::LocalSpace;
 use crate::cipher::Secret;
 use crate::layout::Layout;
-use crate::lease::Namespace;
 use crate::lease::past::{Lock, Past};
+use crate::lease::{History, Namespace};
 
 impl Local {
     /// The space as it is. Makes nothing.
@@ -56,6 +56,12 @@ impl Local {
         self.refuse_brought_secret(&directory, &lock)?;
         let history = self.begin(&directory, &lock)?;
         let (secret, made_secret) = self.own_secret(&directory, &lock)?;
+        // No ID was ever made with a secret that was drawn a moment ago. A floor would only
+        // keep what a wrong clock shows now.
+        let history = match made_secret {
+            Some(_) => History::Unused,
+            None => history,
+        };
         let records = self.store(&directory)?.namespaces()?;
         let namespace = self.choose(&outline, &records, secret.as_ref())?;
         let mut space = self.space(namespace, secret, directory);

@@ -333,9 +333,14 @@ fn a_store_that_was_removed_gives_ids_above_all_before() {
     let after = take(&second, 1000);
     assert!(is_new(&before), "{:?}", before[0]);
     assert!(is_above_all(&after), "{:?}", after[0]);
-    // A namespace that was never there can't be told from one that was lost.
+    // No ID was made before with a secret that is drawn now.
     let other = builder(local("invoices", home.path())).build().unwrap();
-    assert!(is_above_all(&take(&other, 10)));
+    assert!(is_new(&take(&other, 10)));
+    // Plain IDs have no secret, and may have been lost.
+    let plain = builder(local("plain", home.path()).plain())
+        .build()
+        .unwrap();
+    assert!(is_above_all(&take(&plain, 10)));
     // Who has lost the record while at work has its leases, and then others.
     assert!(is_new(&take(&first, 10)));
 }
@@ -411,20 +416,39 @@ fn drawn(data: &Path) {
 const SECRET: &str = "00112233445566778899aabbccddeeff\n";
 
 /// The state that a crash leaves, and whether IDs are new afterwards.
-const CRASHES: [(&str, bool, Begin); 9] = [
+const CRASHES: [(&str, bool, Begin); 10] = [
     ("an empty directory", true, |_| ()),
     ("a lock file without a note", true, |data| {
         fs::write(data.join("leases.db.lock"), "").unwrap()
     }),
     ("a note, and no leases.db yet", true, drawn),
-    ("a note that names a leases.db, and none", false, |data| {
-        begun(data);
-        fs::remove_file(data.join("leases.db")).unwrap();
-    }),
-    ("a leases.db that is not named yet", false, |data| {
-        drawn(data);
-        fs::write(data.join("leases.db"), "").unwrap();
-    }),
+    (
+        "a note that names a leases.db, a secret, and no leases.db",
+        false,
+        |data| {
+            begun(data);
+            drawn(data);
+            fs::write(data.join("orders.secret"), SECRET).unwrap();
+            fs::remove_file(data.join("leases.db")).unwrap();
+        },
+    ),
+    (
+        "a secret and a leases.db that is not named yet",
+        false,
+        |data| {
+            drawn(data);
+            fs::write(data.join("orders.secret"), SECRET).unwrap();
+            fs::write(data.join("leases.db"), "").unwrap();
+        },
+    ),
+    (
+        "a leases.db that is not named yet, and no secret",
+        true,
+        |data| {
+            drawn(data);
+            fs::write(data.join("leases.db"), "").unwrap();
+        },
+    ),
     ("an empty leases.db", true, begun),
     ("a draft of the secret", true, |data| {
         begun(data);
@@ -641,4 +665,20 @@ fn the_record_is_made_anew_when_it_is_lost_at_work() {
         !after.is_empty()
     });
     assert!(is_new(&before) && is_above_all(&after), "{after:?}");
+}
+
+/// A clock that is hours ahead at the first use is set right later: a namespace whose secret was
+/// drawn then has no floor that would keep its blocks out of use.
+#[test]
+fn a_first_use_with_a_clock_that_is_ahead_sets_no_floor() {
+    let home = directory();
+    let space = orders(home.path()).make(&LAYOUT).unwrap();
+    assert!(space.made_secret.is_some());
+    let record = space
+        .sqlite()
+        .unwrap()
+        .list(&space.namespace)
+        .unwrap()
+        .record;
+    assert_eq!(record.floor, 0);
 }
