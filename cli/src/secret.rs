@@ -47,15 +47,6 @@ impl Key {
         })
     }
 
-    /// What a store kept of it in format 1, in the namespace of this name. That knew one
-    /// width.
-    pub(crate) fn former_fingerprint(&self, name: &str) -> Fingerprint {
-        match (&self.secret, self.width) {
-            (Some(secret), IdWidth::Full) => Fingerprint::of_format_1(secret, name),
-            _ => self.fingerprint(),
-        }
-    }
-
     /// The secret, if there is one.
     pub(crate) fn secret(&self) -> Option<&Secret> {
         self.secret.as_ref()
@@ -289,14 +280,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_of_narrow_ids_has_no_former_fingerprint() {
+    fn a_key_has_the_fingerprint_and_cipher_of_its_width() {
         let secret = Secret::from_bytes([7; 16]);
-        let former = Fingerprint::of_format_1(&secret, "orders");
         for width in IdWidth::ALL {
             let key = Key::new(Some(secret.clone()), width);
             assert_eq!(key.fingerprint(), Fingerprint::of_width(&secret, width));
-            let is_former = key.former_fingerprint("orders") == former;
-            assert_eq!(is_former, width == IdWidth::Full, "{width}");
             assert_eq!(key.cipher().unwrap().id_bits(), width.bits());
         }
     }

@@ -11,7 +11,6 @@ use self::ls::LsArgs;
 use self::raise_floor::RaiseFloorArgs;
 use self::release::ReleaseArgs;
 use self::repair::RepairArgs;
-use self::upgrade::UpgradeArgs;
 use crate::data_dir::DataDir;
 
 mod check;
@@ -22,7 +21,6 @@ mod parts;
 mod raise_floor;
 mod release;
 mod repair;
-mod upgrade;
 
 /// Look after the stores that leases come from
 ///
@@ -38,7 +36,6 @@ pub(crate) enum StoreCommand {
     RaiseFloor(RaiseFloorArgs),
     Release(ReleaseArgs),
     Repair(RepairArgs),
-    Upgrade(UpgradeArgs),
 }
 
 pub(crate) fn run(command: &StoreCommand, data_dir: &DataDir) -> Result<ExitCode> {
@@ -49,6 +46,5 @@ pub(crate) fn run(command: &StoreCommand, data_dir: &DataDir) -> Result<ExitCode
         StoreCommand::RaiseFloor(args) => raise_floor::run(args, data_dir),
         StoreCommand::Release(args) => release::run(args, data_dir),
         StoreCommand::Repair(args) => repair::run(args, data_dir),
-        StoreCommand::Upgrade(args) => upgrade::run(args, data_dir),
     }
 }

@@ -453,7 +453,6 @@ fn for_every_method(
     expect(store.raise_floor(space, Floor::Tick(1), now).unwrap_err());
     expect(store.check(space, now).unwrap_err());
     expect(store.repair(space, grant.block, now).unwrap_err());
-    expect(store.upgrade(space, space.fingerprint()).unwrap_err());
 }
 
 fn one(grants: Result<Vec<Grant>, StoreError>) -> Grant {

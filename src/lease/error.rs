@@ -48,18 +48,19 @@ pub enum StoreError {
     /// Another namespace of the store has this secret already, or this one had it for IDs
     /// of another width before its record was lost.
     SecretInUse {
-        /// The name of the namespace that was to be made or upgraded.
+        /// The name of the namespace that was to be made.
         namespace: String,
         /// The one that has it; the same one where its record was lost.
         other: String,
     },
-    /// The namespace is on record in a format that this version does not write.
+    /// The namespace is on record in a format that this version does not read: a newer
+    /// version wrote it.
     Format {
         /// The namespace's name.
         namespace: String,
         /// The format on record.
         recorded: i64,
-        /// The format that this version writes.
+        /// The format that this version reads and writes.
         known: i64,
     },
     /// The namespace was initialised with another layout or block size.

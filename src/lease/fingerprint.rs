@@ -64,13 +64,6 @@ impl Fingerprint {
         IdWidth::ALL.map(|width| Self::of_width(secret, width))
     }
 
-    /// The fingerprint of `secret` in a record of format 1, for the namespace with
-    /// this name: the first 16 bytes of HMAC-SHA256(secret, "ringflake namespace\0"
-    /// and the name). For [`upgrade`](super::LeaseStore::upgrade).
-    pub fn of_format_1(secret: &Secret, name: &str) -> Self {
-        Self::mac(secret, &[b"ringflake namespace\0", name.as_bytes()])
-    }
-
     fn mac(secret: &Secret, message: &[&[u8]]) -> Self {
         let mut mac = hmac_sha256::HMAC::new(secret.expose());
         for part in message {
@@ -124,7 +117,5 @@ mod tests {
         ] {
             assert_eq!(Fingerprint::of_width(&secret, width).to_string(), print);
         }
-        let former = Fingerprint::of_format_1(&secret, "orders");
-        assert_eq!(former.to_string(), "351a6de2b26da6e2d8f3e44fcf7c8700");
     }
 }

@@ -11,17 +11,8 @@ use crate::lease::limits::StoreLimits;
 use crate::lease::namespace::Namespace;
 use crate::lease::record::{Incarnation, StoreRecord};
 
-/// The version of what is kept. A record in another one is not touched, but for its
-/// upgrade.
-///
-/// | format | |
-/// |---|---|
-/// | 1 | the fingerprint is [`Fingerprint::of_format_1`] |
-/// | 2 | the fingerprint is [`Fingerprint::of`], and no other namespace has it |
-pub(crate) const FORMAT: i64 = 2;
-
-/// The oldest format that can be upgraded.
-const OLDEST: i64 = 1;
+/// The version of what is kept. A record in another one is neither read nor changed.
+pub(crate) const FORMAT: i64 = 1;
 
 /// The columns of a [`StoreRecord`]. All numbers are below 2^63.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,38 +60,6 @@ impl RecordRow {
             return Err(of_another_format(&self.name, self.format));
         }
         self.parse()
-    }
-
-    /// The columns in this version's format, if they are in an older one. `former` is
-    /// the fingerprint in that.
-    ///
-    /// # Errors
-    /// As [`into_record`](Self::into_record), and those of [`StoreRecord::verify`].
-    pub(crate) fn upgraded(
-        &self,
-        namespace: &Namespace,
-        former: Fingerprint,
-    ) -> Result<Option<Self>, StoreError> {
-        let offered = match self.format {
-            FORMAT => namespace.clone(),
-            OLDEST..FORMAT => namespace.clone().with_fingerprint(former),
-            _ => return Err(of_another_format(&self.name, self.format)),
-        };
-        self.clone().parse()?.verify(&offered)?;
-        Ok((self.format != FORMAT).then(|| Self {
-            format: FORMAT,
-            fingerprint: namespace.fingerprint().to_string(),
-            ..self.clone()
-        }))
-    }
-
-    /// The namespace of these columns, in whichever known format they are.
-    #[cfg(feature = "sqlite")]
-    pub(crate) fn into_namespace(self) -> Result<Namespace, StoreError> {
-        if !(OLDEST..=FORMAT).contains(&self.format) {
-            return Err(of_another_format(&self.name, self.format));
-        }
-        Ok(self.parse()?.namespace)
     }
 
     fn parse(self) -> Result<StoreRecord, StoreError> {
@@ -192,38 +151,20 @@ mod tests {
 
     #[test]
     fn a_record_in_another_format_is_refused_with_both() {
-        for (format, advice) in [(0, "newer"), (1, "store upgrade"), (3, "newer")] {
+        for format in [0, 2] {
             let mut row = RecordRow::new(&record());
             row.format = format;
-            let error = row.clone().into_record().unwrap_err();
+            let error = row.into_record().unwrap_err();
             assert!(
-                matches!(&error, StoreError::Format { namespace, recorded, known: 2 }
+                matches!(&error, StoreError::Format { namespace, recorded, known: 1 }
                     if namespace == "a" && *recorded == format),
                 "{error:?}"
             );
-            assert!(error.to_string().contains(advice), "{error}");
-            let former = record().namespace.fingerprint();
-            let upgraded = row.upgraded(&record().namespace, former);
-            assert_eq!(upgraded.is_ok(), format == 1, "{upgraded:?}");
+            let text = error.to_string();
+            let versions = format!("in format {format}, and this version reads format 1");
+            assert!(text.contains(&versions), "{text}");
+            assert!(text.contains("at least as new as"), "{text}");
         }
-    }
-
-    #[test]
-    fn an_upgrade_changes_format_and_fingerprint_and_verifies_rest() {
-        let now = record().namespace;
-        let former = Fingerprint::from_bytes([8; 16]);
-        let mut old = RecordRow::new(&record());
-        assert_eq!(old.upgraded(&now, former).unwrap(), None);
-        old.format = 1;
-        old.fingerprint = former.to_string();
-        let upgraded = old.upgraded(&now, former).unwrap().unwrap();
-        assert_eq!(upgraded, RecordRow::new(&record()));
-
-        let error = old.upgraded(&now, now.fingerprint()).unwrap_err();
-        assert!(matches!(error, StoreError::FingerprintMismatch { .. }));
-        let other = now.clone().with_block_bits(4).unwrap();
-        let error = old.upgraded(&other, former).unwrap_err();
-        assert!(matches!(error, StoreError::LayoutMismatch { .. }));
     }
 
     #[test]

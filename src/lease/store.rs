@@ -8,7 +8,6 @@ use std::time::Duration;
 use crate::lease::batch::one_by_one;
 use crate::lease::block::{Block, BlockState, Epoch};
 use crate::lease::error::StoreError;
-use crate::lease::fingerprint::Fingerprint;
 use crate::lease::grant::Grant;
 use crate::lease::key::StoreKey;
 #[cfg(doc)]
@@ -43,8 +42,9 @@ use crate::lease::request::{Acquire, Floor, History, Init, Renew};
 /// * A record of a block that can't be read, or can't be true, costs that block alone:
 ///   don't choose it, answer [`Fence::Quarantined`](super::Fence::Quarantined) for its
 ///   grants, pass over the evidence on it, and list it as [`Quarantined`].
-/// * Let no two namespaces have one fingerprint, but for [`Fingerprint::PLAIN`]: with
-///   one secret they could issue the same IDs, whatever their layouts. Nor let a namespace
+/// * Let no two namespaces have one fingerprint, but for
+///   [`Fingerprint::PLAIN`](super::Fingerprint::PLAIN): with one secret they could issue the
+///   same IDs, whatever their layouts. Nor let a namespace
 ///   be made where another has one of [`Init::same_secret`], also if both are made at once.
 /// * Every number that is kept is below 2^63.
 pub trait LeaseStore: Send + fmt::Debug {
@@ -312,47 +312,6 @@ pub trait LeaseStore: Send + fmt::Debug {
     fn write_test(&mut self, namespace: &Namespace, now_unix_ms: u64) -> Result<(), StoreError> {
         let _ = now_unix_ms;
         self.list(namespace).map(drop)
-    }
-
-    /// Brings the namespace's record into the format that this version writes, and
-    /// answers whether there was anything to do. `former` is the secret's fingerprint
-    /// in the format before: [`Fingerprint::of_format_1`].
-    ///
-    /// Programs of the version before can't renew or acquire from then on, and end
-    /// with the grants that they have.
-    ///
-    /// A store that has never kept anything in another format need not implement
-    /// this: the default looks the namespace up, and answers that there was nothing
-    /// to do.
-    ///
-    /// It may be called at each start, by any number of processes: one of them does it.
-    /// Cost: one step on the record, as a renewal; the first upgrade of a store can also
-    /// add what its tables lack. No block is read or written.
-    ///
-    /// # Errors
-    /// [`StoreError::SecretInUse`], and those of every method: [`StoreError::Format`] for
-    /// a record that is newer.
-    ///
-    /// # Examples
-    /// ```
-    /// use std::sync::Arc;
-    /// use ringflake::{Layout, ManualClock, Secret};
-    /// use ringflake::lease::{Fingerprint, History, Init, LeaseStore, MemoryStore, Namespace};
-    ///
-    /// let now = 1_760_000_000_000;
-    /// let mut store = MemoryStore::new(Arc::new(ManualClock::new(now)));
-    /// let secret = Secret::from_bytes([7; 16]);
-    /// let orders = Namespace::new("orders", &Layout::RANDFLAKE, Fingerprint::of(&secret))?;
-    /// store.init(&orders, &Init::new(History::New, now))?;
-    ///
-    /// let former = Fingerprint::of_format_1(&secret, "orders");
-    /// // It is in the present format already.
-    /// assert!(!store.upgrade(&orders, former)?);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    fn upgrade(&mut self, namespace: &Namespace, former: Fingerprint) -> Result<bool, StoreError> {
-        let _ = former;
-        self.list(namespace).map(|_| false)
     }
 
     /// The key of this store, if another store with the same key can do its work.

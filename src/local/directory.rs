@@ -20,8 +20,6 @@ pub(super) const TIMEOUT: Duration = Duration::from_secs(30);
 
 const STORE_NAME: &str = "leases.db";
 const SECRET_NAME: &str = "secret";
-/// The lock file of format 1.
-const FORMER_LOCK_NAME: &str = "leases.lock";
 /// No namespace's name begins with a full stop, so no such file is `secret`.
 const SECRET_SUFFIX: &str = ".secret";
 
@@ -166,8 +164,8 @@ impl DataDir {
         found.map_err(|source| self.failed(source))
     }
 
-    /// Notes the mark of a secret that belongs here because somebody vouched for it, or
-    /// because of a record older than marks. The directory is locked.
+    /// Notes the mark of a secret that belongs here because somebody vouched for it. The
+    /// directory is locked.
     pub(super) fn adopt(&self, lock: &Lock, secret: Option<&Secret>) -> Result<(), LocalError> {
         match secret {
             Some(secret) if !self.has_drawn(lock, secret)? => {
@@ -215,8 +213,7 @@ impl DataDir {
         lock.begin(past).map_err(|source| self.failed(source))
     }
 
-    /// Whether there is a secret, of whatever namespace, or anything else that shows
-    /// that IDs were made.
+    /// Whether there is a secret, of whatever namespace.
     pub(super) fn has_secret(&self) -> Result<bool, LocalError> {
         let names = || -> io::Result<Vec<_>> {
             let entries = fs::read_dir(&self.path)?;
@@ -236,9 +233,7 @@ impl DataDir {
 
 fn is_secret(name: &OsStr) -> bool {
     let name = name.as_encoded_bytes();
-    name == SECRET_NAME.as_bytes()
-        || name.ends_with(SECRET_SUFFIX.as_bytes())
-        || name == FORMER_LOCK_NAME.as_bytes()
+    name == SECRET_NAME.as_bytes() || name.ends_with(SECRET_SUFFIX.as_bytes())
 }
 
 #[cfg(test)]
@@ -247,7 +242,7 @@ mod tests {
 
     #[test]
     fn every_secret_in_a_directory_speaks_of_a_past() {
-        for name in ["secret", "orders.secret", "leases.lock"] {
+        for name in ["secret", "orders.secret"] {
             let path = tempfile::tempdir().unwrap();
             let directory = DataDir::new(path.path());
             let lock = directory.lock().unwrap();

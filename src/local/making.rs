@@ -127,7 +127,7 @@ impl Local {
                 names::refuse_other_width(record, secret, width)?;
             }
             let record = names::of_secret(outline, records, secret);
-            return Ok(record.map(|record| names::keyed(record, secret, width)));
+            return Ok(record.cloned());
         };
         let Some(record) = records
             .iter()
@@ -150,7 +150,7 @@ impl Local {
             });
         }
         let offered = names::keyed(outline, secret, width);
-        names::keyed(record, secret, width).verify(&offered)?;
+        record.verify(&offered)?;
         Ok(Some(offered))
     }
 

@@ -83,23 +83,12 @@ pub(super) fn keyed(outline: &Namespace, secret: Option<&Secret>, width: IdWidth
     outline.clone().with_fingerprint(fingerprint)
 }
 
-/// The fingerprint of `secret` that records in an older format hold. Those knew one width.
-pub(super) fn former(outline: &Namespace, secret: Option<&Secret>, width: IdWidth) -> Fingerprint {
-    match (secret, width) {
-        (Some(secret), IdWidth::Full) => Fingerprint::of_format_1(secret, outline.name()),
-        _ => keyed(outline, secret, width).fingerprint(),
-    }
-}
-
-/// The width of the IDs of a namespace on record, if the secret on record, in whichever
-/// format, is this one. Plain IDs have any.
+/// The width of the IDs of a namespace on record, if it has this secret. Plain IDs have
+/// any.
 pub(super) fn width_of(record: &Namespace, secret: Option<&Secret>) -> Option<IdWidth> {
     let found = record.fingerprint();
     let mut all = IdWidth::ALL.into_iter();
-    all.find(|&width| {
-        found == keyed(record, secret, width).fingerprint()
-            || found == former(record, secret, width)
-    })
+    all.find(|&width| found == keyed(record, secret, width).fingerprint())
 }
 
 /// Refuses a namespace on record that has the secret, and IDs of another width.
@@ -280,19 +269,13 @@ mod tests {
         assert_eq!(of_secret(&plain, &records, None), None);
     }
 
-    /// Format 1 knew no widths, so nothing of it belongs to narrower IDs.
     #[test]
-    fn a_record_of_an_older_format_has_ids_of_the_full_width() {
-        let (outline, secret) = (outline_of(&LAYOUT, false), secret(1));
-        let of_format_1 = Fingerprint::of_format_1(&secret, outline.name());
-        let record = outline.clone().with_fingerprint(of_format_1);
-        assert_eq!(width_of(&record, Some(&secret)), Some(FULL));
-        assert_eq!(former(&outline, Some(&secret), FULL), of_format_1);
-        for width in [IdWidth::Positive, IdWidth::JsSafe] {
-            let keyed = keyed(&outline, Some(&secret), width);
-            assert_eq!(width_of(&keyed, Some(&secret)), Some(width));
-            let former = former(&outline, Some(&secret), width);
-            assert_eq!(former, keyed.fingerprint(), "{width}");
+    fn a_record_tells_the_width_of_its_secret() {
+        let (outline, ours) = (outline_of(&LAYOUT, false), secret(1));
+        for width in IdWidth::ALL {
+            let record = keyed(&outline, Some(&ours), width);
+            assert_eq!(width_of(&record, Some(&ours)), Some(width));
+            assert_eq!(width_of(&record, Some(&secret(2))), None);
         }
     }
 

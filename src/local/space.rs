@@ -5,11 +5,10 @@ use std::path::PathBuf;
 use super::definition::Local;
 use super::directory::DataDir;
 use super::error::LocalError;
-use super::names;
 use crate::cipher::Secret;
 use crate::clock::{Clock, SystemClock};
 use crate::lease::past::{Lock, Past};
-use crate::lease::{History, Init, LeaseStore, Namespace, SqliteStore, StoreError, StoreRecord};
+use crate::lease::{History, Init, Namespace, SqliteStore, StoreError, StoreRecord};
 
 /// An ID space that was found or made.
 #[derive(Clone, Debug)]
@@ -55,34 +54,11 @@ impl LocalSpace {
         store.check_init(&self.namespace, init)?;
         let lock = self.directory.lock()?;
         let secret = self.secret.as_ref();
-        match secret.map_or(Ok(()), |secret| self.directory.refuse_used(secret)) {
-            // Also where that one is in an older format.
-            Err(LocalError::SecretUsed {
-                namespace: other, ..
-            }) if other != self.namespace.name() => {
-                let namespace = self.namespace.name().to_owned();
-                return Err(StoreError::SecretInUse { namespace, other }.into());
-            }
-            Ok(()) | Err(LocalError::SecretUsed { .. }) => {}
-            Err(error) => return Err(error),
-        }
         let past = store.past(&lock, self.directory.has_secret()?)?;
         self.directory.begin(&lock, past)?;
         let record = store.init_noted(&lock, &self.namespace, &self.with_secret(init.clone()))?;
         self.directory.adopt(&lock, secret)?;
         Ok(record)
-    }
-
-    /// Brings the record of an earlier version into the present format.
-    pub(super) fn upgrade(&self) -> Result<(), LocalError> {
-        let lock = self.directory.lock()?;
-        let secret = self.secret.as_ref();
-        // It is not known what else that version has made there.
-        let past = self.local.past(&self.directory, &lock)?;
-        self.directory.begin(&lock, past)?;
-        let former = names::former(&self.namespace, secret, self.local.width_of_ids());
-        self.sqlite()?.upgrade(&self.namespace, former)?;
-        self.directory.adopt(&lock, secret)
     }
 
     /// Makes the record of a namespace that was on record before, after the loss of

@@ -6,8 +6,8 @@ use super::error::LocalError;
 use super::space::LocalSpace;
 use crate::clock::{Clock, SystemClock};
 use crate::lease::{
-    Acquire, Block, BlockState, Epoch, Fingerprint, Floor, Grant, Init, LeaseStore, Listing,
-    Namespace, Renew, SqliteStore, StoreError, StoreRecord, StoreReport,
+    Acquire, Block, BlockState, Epoch, Floor, Grant, Init, LeaseStore, Listing, Namespace, Renew,
+    SqliteStore, StoreError, StoreRecord, StoreReport,
 };
 
 /// The leases of a [`LocalSpace`]: makes the record of its namespace anew if
@@ -95,12 +95,6 @@ impl LeaseStore for LocalStore {
                 acquire.now_unix_ms = SystemClock.unix_ms();
                 self.try_acquire(namespace, &acquire)
             }
-            Err(StoreError::Format {
-                recorded, known, ..
-            }) if recorded < known => {
-                self.space.upgrade().map_err(in_words_of_a_store)?;
-                self.try_acquire(namespace, acquire)
-            }
             answer => answer,
         }
     }
@@ -162,10 +156,6 @@ impl LeaseStore for LocalStore {
         now_unix_ms: u64,
     ) -> Result<StoreReport, StoreError> {
         self.store.check(namespace, now_unix_ms)
-    }
-
-    fn upgrade(&mut self, namespace: &Namespace, former: Fingerprint) -> Result<bool, StoreError> {
-        self.store.upgrade(namespace, former)
     }
 }
 

@@ -15,9 +15,8 @@ use ringflake::lease::{Acquire, Fingerprint, History, Init, LeaseStore, StoreErr
 use ringflake::local::DataDir;
 use ringflake::{
     BuildError, CachedGenerator, CachedGeneratorBuilder, Cipher, Clock, DirectGenerator, Id,
-    Inspector, Layout, Local, LocalError, Parts, Secret, Shutdown, StaticLease, SystemClock,
+    Inspector, Layout, Local, LocalError, Parts, Secret, StaticLease, SystemClock,
 };
-use rusqlite::Connection;
 use tempfile::TempDir;
 
 use crate::rig::SECOND;
@@ -68,13 +67,6 @@ fn plain(directory: &Path) -> CachedGenerator {
 fn take(ids: &CachedGenerator, count: usize) -> Vec<Parts> {
     let take = |_| ids.inspect(ids.take().unwrap()).unwrap();
     (0..count).map(take).collect()
-}
-
-/// The same from one that is gone afterwards, and touches the directory no more.
-fn take_and_go(ids: CachedGenerator) -> Vec<Parts> {
-    let parts = take(&ids, 10);
-    assert_eq!(ids.shutdown(60 * SECOND), Shutdown::Released);
-    parts
 }
 
 /// Makes a space by hand.
@@ -507,70 +499,6 @@ fn a_crash_between_any_two_steps_is_safe() {
             });
         }
     });
-}
-
-/// What the version with format 1 left behind.
-fn write_back(directory: &DataDir, secret: &Secret) {
-    let leases = directory.leases();
-    let file = Connection::open(&leases).unwrap();
-    let former = Fingerprint::of_format_1(secret, "orders");
-    let sql = format!(
-        "DROP INDEX ringflake_namespace_secret;
-         PRAGMA user_version = 1;
-         UPDATE ringflake_namespace SET format = 1;
-         UPDATE ringflake_namespace SET fingerprint = '{former}' WHERE name = 'orders';"
-    );
-    file.execute_batch(&sql).unwrap();
-    former_lock(directory.path());
-}
-
-/// Another lock file, and nothing in it.
-fn former_lock(directory: &Path) {
-    fs::remove_file(directory.join("leases.db.lock")).unwrap();
-    fs::write(directory.join("leases.lock"), "").unwrap();
-}
-
-#[test]
-fn a_space_of_format_1_is_upgraded_by_the_first_that_makes_ids() {
-    let home = directory();
-    let before = take_and_go(ids(home.path()));
-    let plain_before = take_and_go(plain(home.path()));
-    let space = orders(home.path()).find(&LAYOUT).unwrap();
-    let secret = space.secret.clone().unwrap();
-    write_back(space.directory(), &secret);
-
-    // Whoever looks changes nothing.
-    let space = orders(home.path()).find(&LAYOUT).unwrap();
-    let looked = space.sqlite().unwrap().list(&space.namespace);
-    assert!(
-        matches!(looked, Err(StoreError::Format { recorded: 1, .. })),
-        "{looked:?}"
-    );
-    let after = take_and_go(ids(home.path()));
-    let listing = space.sqlite().unwrap().list(&space.namespace).unwrap();
-    assert!(listing.blocks.len() > 1, "{listing:?}");
-    let plain_after = take_and_go(plain(home.path()));
-    for parts in [[before, after], [plain_before, plain_after]] {
-        let mut raws = HashSet::new();
-        for parts in parts.concat() {
-            assert!(raws.insert((parts.node, parts.tick, parts.sequence)));
-        }
-    }
-    // It is at home here, and a loss is one.
-    let used = space.directory().give_away(&secret).unwrap_err();
-    assert!(matches!(used, LocalError::SecretUsed { .. }), "{used:?}");
-    fs::remove_file(space.directory().leases()).unwrap();
-    assert!(is_above_all(&take(&ids(home.path()), 10)));
-    assert!(is_above_all(&take(&plain(home.path()), 10)));
-}
-
-#[test]
-fn a_loss_in_a_directory_of_format_1_is_noticed() {
-    let home = directory();
-    take_and_go(plain(home.path()));
-    former_lock(home.path());
-    fs::remove_file(home.path().join("leases.db")).unwrap();
-    assert!(is_above_all(&take(&plain(home.path()), 10)));
 }
 
 #[test]

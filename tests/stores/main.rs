@@ -39,13 +39,5 @@ mod sqlite;
 mod thief;
 #[cfg(all(feature = "sqlite", unix))]
 mod tier;
-#[cfg(any(
-    feature = "etcd",
-    feature = "mysql",
-    feature = "postgres",
-    feature = "redis",
-    all(feature = "sqlite", unix)
-))]
-mod upgrade;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
 mod ways;

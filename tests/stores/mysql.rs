@@ -9,7 +9,6 @@ use crate::kit::{
 };
 use crate::served::{Served as _, store};
 use crate::sql::{self, Database, batches};
-use crate::upgrade::upgrades_from_format_1 as upgrades;
 use ringflake_kit::events::warnings;
 use ringflake_kit::server::{Lent, MariaDb, PASSWORD, Reachable as _, TestServer as _};
 use ringflake_kit::{assert_says, words};
@@ -68,47 +67,6 @@ fn conforms_whatever_the_defaults() {
          --character-set-server=latin1 --log-bin --sync-binlog=1",
     )));
     sql::conforms(&server);
-}
-
-#[test]
-fn upgrades_from_format_1() {
-    let server = started!(Lent::<MariaDb>::start());
-    upgrades(&|| server.store(), &|name, format, former| {
-        let additions = [
-            "ALTER TABLE ringflake_namespace DROP CONSTRAINT IF EXISTS ringflake_namespace_numbers,
-                DROP KEY IF EXISTS ringflake_namespace_secret, DROP COLUMN IF EXISTS secret",
-            "ALTER TABLE ringflake_block DROP CONSTRAINT IF EXISTS ringflake_block_numbers",
-        ];
-        if format == 1 {
-            additions.iter().for_each(|sql| server.execute(sql));
-        }
-        server.execute(&format!(
-            "UPDATE ringflake_namespace SET format = {format}, fingerprint = '{former}'
-            WHERE name = '{name}'"
-        ));
-    });
-    for sql in [
-        "UPDATE ringflake_namespace SET floor = -1",
-        "UPDATE ringflake_block SET hwm_end = -1 WHERE epoch > 0",
-        "UPDATE ringflake_block SET epoch = -1 WHERE epoch > 0",
-    ] {
-        assert_says(&server.refusal(sql), &["CONSTRAINT"]);
-    }
-}
-
-/// What is left by somebody who was stopped between two changes to the tables.
-#[test]
-fn an_upgrade_goes_on_where_another_stopped() {
-    let server = started!(Lent::<MariaDb>::start());
-    let mut store = server.store();
-    made(&mut store, "orders", 5);
-    server.execute(
-        "ALTER TABLE ringflake_namespace DROP KEY ringflake_namespace_secret, DROP COLUMN secret",
-    );
-    made(&mut store, "invoices", 5);
-    let columns = "SELECT COUNT(*) FROM information_schema.STATISTICS
-        WHERE INDEX_NAME = 'ringflake_namespace_secret' AND NON_UNIQUE = 0";
-    assert_eq!(server.admin().query_first(columns).unwrap(), Some(1));
 }
 
 #[test]

@@ -16,7 +16,6 @@ use crate::kit::{
 };
 use crate::served::{Served as _, hasty, store};
 use crate::sql::{self, Database};
-use crate::upgrade::upgrades_from_format_1 as upgrades;
 use ringflake_kit::eventually;
 use ringflake_kit::server::{
     Lent, PASSWORD, Postgres, Reachable as _, Reusable as _, TestServer as _,
@@ -59,22 +58,6 @@ impl Database for Postgres {
 }
 
 sql::tests_of_sql!(Postgres);
-
-#[test]
-fn upgrades_from_format_1() {
-    let server = started!(Lent::<Postgres>::start());
-    upgrades(&|| server.store(), &|name, format, former| {
-        if format == 1 {
-            server.execute("DROP INDEX IF EXISTS ringflake_namespace_secret");
-        }
-        server.execute(&format!(
-            "UPDATE ringflake_namespace SET format = {format}, fingerprint = '{former}'
-            WHERE name = '{name}'"
-        ));
-    });
-    let columns = "SELECT indexdef FROM pg_indexes WHERE indexname = 'ringflake_namespace_secret'";
-    assert!(server.admin().value(columns).contains("UNIQUE"));
-}
 
 #[test]
 fn what_nobody_wrote_is_corrupt() {

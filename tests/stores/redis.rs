@@ -18,7 +18,6 @@ use crate::kit::{
 };
 use crate::lost;
 use crate::served::{self, Served, patient, store, tests_of_servers};
-use crate::upgrade::upgrades_from_format_1 as upgrades;
 use ringflake_kit::assert_says;
 use ringflake_kit::events::said;
 use ringflake_kit::server::Clock;
@@ -61,17 +60,6 @@ fn it_conforms_with_a_replica_that_confirms() {
 fn a_node_of_a_cluster_is_refused() {
     let redis = started!(Redis::start_node());
     unavailable(redis.store().list(&space("orders"))).says("Redis Cluster");
-}
-
-#[test]
-fn upgrades_from_format_1() {
-    let redis = started!(Lent::<Redis>::start());
-    upgrades(&|| redis.store(), &|name, format, former| {
-        let record = format!("ringflake:{{{name}}}:record");
-        let (format, former) = (format.to_string(), former.to_string());
-        redis.command(&["HSET", &record, "format", &format, "fingerprint", &former]);
-        redis.command(&["DEL", "ringflake:secrets"]);
-    });
 }
 
 /// Loses the record of a namespace, and nothing else.

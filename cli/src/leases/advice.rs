@@ -251,15 +251,6 @@ impl Advice {
                      or use that --namespace"
                 }
             ),
-            StoreError::Format {
-                namespace,
-                recorded,
-                known,
-            } if recorded < known => format!(
-                "namespace {namespace} is on record in format {recorded}, and this version writes \
-                 format {known}: run 'ringflake store upgrade{words}' once; programs of the \
-                 version before end with the leases that they have by then"
-            ),
             StoreError::NotDurable { store, reason } => format!(
                 "{store} can lose what it has confirmed, and then IDs come twice: {reason}; or \
                  accept the risk with --best-effort"

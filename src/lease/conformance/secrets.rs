@@ -57,7 +57,6 @@ impl Suite<'_> {
             let plain = Namespace::new(name, &Layout::RANDFLAKE, Fingerprint::PLAIN).unwrap();
             store.init(&plain, &init).unwrap();
         }
-        assert!(!store.upgrade(&first, Fingerprint::PLAIN).unwrap());
     }
 
     pub(super) fn refuses_one_secret_at_two_widths(&self) {

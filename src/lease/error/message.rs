@@ -51,19 +51,11 @@ impl fmt::Display for StoreError {
                 namespace,
                 recorded,
                 known,
-            } => {
-                write!(
-                    f,
-                    "namespace {namespace:?} is on record in format {recorded}, and this version \
-                     writes format {known}: "
-                )?;
-                f.write_str(if (1..*known).contains(recorded) {
-                    "upgrade it once, with 'ringflake store upgrade'; programs of the version \
-                     before end with the leases that they have by then"
-                } else {
-                    "use a version as new as the one that wrote it, or a newer one"
-                })
-            }
+            } => write!(
+                f,
+                "namespace {namespace:?} is recorded in format {recorded}, and this version reads \
+                 format {known}: use a version at least as new as the one that wrote the record"
+            ),
             Self::LayoutMismatch {
                 namespace,
                 recorded,

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use crate::lease::block::{Block, BlockState, Epoch};
 use crate::lease::error::StoreError;
-use crate::lease::fingerprint::Fingerprint;
 use crate::lease::grant::Grant;
 use crate::lease::key::StoreKey;
 use crate::lease::namespace::Namespace;
@@ -83,10 +82,6 @@ impl<S: LeaseStore + ?Sized> LeaseStore for Box<S> {
         now_unix_ms: u64,
     ) -> Result<BlockState, StoreError> {
         (**self).repair(namespace, block, now_unix_ms)
-    }
-
-    fn upgrade(&mut self, namespace: &Namespace, former: Fingerprint) -> Result<bool, StoreError> {
-        (**self).upgrade(namespace, former)
     }
 
     fn key(&self) -> Option<StoreKey> {

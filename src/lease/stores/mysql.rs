@@ -19,7 +19,6 @@ use self::session::MySession;
 use crate::lease::block::{Block, BlockState, Epoch};
 use crate::lease::error::StoreError;
 use crate::lease::events;
-use crate::lease::fingerprint::Fingerprint;
 use crate::lease::grant::Grant;
 use crate::lease::key::StoreKey;
 use crate::lease::namespace::Namespace;
@@ -232,10 +231,6 @@ impl LeaseStore for MysqlStore {
         now_unix_ms: u64,
     ) -> Result<StoreReport, StoreError> {
         self.client.check(namespace, now_unix_ms)
-    }
-
-    fn upgrade(&mut self, namespace: &Namespace, former: Fingerprint) -> Result<bool, StoreError> {
-        self.client.upgrade(namespace, former)
     }
 
     fn key(&self) -> Option<StoreKey> {

@@ -20,7 +20,6 @@ use self::session::PgSession;
 use self::wire::off_runtime;
 use crate::lease::block::{Block, BlockState, Epoch};
 use crate::lease::error::StoreError;
-use crate::lease::fingerprint::Fingerprint;
 use crate::lease::grant::Grant;
 use crate::lease::key::StoreKey;
 use crate::lease::namespace::Namespace;
@@ -239,10 +238,6 @@ impl LeaseStore for PostgresStore {
         now_unix_ms: u64,
     ) -> Result<StoreReport, StoreError> {
         off_runtime(|| self.client.check(namespace, now_unix_ms))
-    }
-
-    fn upgrade(&mut self, namespace: &Namespace, former: Fingerprint) -> Result<bool, StoreError> {
-        off_runtime(|| self.client.upgrade(namespace, former))
     }
 
     fn key(&self) -> Option<StoreKey> {

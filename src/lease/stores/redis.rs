@@ -20,7 +20,6 @@ use self::script::{Answer, Script};
 use crate::lease::block::{Block, BlockState, Epoch};
 use crate::lease::connect::deadline::{self, Deadline};
 use crate::lease::error::StoreError;
-use crate::lease::fingerprint::Fingerprint;
 use crate::lease::grant::Grant;
 use crate::lease::key::StoreKey;
 use crate::lease::namespace::Namespace;
@@ -28,7 +27,7 @@ use crate::lease::options::{OpenError, OpenOptions};
 use crate::lease::record::StoreRecord;
 use crate::lease::report::{Listing, StoreReport};
 use crate::lease::request::{Acquire, Floor, Init, Renew};
-use crate::lease::row::{FORMAT, corrupt};
+use crate::lease::row::corrupt;
 use crate::lease::store::LeaseStore;
 use crate::lease::voucher::Voucher;
 
@@ -133,8 +132,8 @@ use crate::lease::voucher::Voucher;
 /// | `released` | sorted set | block → mark, of those released only |
 /// | `epoch`, `granted_unix_ms`, `holder_host`, `holder_instance` | hashes | by block |
 ///
-/// And `ringflake:secrets`, a hash, names the namespace of each fingerprint; `init` and
-/// `upgrade` need it.
+/// And `ringflake:secrets`, a hash, names the namespace of each fingerprint; `init`
+/// needs it.
 ///
 /// None of them expires. A user with restricted rights needs these keys and
 /// `EVALSHA`, `SCRIPT|LOAD`, `TIME`, `INFO`, `CONFIG|GET`, `PING`, `WAIT`,
@@ -410,26 +409,6 @@ impl LeaseStore for RedisStore {
         report.held_blocks = answer.number(1)?.unwrap_or(0);
         report.quarantined = block::quarantined(&answer, 2, namespace)?;
         Ok(report)
-    }
-
-    fn upgrade(&mut self, namespace: &Namespace, former: Fingerprint) -> Result<bool, StoreError> {
-        let old = match self.run(Script::Check, namespace, &[]) {
-            Ok(_) => return Ok(false),
-            Err(StoreError::Format { recorded, .. }) if recorded < FORMAT => recorded,
-            Err(error) => return Err(error),
-        };
-        let arguments = [old.to_string(), former.to_string()];
-        let answer = self.run(Script::Upgrade, namespace, &arguments)?;
-        match &*answer.tag {
-            "upgraded" => Ok(true),
-            "current" => Ok(false),
-            "in_use" => Err(answers::in_use(namespace, &namespace.claims(&[]), &answer)),
-            "changed" => {
-                answer.row()?.upgraded(namespace, former)?;
-                Err(disagreement())
-            }
-            _ => Err(disagreement()),
-        }
     }
 
     fn key(&self) -> Option<StoreKey> {

@@ -165,30 +165,6 @@ impl<S: Session> Client<S> {
         })
     }
 
-    pub(super) fn upgrade(
-        &mut self,
-        namespace: &Namespace,
-        former: Fingerprint,
-    ) -> Result<bool, StoreError> {
-        self.run(namespace, "upgrade", |session| {
-            let snapshot = session.snapshot(namespace.name(), Which::One(Block::new(0)))?;
-            let old = snapshot.ok_or(Failure::NoTable)?.record;
-            let Some(new) = old.upgraded(namespace, former)? else {
-                return Ok(false);
-            };
-            if session.begin_init(namespace.name())?.is_some() {
-                return Err(overtaken());
-            }
-            refuse_second_use(session, namespace, &namespace.claims(&[]))?;
-            match session.upgrade(&old, &new) {
-                Ok(true) => Ok(true),
-                Ok(false) => Err(overtaken()),
-                Err(Failure::Duplicate(cause)) => Err(Failure::Again(cause)),
-                Err(failure) => Err(failure),
-            }
-        })
-    }
-
     pub(super) fn acquire(
         &mut self,
         namespace: &Namespace,

@@ -81,7 +81,6 @@ use crate::events::Throttle;
 use crate::lease::block::{Block, BlockState, Epoch};
 use crate::lease::error::StoreError;
 use crate::lease::events;
-use crate::lease::fingerprint::Fingerprint;
 use crate::lease::grant::Grant;
 use crate::lease::key::StoreKey;
 use crate::lease::namespace::Namespace;
@@ -140,12 +139,12 @@ const SUB_GRANT: Duration = Duration::from_secs(120);
 /// process starts.
 ///
 /// # As a store
-/// [`init`](LeaseStore::init) and [`upgrade`](LeaseStore::upgrade) are the upstream
-/// store's. Ticks of the [past](Acquire::past) are granted by the upstream store alone:
-/// a tier refuses them with [`StoreError::PresentOnly`]. All else is about the machine: the
-/// listing shows sub-grants, the floor is that of the file. [`StoreError::Exhausted`] and
-/// [`StoreError::FloorAhead`] are answers of either. [`StoreError::Unavailable`] says that nothing is left of what the
-/// machine has, and that the upstream store can't be had.
+/// [`init`](LeaseStore::init) is the upstream store's. Ticks of the [past](Acquire::past) are
+/// granted by the upstream store alone: a tier refuses them with
+/// [`StoreError::PresentOnly`]. All else is about the machine: the listing shows sub-grants, the
+/// floor is that of the file. [`StoreError::Exhausted`] and [`StoreError::FloorAhead`] are
+/// answers of either. [`StoreError::Unavailable`] says that nothing is left of what the machine
+/// has, and that the upstream store can't be had.
 ///
 /// # Cost
 /// As with `SqliteStore`, a transaction an operation: five syncs. It reads every block
@@ -458,10 +457,6 @@ impl LeaseStore for TierStore {
             }
             report => report,
         }
-    }
-
-    fn upgrade(&mut self, namespace: &Namespace, former: Fingerprint) -> Result<bool, StoreError> {
-        self.upstream.upgrade(namespace, former)
     }
 
     fn key(&self) -> Option<StoreKey> {

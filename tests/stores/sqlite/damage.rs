@@ -2,13 +2,12 @@
 
 use std::fs;
 
-use ringflake::lease::{Block, Epoch, History, Init, LeaseStore};
+use ringflake::lease::{Block, Epoch, Floor, History, Init, LeaseStore, Renew};
 use ringflake_kit::assert_says;
 use rusqlite::ErrorCode;
 
 use super::{Place, acquire, ask, now, run_without_triggers, space};
-use crate::kit::corrupt;
-use crate::upgrade::upgrades_from_format_1;
+use crate::kit::{corrupt, format_mismatch};
 
 /// No method uses such a file, and none writes to it.
 #[test]
@@ -56,8 +55,8 @@ fn a_file_that_is_no_store_is_left_alone() {
         (
             "tables of a newer version",
             Place::initialised(),
-            |place| place.run("PRAGMA user_version = 3"),
-            "version 3",
+            |place| place.run("PRAGMA user_version = 2"),
+            "version 2",
         ),
     ];
     for (what, place, change, expected) in cases {
@@ -78,20 +77,23 @@ fn a_file_that_is_no_store_is_left_alone() {
 }
 
 #[test]
-fn a_file_of_format_1_is_upgraded() {
-    let place = Place::new();
-    upgrades_from_format_1(&|| Box::new(place.store()), &|name, format, former| {
-        if format == 1 {
-            place.run("DROP INDEX IF EXISTS ringflake_namespace_secret; PRAGMA user_version = 1;");
-        }
-        place.run(&format!(
-            "UPDATE ringflake_namespace SET format = {format}, fingerprint = '{former}'
-                 WHERE name = '{name}';"
-        ));
-    });
-    let sql = "UPDATE ringflake_namespace SET fingerprint = '11'";
-    let error = place.raw().execute(sql, []).unwrap_err();
-    assert!(error.to_string().contains("UNIQUE"), "{error}");
+fn a_record_in_a_newer_format_is_refused() {
+    let place = Place::initialised();
+    let mut store = place.store();
+    let grant = acquire(&mut store).unwrap();
+    place.run("UPDATE ringflake_namespace SET format = 2");
+    let renew = Renew::new(&grant, grant.ticks.end + 10, now());
+    for said in [
+        format_mismatch(acquire(&mut store)),
+        format_mismatch(store.renew(&space(), &renew)),
+        format_mismatch(store.release(&space(), grant.block, grant.epoch)),
+        format_mismatch(store.raise_floor(&space(), Floor::Tick(1), now())),
+        format_mismatch(store.repair(&space(), grant.block, now())),
+        format_mismatch(store.list(&space())),
+        format_mismatch(store.check(&space(), now())),
+    ] {
+        assert_says(&said, &["recorded: 2, known: 1", "at least as new as"]);
+    }
 }
 
 /// A store that has granted three blocks, at once.

@@ -250,24 +250,6 @@ impl Session for MySession {
         rows.first().map(|row| column(row, 0)).transpose()
     }
 
-    fn upgrade(&mut self, old: &RecordRow, new: &RecordRow) -> Result<bool, Failure> {
-        let changed = self.change(
-            sql::UPGRADE_RECORD,
-            (
-                new.format,
-                &new.fingerprint,
-                secret(new),
-                &old.name,
-                old.format,
-                &old.layout,
-                old.block_bits,
-                &old.fingerprint,
-            ),
-        )?;
-        self.end_transaction()?;
-        Ok(changed == 1)
-    }
-
     fn begin(
         &mut self,
         namespace: &str,

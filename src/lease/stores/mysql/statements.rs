@@ -149,10 +149,6 @@ pub(super) const CREATE_RECORD: &str = concat!(
 pub(super) const NAMESPACE_OF: &str =
     "SELECT `name` FROM ringflake_namespace WHERE `secret` = ? LOCK IN SHARE MODE";
 
-pub(super) const UPGRADE_RECORD: &str = "\
-    UPDATE ringflake_namespace SET `format` = ?, `fingerprint` = ?, `secret` = ?
-    WHERE `name` = ? AND `format` = ? AND `layout` = ? AND `block_bits` = ? AND `fingerprint` = ?";
-
 pub(super) const CREATE_FIRST_BLOCK: &str =
     "INSERT INTO ringflake_block (`namespace`, `block`) VALUES (?, 0)";
 

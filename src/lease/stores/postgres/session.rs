@@ -208,23 +208,6 @@ impl Session for PgSession {
         rows.first().map(|row| column(row, 0)).transpose()
     }
 
-    fn upgrade(&mut self, old: &RecordRow, new: &RecordRow) -> Result<bool, Failure> {
-        let changed = self.change(
-            sql::UPGRADE_RECORD,
-            &[
-                (&old.name, Type::TEXT),
-                (&old.format, Type::INT8),
-                (&old.layout, Type::TEXT),
-                (&old.block_bits, Type::INT8),
-                (&old.fingerprint, Type::TEXT),
-                (&new.format, Type::INT8),
-                (&new.fingerprint, Type::TEXT),
-            ],
-        )?;
-        self.end_transaction()?;
-        Ok(changed == 1)
-    }
-
     fn begin(
         &mut self,
         namespace: &str,

@@ -146,10 +146,6 @@ pub(super) const CREATE_RECORD: &str = concat!(
 
 pub(super) const NAMESPACE_OF: &str = "SELECT name FROM ringflake_namespace WHERE fingerprint = $1";
 
-pub(super) const UPGRADE_RECORD: &str = "\
-    UPDATE ringflake_namespace SET format = $6, fingerprint = $7
-    WHERE name = $1 AND format = $2 AND layout = $3 AND block_bits = $4 AND fingerprint = $5";
-
 pub(super) const CREATE_BLOCKS: &str = "\
     INSERT INTO ringflake_block (namespace, block)
     SELECT $1, block FROM generate_series(0, $2 - 1) AS block";

@@ -186,14 +186,7 @@ impl Answer {
     fn has_written(&self) -> bool {
         matches!(
             &*self.tag,
-            "made"
-                | "granted"
-                | "renewed"
-                | "released"
-                | "raised"
-                | "upgraded"
-                | "repaired"
-                | "forgotten"
+            "made" | "granted" | "renewed" | "released" | "raised" | "repaired" | "forgotten"
         )
     }
 }

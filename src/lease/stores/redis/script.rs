@@ -25,7 +25,6 @@ pub(super) enum Script {
     List,
     Check,
     Repair,
-    Upgrade,
 }
 
 macro_rules! source {
@@ -46,7 +45,6 @@ impl Script {
             Self::List => "list",
             Self::Check => "check",
             Self::Repair => "repair",
-            Self::Upgrade => "upgrade",
         }
     }
 
@@ -60,7 +58,6 @@ impl Script {
             Self::List => source!("list.lua"),
             Self::Check => source!("check.lua"),
             Self::Repair => source!("repair.lua"),
-            Self::Upgrade => source!("upgrade.lua"),
         }
     }
 
@@ -84,7 +81,7 @@ pub(super) fn keys(script: Script, namespace: &Namespace) -> Vec<String> {
         "holder_instance",
     ]
     .map(|kind| format!("ringflake:{{{}}}:{kind}", namespace.name()));
-    let shares = matches!(script, Script::Init | Script::Upgrade);
+    let shares = matches!(script, Script::Init);
     let shared = shares.then(|| SECRETS.to_owned());
     own.into_iter().chain(shared).collect()
 }
@@ -286,9 +283,7 @@ mod tests {
             let is_own = |key: &String| key.starts_with("ringflake:{secrets}:");
             assert!(keys.iter().all(is_own), "{keys:?}");
         }
-        for script in [Script::Init, Script::Upgrade] {
-            assert_eq!(keys(script, &space)[7], SECRETS);
-        }
+        assert_eq!(keys(Script::Init, &space)[7], SECRETS);
     }
 
     #[test]

@@ -137,10 +137,6 @@ pub(in crate::lease::stores) trait Session: Sized {
     /// Writes the rows of as many blocks, and commits.
     fn add_blocks(&mut self, namespace: &str, blocks: u64) -> Result<(), Failure>;
 
-    /// Writes the format and the fingerprint of `new` if all that never changes is as
-    /// in `old`, commits, and answers whether it did.
-    fn upgrade(&mut self, old: &RecordRow, new: &RecordRow) -> Result<bool, Failure>;
-
     /// Begins a transaction with the record locked, if there is one.
     fn begin(
         &mut self,

@@ -82,28 +82,6 @@ impl SqliteStore {
         Ok(record)
     }
 
-    /// Writes the namespace's record in the present format, and answers whether it was
-    /// in another one. The tables gain what they lack.
-    fn upgrade_record(
-        &mut self,
-        namespace: &Namespace,
-        former: Fingerprint,
-    ) -> Result<bool, StoreError> {
-        let opened = self.open(namespace, Access::Write)?;
-        let described = |error: StepError| error.into_error(&opened.name);
-        let connection = opened.session.connection();
-        let known = tables::read_row(connection, &opened.name, namespace).map_err(described)?;
-        let known = known.ok_or_else(|| namespace.not_initialised())?;
-        let Some(upgraded) = known.upgraded(namespace, former)? else {
-            return Ok(false);
-        };
-        refuse_second_use(connection, namespace, &namespace.claims(&[])).map_err(described)?;
-        tables::make(connection, &opened.name, self.kind).map_err(described)?;
-        tables::write_format(connection, &upgraded).map_err(described)?;
-        opened.session.commit("upgrade")?;
-        Ok(true)
-    }
-
     /// As [`acquire`](LeaseStore::acquire), out of these blocks alone: for a process
     /// that is to have certain nodes.
     ///
@@ -369,10 +347,6 @@ impl LeaseStore for SqliteStore {
             );
             Ok(Ok(report.at(store_unix_ms).with_blocks(now, judged)))
         })
-    }
-
-    fn upgrade(&mut self, namespace: &Namespace, former: Fingerprint) -> Result<bool, StoreError> {
-        self.upgrade_record(namespace, former)
     }
 
     fn key(&self) -> Option<StoreKey> {

@@ -14,15 +14,12 @@ use rusqlite::Connection;
 pub(super) use self::blocks::{candidates, least_marks, read_block, read_mark, write_repair};
 pub(in crate::lease::stores) use self::blocks::{read_blocks, write_blocks};
 pub(in crate::lease::stores) use self::spaces::{Space, read_row};
-pub(super) use self::spaces::{
-    insert_space, read_name, read_namespaces, read_space, update_space, write_format,
-};
+pub(super) use self::spaces::{insert_space, read_name, read_namespaces, read_space, update_space};
 use super::session::StepError;
-use crate::lease::stores::row::{FORMAT, corrupt};
+use crate::lease::stores::row::corrupt;
 
-/// The version of the tables, as `user_version`. It is that of the records' format; a
-/// file may hold records that are older.
-const VERSION: i64 = FORMAT;
+/// The version of the tables, as `user_version`.
+const VERSION: i64 = 1;
 
 /// The purpose of a file. Blocks of one kind are not the other's to grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +54,6 @@ impl Kind {
 }
 
 const CREATE: &str = "
-
     CREATE TABLE ringflake_namespace (
         name TEXT NOT NULL PRIMARY KEY,
         format INTEGER NOT NULL,
@@ -93,10 +89,24 @@ const CREATE: &str = "
     CREATE INDEX ringflake_block_released
         ON ringflake_block (namespace, hwm_end, block) WHERE released = 1;
 
+    CREATE UNIQUE INDEX ringflake_namespace_secret
+        ON ringflake_namespace (fingerprint)
+        WHERE fingerprint <> '00000000000000000000000000000000';
+
     CREATE TRIGGER ringflake_floor_never_falls BEFORE UPDATE ON ringflake_namespace
         WHEN new.floor < old.floor OR new.name <> old.name
     BEGIN
         SELECT RAISE(ABORT, 'a floor never falls');
+    END;
+    CREATE TRIGGER ringflake_block_is_made_sound BEFORE INSERT ON ringflake_block
+        WHEN NOT (new.block >= 0 AND new.epoch BETWEEN 1 AND new.hwm_end)
+    BEGIN
+        SELECT RAISE(ABORT, 'an epoch is from 1 to its mark');
+    END;
+    CREATE TRIGGER ringflake_block_stays_sound BEFORE UPDATE ON ringflake_block
+        WHEN NOT (new.block >= 0 AND new.epoch BETWEEN 1 AND new.hwm_end)
+    BEGIN
+        SELECT RAISE(ABORT, 'an epoch is from 1 to its mark');
     END;
     CREATE TRIGGER ringflake_block_is_never_forgotten BEFORE DELETE ON ringflake_block
     BEGIN
@@ -117,24 +127,6 @@ const MARK_NEVER_FALLS: &str = "
 /// is no mark.
 const LET_MARKS_FALL: &str = "DROP TRIGGER IF EXISTS ringflake_mark_never_falls";
 
-/// From version 1 to 2. Triggers, since a table gains no constraint once it is made.
-const UPGRADE: &str = "
-    CREATE TRIGGER IF NOT EXISTS ringflake_block_is_made_sound BEFORE INSERT ON ringflake_block
-        WHEN NOT (new.block >= 0 AND new.epoch BETWEEN 1 AND new.hwm_end)
-    BEGIN
-        SELECT RAISE(ABORT, 'an epoch is from 1 to its mark');
-    END;
-    CREATE TRIGGER IF NOT EXISTS ringflake_block_stays_sound BEFORE UPDATE ON ringflake_block
-        WHEN NOT (new.block >= 0 AND new.epoch BETWEEN 1 AND new.hwm_end)
-    BEGIN
-        SELECT RAISE(ABORT, 'an epoch is from 1 to its mark');
-    END;
-    CREATE UNIQUE INDEX ringflake_namespace_secret
-        ON ringflake_namespace (fingerprint)
-        WHERE fingerprint <> '00000000000000000000000000000000';
-    PRAGMA user_version = 2;
-";
-
 /// Whether the tables are there; false for a file without any content.
 pub(in crate::lease::stores) fn exist(
     connection: &Connection,
@@ -143,10 +135,10 @@ pub(in crate::lease::stores) fn exist(
     let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let application = pragma("application_id")?;
     match (Kind::of_application(application), pragma("user_version")?) {
-        (Some(_), 1..=VERSION) => Ok(true),
+        (Some(_), VERSION) => Ok(true),
         (Some(_), version) => Err(corrupt(format!(
-            "{store} has version {version}, and this program knows those up to {VERSION}: use a \
-             program as new as the one that wrote it, or a newer one"
+            "{store} has version {version}, and this program reads version {VERSION}: use a program \
+             at least as new as the one that wrote it"
         ))
         .into()),
         (None, version) => {
@@ -183,8 +175,7 @@ pub(super) fn refuse_other_kind(
     Err(corrupt(format!("{store} {advice}")).into())
 }
 
-/// Makes the tables in a file without any content, and the missing columns in an older
-/// one.
+/// Makes the tables in a file without any content.
 pub(in crate::lease::stores) fn make(
     connection: &Connection,
     store: &str,
@@ -192,12 +183,9 @@ pub(in crate::lease::stores) fn make(
 ) -> Result<(), StepError> {
     if !exist(connection, store)? {
         connection.execute_batch(CREATE)?;
-        connection.pragma_update(None, "application_id", kind.application())?;
         connection.execute_batch(MARK_NEVER_FALLS)?;
-    }
-    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    if version < VERSION {
-        connection.execute_batch(UPGRADE)?;
+        connection.pragma_update(None, "application_id", kind.application())?;
+        connection.pragma_update(None, "user_version", VERSION)?;
     }
     Ok(())
 }

@@ -12,6 +12,7 @@ use crate::layout::Layout;
 use crate::lease::confirmed::Confirmed;
 use crate::lease::conformance::{Given, Suite};
 use crate::lease::error::Fence;
+use crate::lease::fingerprint::Fingerprint;
 use crate::lease::limits::StoreLimits;
 use crate::lease::request::History;
 use crate::lease::stores::memory::MemoryStore;

@@ -17,8 +17,6 @@
 use std::collections::BTreeSet;
 
 const WRITTEN_IN: &str = "note in the file ";
-/// In place of the first line, before notes named the file of leases.
-const WRITTEN_BESIDE: &str = "leases.db was made beside this file, ";
 const STORE: &str = "leases.db is the file ";
 const RECORDS: &str = " records";
 const SECRET: &str = "secret ";
@@ -76,9 +74,6 @@ impl Note {
         let is_first = self.written_in.is_none();
         if let Some(file) = line.strip_prefix(WRITTEN_IN).filter(|_| is_first) {
             self.written_in = Some(file.to_owned());
-        } else if let Some(file) = line.strip_prefix(WRITTEN_BESIDE).filter(|_| is_first) {
-            self.written_in = Some(file.to_owned());
-            self.lost = true;
         } else if let Some(file) = line.strip_prefix(STORE) {
             self.store = Some(file.to_owned());
         } else if let Some(Ok(records)) = line.strip_suffix(RECORDS).map(str::parse) {
@@ -187,13 +182,5 @@ mod tests {
             let note = Note::parse(&bytes);
             prop_assert!(note.len <= note.found && note.found == bytes.len());
         }
-    }
-
-    #[test]
-    fn a_note_that_does_not_name_the_lease_file_has_lost_something() {
-        let before = "leases.db was made beside this file, inode 7, born 123\n";
-        let note = Note::parse(before.as_bytes());
-        assert_eq!(note.written_in.as_deref(), Some("inode 7, born 123"));
-        assert!(note.lost);
     }
 }

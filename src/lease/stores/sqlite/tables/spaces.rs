@@ -112,18 +112,6 @@ pub(in crate::lease::stores::sqlite) fn read_name(
     Ok(found.optional()?)
 }
 
-/// Writes the format and the fingerprint of a record that is there.
-pub(in crate::lease::stores::sqlite) fn write_format(
-    connection: &Connection,
-    row: &RecordRow,
-) -> Result<(), StepError> {
-    connection.execute(
-        "UPDATE ringflake_namespace SET format = ?2, fingerprint = ?3 WHERE name = ?1",
-        params![row.name, row.format, row.fingerprint],
-    )?;
-    Ok(())
-}
-
 /// The namespaces that were initialised, by name.
 pub(in crate::lease::stores::sqlite) fn read_namespaces(
     connection: &Connection,
@@ -134,7 +122,7 @@ pub(in crate::lease::stores::sqlite) fn read_namespaces(
     }
     let mut statement = connection.prepare(&format!("{RECORD} ORDER BY name"))?;
     let rows = statement.query_map([], |row| RecordRow::read(row))?;
-    rows.map(|row| Ok(row?.into_namespace()?)).collect()
+    rows.map(|row| Ok(row?.into_record()?.namespace)).collect()
 }
 
 fn read_clock(row: &Row<'_>) -> rusqlite::Result<Option<ClockOffset>> {
