@@ -59,7 +59,7 @@
 //!   that the command line knows of here. Reading IDs elsewhere is fine.
 //! * The directory lies on a local disk; see
 //!   [`SqliteStore`](crate::lease::SqliteStore).
-//! * A disk or a machine that is put back to a snapshot loses records
+//! * A virtual machine that is resumed from a snapshot with its memory loses records
 //!   unnoticed: run `ringflake store raise-floor --over-lost-grants` then.
 
 mod definition;

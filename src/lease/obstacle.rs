@@ -109,7 +109,8 @@ impl StoreReport {
         let mut obstacles = Vec::new();
         // A tier gives up its blocks then, and takes others.
         if self.history_lost() && !self.store.starts_with("tier:") {
-            obstacles.push(if self.store.starts_with("sqlite:") {
+            let is_other_file = !record.incarnation.is_same_file(&self.incarnation);
+            obstacles.push(if self.store.starts_with("sqlite:") && is_other_file {
                 Obstacle::Copied
             } else {
                 let failover = record.limits.failover();

@@ -33,6 +33,18 @@ impl Incarnation {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// Whether both are of one file, in this life of it or another.
+    pub(super) fn is_same_file(&self, other: &Self) -> bool {
+        self.identity() == other.identity()
+    }
+
+    /// Of a file, the part that a copy does not have.
+    pub(super) fn identity(&self) -> &str {
+        self.0
+            .rsplit_once(", life ")
+            .map_or(&self.0, |(identity, _)| identity)
+    }
 }
 
 impl fmt::Display for Incarnation {

@@ -200,7 +200,7 @@ impl Local {
         directory.begin(lock, past)?;
         Ok(match past {
             Past::None | Past::Recorded => History::New,
-            Past::Lost | Past::AnothersCopy => History::Unknown,
+            Past::Doubtful | Past::Lost | Past::AnothersCopy => History::Unknown,
         })
     }
 

@@ -7,7 +7,7 @@ use super::directory::DataDir;
 use super::error::LocalError;
 use crate::cipher::Secret;
 use crate::clock::{Clock, SystemClock};
-use crate::lease::past::{Lock, Past};
+use crate::lease::past::Lock;
 use crate::lease::{History, Init, Namespace, SqliteStore, StoreError, StoreRecord};
 
 /// An ID space that was found or made.
@@ -77,17 +77,8 @@ impl LocalSpace {
     }
 
     /// Makes the namespace's first record, under the lock.
-    pub(super) fn begin(&self, lock: &Lock, mut history: History) -> Result<History, LocalError> {
-        let mut made = self.first_record(lock, history);
-        let is_copied = matches!(made, Err(LocalError::Store(StoreError::Copied { .. })));
-        if history != History::Unknown && is_copied {
-            // The file had the namespace once, and was put back to an earlier
-            // state. Others were lost with it.
-            self.directory.begin(lock, Past::Lost)?;
-            history = History::Unknown;
-            made = self.first_record(lock, history);
-        }
-        made?;
+    pub(super) fn begin(&self, lock: &Lock, history: History) -> Result<History, LocalError> {
+        self.first_record(lock, history)?;
         if history == History::Unknown {
             let directory = self.directory.path().display().to_string();
             let namespace = self.namespace.name();

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use ringflake::lease::conformance::Suite;
 use ringflake::lease::{
-    Block, Durability, Fence, Fingerprint, Grant, Holder, LeaseStore, Namespace, OpenError,
-    OpenOptions, StoreError, open,
+    Block, Durability, Fence, Fingerprint, Grant, Holder, LeaseStore, MAX_ACQUIRE, Namespace,
+    OpenError, OpenOptions, StoreError, open,
 };
 use ringflake::{Layout, LayoutBuilder};
 
@@ -119,7 +119,7 @@ pub(crate) fn one_of_many_inits_wins(server: &dyn Database) {
     for outcome in lost {
         already_initialised(outcome);
     }
-    several(&mut server.store(), &space, 127, 10);
+    several(&mut server.store(), &space, MAX_ACQUIRE, 10);
 }
 
 /// With the node bits of Baidu's layout there are as many blocks as there may be;
@@ -231,7 +231,7 @@ pub(crate) fn what_nobody_wrote_is_corrupt(server: &dyn Database, damages: &[&st
         server.execute(&damage.replace("{name}", &name));
         for answer in [
             store.list(&space).map(drop),
-            store.acquire(&space, &ask(127, 60)).map(drop),
+            store.acquire(&space, &ask(MAX_ACQUIRE, 60)).map(drop),
         ] {
             let is_corrupt = matches!(answer, Err(StoreError::Corrupt { .. }));
             assert!(is_corrupt, "{damage}: {answer:?}");
@@ -307,7 +307,7 @@ pub(crate) fn a_row_that_nobody_wrote_is_quarantined(server: &dyn Database) {
             "UPDATE ringflake_block SET {change} WHERE namespace = 'orders' AND block = {block}"
         ));
         // Whether they come first among the candidates or last.
-        let more = several(&mut store, &space, 127, 1);
+        let more = several(&mut store, &space, MAX_ACQUIRE, 1);
         assert!(more.iter().all(|more| more.block != block), "{change}");
         let quarantined = store.list(&space).unwrap().quarantined;
         let blocks: Vec<_> = quarantined.iter().map(|found| found.block).collect();

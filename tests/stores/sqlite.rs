@@ -10,6 +10,8 @@ mod kills;
 mod locks;
 mod model;
 mod renewals;
+#[cfg(target_os = "linux")]
+mod witness;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -133,23 +133,49 @@ fn s9_a_copied_file_gives_up_what_the_original_has() {
 }
 
 #[test]
-fn s9_a_file_put_back_by_name_or_in_place_gives_up_what_it_had() {
-    let in_place = |backup: &Path, path: &Path| fs::copy(backup, path).map(drop);
-    let by_name = |backup: &Path, path: &Path| fs::rename(backup, path);
-    let ways: [fn(&Path, &Path) -> std::io::Result<()>; 2] = [in_place, by_name];
-    for put_back in ways {
-        let mut machine = Machine::new();
+fn s9_a_file_put_back_by_name_gives_up_what_it_had() {
+    let mut machine = Machine::new();
+    machine.acquire(&mut machine.process());
+    let backup = machine.at("backup.db");
+    fs::copy(machine.path(), &backup).unwrap();
+    for _ in 0..3 {
         machine.acquire(&mut machine.process());
-        let backup = machine.at("backup.db");
-        fs::copy(machine.path(), &backup).unwrap();
-        for _ in 0..3 {
-            machine.acquire(&mut machine.process());
-        }
-        put_back(&backup, &machine.path()).unwrap();
-        for _ in 0..3 {
-            machine.acquire(&mut machine.process());
-        }
     }
+    fs::rename(&backup, machine.path()).unwrap();
+    for _ in 0..3 {
+        machine.acquire(&mut machine.process());
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn s9_a_file_put_back_in_place_begins_above_its_sub_grants() {
+    let mut machine = Machine::new();
+    let mut process = machine.process();
+    machine.acquire(&mut process);
+    let backup = machine.at("backup.db");
+    fs::copy(machine.path(), &backup).unwrap();
+    let last = (0..3)
+        .map(|_| machine.acquire(&mut process))
+        .last()
+        .unwrap();
+    fs::copy(&backup, machine.path()).unwrap();
+    let renewed = process.renew(&space(), &longer(&last));
+    assert_eq!(
+        fenced(renewed),
+        Fence::Floor {
+            known: last.ticks.end,
+            floor: floor(&mut process)
+        }
+    );
+    match process.acquire(&space(), &ask()).unwrap_err() {
+        StoreError::FloorAhead { floor, .. } => assert!(floor > last.ticks.end),
+        other => panic!("{other}"),
+    }
+}
+
+fn floor(process: &mut TierStore) -> u64 {
+    process.list(&space()).unwrap().record.floor
 }
 
 #[test]

@@ -30,7 +30,7 @@ impl Home {
         Self(home)
     }
 
-    /// With extended attributes, as build directories have and memory may not.
+    /// On a disk, where files are kept.
     pub(crate) fn on_disk() -> Self {
         Self(TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap())
     }

@@ -270,7 +270,7 @@ mod tests {
         );
         assert_eq!(choose(&ask(3), &mut BlockSelection::Lowest), [6, 7, 1]);
         let mut seen = BTreeSet::new();
-        for _ in 0..100 {
+        for _ in 0..1000 {
             let mut chosen = choose(&ask(100), &mut BlockSelection::random());
             seen.insert((chosen[0], chosen[2], chosen[4]));
             for pair in [0..2, 2..4, 4..6] {

@@ -5,7 +5,7 @@ mod filesystem;
 mod identity;
 mod init_if_new;
 mod location;
-mod opening;
+pub(in crate::lease::stores) mod opening;
 pub(crate) mod past;
 mod process;
 mod queue;
@@ -15,6 +15,7 @@ pub(in crate::lease::stores) mod steps;
 mod system;
 pub(in crate::lease::stores) mod tables;
 pub(in crate::lease::stores) mod txn;
+mod witness;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -76,19 +77,22 @@ use crate::lease::options::{OpenError, OpenOptions};
 /// # Copies, backups, moves
 /// The record carries the identity of the file: the machine, the inode, its time
 /// of birth. A copy is [`Copied`], and grants nothing for as long as nobody adopts
-/// it, since the original could still be granting. So is a backup that was written
-/// over the file in place, which is recognised by an extended attribute. The file
-/// may be renamed within its file system, together with its journal, while no
-/// process uses it.
+/// it, since the original could still be granting. The file may be renamed within its file
+/// system, together with its journal, while no process uses it.
 ///
-/// Two things go unnoticed: a backup written over the file by a program that
-/// writes the attributes back, too, or where there are none (elsewhere than on
-/// Linux, and on some file systems); and a disk, a volume or a virtual machine
-/// that is put back to a snapshot as a whole. Call [`raise_floor`] then.
+/// A note of the last write lies outside of the file, in the machine's shared memory
+/// (`/dev/shm`). A file that does not agree with it was put back to an earlier state, by
+/// whichever tool, or is a snapshot that is used beside the original: its namespaces raise their
+/// floors over all that may have been granted, by themselves. The same happens once after each
+/// reboot, which leaves no note: grants then begin the horizon ahead, after the failover time.
+/// Linux only; elsewhere a file that was put back in place goes unnoticed.
 ///
-/// Processes that share a file must see the same `/etc/machine-id`, so mount it
-/// into containers that have another one. On systems where it changes with each
-/// boot, so does the identity.
+/// What goes unnoticed is a virtual machine that was put back to a snapshot with its memory.
+/// Call [`raise_floor`] then.
+///
+/// Processes that share a file must see the same `/etc/machine-id` and the same `/dev/shm`, so
+/// mount both into containers that have others. On systems where the machine ID changes with
+/// each boot, so does the identity.
 ///
 /// After a restore, or to move to another disk or machine:
 /// 1. see to it that no process uses the original any more, for good;

@@ -13,7 +13,7 @@
 //!                   |                                                         |
 //!                   +-- somebody else moved the end or has the block ---------+
 //!                   |                                                         |
-//!                   +-- the grant log is a copy, or was put back -------------+--> closed
+//!                   +-- the grant log is a copy ------------------------------+--> closed
 //! ```
 //! Of held and draining ones sub-grants are made, up to the end on record; only held
 //! ones are renewed. A block that the upstream store grants again takes the place of
@@ -37,11 +37,14 @@
 //! *A grant log that is lost* has taken its upstream grants with it: the next grant log of
 //! the machine has others. So none need ever be initialised by hand.
 //!
-//! *A grant log that is copied, or put back to an earlier state,* is noticed by the place it
-//! is kept in, as any file of the [`SqliteStore`] is. It then
-//! closes all of its upstream grants, and is as good as lost. Where the place can't
-//! tell, because a whole disk or machine was put back, what its processes know is
-//! evidence as everywhere (S8), and after the first renewal of one of two copies the
+//! *A grant log that is copied* is noticed by the place it is kept in, as any file of the
+//! [`SqliteStore`] is. It then closes all of its upstream grants, and is as good as lost.
+//!
+//! *A grant log that may be an older state of itself* keeps its upstream grants. They are this
+//! machine's, whatever the log has forgotten of them since. It raises its floor over all
+//! sub-grants that may be lost, which end within its horizon (S7), before it makes or renews any.
+//! Where the place can't tell, because a machine was resumed with its memory, what its processes
+//! know is evidence as everywhere (S8), and after the first renewal of one of two copies the
 //! upstream store fences the other, which closes the grant; but what both passed on
 //! until then is twice. [`raise_floor`](LeaseStore::raise_floor) on the tier, run before
 //! anything else, prevents that.
@@ -132,11 +135,11 @@ const SUB_GRANT: Duration = Duration::from_secs(120);
 /// # The file
 /// It is made when it is missing, and may be removed while no process uses it: the
 /// machine then takes other blocks, and what it had is free when its end has passed.
-/// A file that was copied here, or put back to an earlier state, is noticed as with
-/// `SqliteStore`; its blocks are given up, others taken, and nothing else is to be
-/// done. What goes unnoticed there (a disk or virtual machine put back as a whole) goes
-/// unnoticed here: call [`raise_floor`](LeaseStore::raise_floor) on the tier before a
-/// process starts.
+/// A file that was copied here is noticed as with `SqliteStore`; its blocks are given up, others
+/// taken, and nothing else is to be done. One that may be an older state of itself, as after a
+/// reboot, raises its floor, so that sub-grants begin after the failover time. What goes unnoticed
+/// there (a virtual machine resumed with its memory) goes unnoticed here: call
+/// [`raise_floor`](LeaseStore::raise_floor) on the tier before a process starts.
 ///
 /// # As a store
 /// [`init`](LeaseStore::init) is the upstream store's. Ticks of the [past](Acquire::past) are

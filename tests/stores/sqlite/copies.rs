@@ -12,7 +12,7 @@ use ringflake::{Clock, Layout, ManualClock};
 use ringflake_kit::assert_says;
 
 use super::{Place, acquire, now, space, store};
-use crate::kit::{self, FAILOVER, HORIZON, copied, fenced, floor_ahead, not_initialised};
+use crate::kit::{self, FAILOVER, HORIZON, copied, fenced, not_initialised};
 
 /// A store on a clock of its own, of one block in each of two namespaces.
 struct Original {
@@ -158,64 +158,19 @@ fn another_machine_is_noticed() {
     assert!(said.contains("machine 0000"), "{said}");
 }
 
-/// A store whose file can carry extended attributes. Where none can, an overwriting in
-/// place goes unnoticed, as the documentation says.
-#[cfg(target_os = "linux")]
-fn with_attributes() -> Option<Place> {
-    use std::os::unix::ffi::OsStrExt;
-
-    let place = Place::initialised();
-    let path = std::ffi::CString::new(place.path.as_os_str().as_bytes()).unwrap();
-    let name = c"user.ringflake-test".as_ptr();
-    // SAFETY: terminated strings, and a value without bytes.
-    let set = unsafe { libc::setxattr(path.as_ptr(), name, std::ptr::null(), 0, 0) };
-    if set != 0 {
-        eprintln!("SKIPPED: temporary files carry no extended attributes");
-        return None;
-    }
-    Some(place)
-}
-
-#[cfg(target_os = "linux")]
-#[test]
-fn a_backup_written_over_the_file_is_noticed() {
-    let place = started!(with_attributes());
-    let mut store = place.store();
-    acquire(&mut store).unwrap();
-    let backup = fs::read(&place.path).unwrap();
-    let lost = acquire(&mut store).unwrap();
-    // Same inode, same birth.
-    fs::write(&place.path, &backup).unwrap();
-
-    for _ in 0..2 {
-        let said = copied(acquire(&mut store));
-        assert!(said.contains("as of write 2 where write 3"), "{said}");
-    }
-    assert!(store.check(&space(), now()).unwrap().history_lost());
-    let floor = store.raise_floor(&space(), Floor::OverLostGrants, now());
-    assert!(floor.unwrap() > lost.ticks.end);
-    assert!(!store.check(&space(), now()).unwrap().history_lost());
-    floor_ahead(acquire(&mut store));
-
-    // And once more, to a state that was adopted since.
-    let backup = fs::read(&place.path).unwrap();
-    store.raise_floor(&space(), Floor::Tick(1), now()).unwrap();
-    fs::write(&place.path, &backup).unwrap();
-    copied(acquire(&mut store));
-}
-
 #[cfg(target_os = "linux")]
 #[test]
 fn an_emptied_file_is_not_taken_for_a_new_one() {
-    let place = started!(with_attributes());
+    let place = Place::initialised();
     let mut store = place.store();
     let lost = acquire(&mut store).unwrap();
     fs::write(&place.path, "").unwrap();
     not_initialised(acquire(&mut store));
     let init = |history| Init::new(history, now());
     for history in [History::New, History::Unused] {
-        let said = copied(store.init(&space(), &init(history)));
-        assert!(said.contains("unknown history"), "{said}");
+        let error = store.init_if_new(&space(), &init(history)).unwrap_err();
+        let is = matches!(error, StoreError::HistoryUnknown { .. });
+        assert!(is, "{error}");
     }
     let record = store.init(&space(), &init(History::Unknown)).unwrap();
     assert!(record.floor > lost.ticks.end);

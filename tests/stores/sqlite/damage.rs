@@ -111,7 +111,7 @@ fn rows_that_no_version_writes_are_found() {
             "layout",
         ),
         ("UPDATE ringflake_namespace SET skew_ms = -1", "skew_ms"),
-        ("UPDATE ringflake_namespace SET writes = -1", "writes"),
+        ("UPDATE ringflake_file SET writes = -1", "writes"),
         ("DROP TABLE ringflake_block", "tables"),
         (
             "ALTER TABLE ringflake_block RENAME COLUMN hwm_end TO mark",

@@ -14,7 +14,8 @@ use std::time::Duration;
 use ringflake::Layout;
 use ringflake::lease::conformance::Given;
 use ringflake::lease::{
-    Acquire, Block, Epoch, Fingerprint, Grant, LeaseStore, Namespace, Renew, StoreError,
+    Acquire, Block, Epoch, Fingerprint, Grant, LeaseStore, MAX_ACQUIRE, Namespace, Renew,
+    StoreError,
 };
 use ringflake_kit::eventually;
 
@@ -147,7 +148,7 @@ fn a_change_cut_short_by_a_kill_is_undone_by_the_next() {
     }
     let place = Place::initialised();
     for _ in 0..10 {
-        place.store().acquire(&space(), &ask(127)).unwrap();
+        place.store().acquire(&space(), &ask(MAX_ACQUIRE)).unwrap();
     }
     let (known, bytes) = (place.list(), fs::read(&place.path).unwrap());
 
@@ -160,7 +161,7 @@ fn a_change_cut_short_by_a_kill_is_undone_by_the_next() {
     assert_eq!(place.list(), known);
     assert!(fs::read(&place.path).unwrap() == bytes);
     let grant = acquire(&mut place.store()).unwrap();
-    assert_eq!(grant.block.index(), 1270);
+    assert_eq!(grant.block.index(), 10 * u64::from(MAX_ACQUIRE));
     assert_eq!(journal(), 0);
 }
 
@@ -203,11 +204,11 @@ fn a_disk_that_takes_no_more_costs_no_rectangle() {
     }
     let place = Place::initialised();
     for _ in 0..20 {
-        place.store().acquire(&space(), &ask(127)).unwrap();
+        place.store().acquire(&space(), &ask(MAX_ACQUIRE)).unwrap();
     }
     let output = child(&place.path).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     acquire(&mut place.store()).unwrap();
     // All of them apart.
-    assert_eq!(place.list().blocks.len(), 20 * 127 + 2);
+    assert_eq!(place.list().blocks.len(), 20 * MAX_ACQUIRE as usize + 2);
 }

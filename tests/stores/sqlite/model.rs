@@ -95,8 +95,19 @@ impl Both<'_> {
     ) -> Option<T> {
         let space = self.space.clone();
         let [one, other] = self.stores.each_mut().map(|store| ask(*store, &space));
-        // Errors can't be compared, but show all that they hold.
-        assert_eq!(format!("{one:?}"), format!("{other:?}"));
+        // Errors can't be compared, but show all that they hold. The file does not keep where a
+        // grant began.
+        let shown = |answer: &Result<T, StoreError>| {
+            let text = format!("{answer:?}");
+            let mut parts = text.split("start: ");
+            let first = parts.next().unwrap_or_default().to_owned();
+            parts.fold(first, |shown, part| {
+                let rest = part.trim_start_matches("None").trim_start_matches("Some(");
+                let rest = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+                shown + rest.trim_start_matches(')')
+            })
+        };
+        assert_eq!(shown(&one), shown(&other));
         one.ok()
     }
 

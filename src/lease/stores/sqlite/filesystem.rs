@@ -30,14 +30,14 @@
 use std::io;
 use std::path::Path;
 
-use super::system;
+use super::{system, witness};
 
 /// Why the store must not lie at `path`; none if it may. Either a file or the
 /// directory that it will be in.
 pub(super) fn objection(path: &Path) -> io::Result<Option<String>> {
     match system::file_system_type(path)?.and_then(objection_to) {
         Some(reason) => Ok(Some(reason)),
-        None => severed(path),
+        None => Ok(severed(path)?.or_else(witness::objection)),
     }
 }
 

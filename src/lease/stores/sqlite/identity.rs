@@ -21,31 +21,21 @@
 //! file systems that hold the same inode number born in the same nanosecond are
 //! two copies of one file system.
 //!
-//! # The witness
-//! `cp backup leases.db` keeps the inode and replaces what is in it. Against
-//! that, what happened is noted outside of the contents but on the inode: each
-//! change counts up `writes` in the namespace's record, and after the commit,
-//! before it is answered, the count is noted in the file's extended attribute
-//! `user.ringflake.NAME`. So contents that count less than the note are older
-//! than an answer that somebody has. The note needs no sync of its own: the
-//! commit was synced before, so the note is never ahead of the contents, whatever
-//! a loss of power takes away. Two processes that note at the same time may put
-//! down the lesser count; the next change puts that right.
+//! # Lives
+//! The incarnation of a file is its identity and its life, as in
+//! `machine 0011, inode 7, born 123.000000004, life 2`. A file that may be an older state of
+//! itself begins a new life; see `witness`. With another identity it is a copy.
 //!
 //! # Not noticed
-//! A whole disk, volume or virtual machine put back to a snapshot, or cloned
-//! together with its machine ID: everything is the same again. An overwriting in
-//! place that also overwrites extended attributes, or on a file system that has
-//! none. A process with a confirmed end above that raises the floor when it asks for
-//! blocks (S8). Where none lives, these need
-//! [`raise_floor`](crate::lease::LeaseStore::raise_floor) by hand.
+//! A machine that was suspended, cloned with its memory and resumed twice. A process with a
+//! confirmed end above the lost state raises the floor when it asks for blocks (S8). Where none
+//! lives, this needs [`raise_floor`](crate::lease::LeaseStore::raise_floor) by hand.
 
 use std::io;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::system;
-use crate::lease::namespace::Namespace;
+use crate::lease::record::Incarnation;
 
 /// The identity of the file at `path`, as a text for people, too.
 pub(super) fn identity(path: &Path) -> io::Result<String> {
@@ -117,28 +107,12 @@ fn machine_of(text: &str) -> Option<String> {
     Some(kept.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// The number of writes to a namespace that the file itself has noted; 0 if none.
-pub(super) fn witnessed(path: &Path, namespace: &Namespace) -> u64 {
-    system::attribute(path, &attribute(namespace))
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(0)
-}
-
-/// Notes a number of writes on the file, unless a greater one is there.
-///
-/// That it can't be noted is no failure of the write, which is durable by then: to
-/// answer with one would take away a grant that is right, and guard nothing. The note
-/// that is left is too low, and never too high. So no sound file is refused for it; an
-/// older one passes for as long as it has what the note says, as on a file system
-/// without such notes. The next write tries again, and catches up with all.
-pub(super) fn witness(path: &Path, namespace: &Namespace, writes: u64) {
-    if witnessed(path, namespace) < writes {
-        system::set_attribute(path, &attribute(namespace), &writes.to_string());
-    }
-}
-
-fn attribute(namespace: &Namespace) -> String {
-    format!("user.ringflake.{}", namespace.name())
+/// The incarnation of the file at `path` in this life.
+pub(super) fn incarnation(path: &Path, life: u64) -> io::Result<Incarnation> {
+    Ok(Incarnation::new(format!(
+        "{}, life {life}",
+        identity(path)?
+    )))
 }
 
 #[cfg(test)]

@@ -9,7 +9,10 @@
 //! |---|---|---|
 //! | none | the namespace never was | taken; after `Unknown` the past is lost |
 //! | recorded | the namespace never was | taken |
-//! | lost, another's copy | refused | taken for this namespace |
+//! | doubtful, lost, another's copy | refused | taken for this namespace |
+//!
+//! Doubtful is a file that has no note of its last write (see [`witness`](super::witness)), as
+//! after a reboot; one that does not agree with its note has lost something.
 //!
 //! A file that was put there by other means is not the one noted and counts as lost,
 //! since another may have been there before.
@@ -19,6 +22,7 @@ use std::io;
 use super::SqliteStore;
 use super::past::{Lock, Past, lock_file};
 use super::session::unavailable;
+use super::witness::Verdict;
 use crate::lease::error::StoreError;
 use crate::lease::namespace::Namespace;
 use crate::lease::record::StoreRecord;
@@ -43,14 +47,11 @@ impl SqliteStore {
         let reason = match past {
             Past::None | Past::Recorded => {
                 self.noted(lock.begin(past))?;
-                match self.init_noted(&lock, namespace, init) {
-                    Err(StoreError::Copied { .. }) => {
-                        // Others were lost with it.
-                        self.noted(lock.begin(Past::Lost))?;
-                        "it was put back to an earlier state"
-                    }
-                    outcome => return outcome,
-                }
+                return self.init_noted(&lock, namespace, init);
+            }
+            Past::Doubtful => {
+                "the machine has started since the file was written last, and the file may have \
+                 been put back to an earlier state"
             }
             Past::Lost if self.path().exists() => {
                 "going by the note beside it, it was brought here, or put back to an earlier state"
@@ -110,6 +111,11 @@ impl SqliteStore {
             if self.noted(lock.note_records(records))? {
                 return Ok(Past::Lost);
             }
+            return Ok(match self.verdict()? {
+                Verdict::Last => Past::Recorded,
+                Verdict::Unwitnessed => Past::Doubtful,
+                Verdict::Older => Past::Lost,
+            });
         }
         Ok(past)
     }

@@ -82,6 +82,9 @@ pub(crate) enum Past {
     None,
     /// All are on record in the file.
     Recorded,
+    /// All that the note knows of are on record, but the file may have been put back to an
+    /// earlier state together with the note.
+    Doubtful,
     /// There may be some that are on record nowhere.
     Lost,
     /// This is a copy of a file from which leases may still be granted.
@@ -161,7 +164,7 @@ impl Lock {
                 }
             }
             // What it says already holds.
-            Past::Recorded | Past::AnothersCopy => return Ok(()),
+            Past::Recorded | Past::Doubtful | Past::AnothersCopy => return Ok(()),
         }
         let directory = self.path.parent().unwrap_or(&self.path);
         if !self.path.exists() {

@@ -78,5 +78,5 @@ fn renewed(txn: &Txn<'_>, namespace: &Namespace, renew: &Renew) -> Result<BlockS
     let record = &txn.space.record;
     let now = record.tick_at(txn.unix_ms)?;
     let known = subject(txn, namespace, renew.block)?;
-    Ok(record.renewed(&txn.identity, now, known, renew)?)
+    Ok(record.renewed(&txn.incarnation, now, known, renew)?)
 }

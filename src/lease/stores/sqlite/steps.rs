@@ -18,7 +18,7 @@ use crate::lease::namespace::Namespace;
 use crate::lease::quarantine::Quarantined;
 use crate::lease::record::{Incarnation, LowestMarks, StoreRecord};
 use crate::lease::report::{Listing, StoreReport};
-use crate::lease::request::{Acquire, Floor, History, Init, Renew};
+use crate::lease::request::{Acquire, Floor, Init, Renew};
 use crate::lease::store::LeaseStore;
 
 impl SqliteStore {
@@ -61,24 +61,22 @@ impl SqliteStore {
         let record = StoreRecord::create_at(namespace, init, &Incarnation::new(""), unix_ms)?;
         self.location.create()?;
 
-        let opened = self.open(namespace, Access::Write)?;
+        let mut opened = self.open(namespace, Access::Write)?;
+        tables::make(opened.session.connection(), &opened.name, self.kind)
+            .map_err(|error| error.into_error(&opened.name))?;
+        self.look_at_file(&mut opened, Access::Write)?;
         let described = |error: StepError| error.into_error(&opened.name);
         let connection = opened.session.connection();
-        tables::make(connection, &opened.name, self.kind).map_err(described)?;
         let known = tables::read_row(connection, &opened.name, namespace).map_err(described)?;
         if known.is_some() {
             return Err(namespace.already_initialised());
         }
         refuse_second_use(connection, namespace, &init.claims(namespace)).map_err(described)?;
         let mut txn = self.txn(&opened, Space::new(record))?;
-        if init.history != History::Unknown {
-            txn.refuse_emptied()?;
-        }
-        let record = StoreRecord::create_at(namespace, init, &txn.identity, txn.unix_ms)?;
+        let record = StoreRecord::create_at(namespace, init, &txn.incarnation, txn.unix_ms)?;
         txn.space.record = record.clone();
         txn.insert().map_err(described)?;
-        let writes = txn.space.writes;
-        self.commit(opened, "init", namespace, writes)?;
+        self.commit(opened, "init")?;
         Ok(record)
     }
 
@@ -132,11 +130,18 @@ impl SqliteStore {
             if let Some(stepped) = txn.doubt_clock()? {
                 return Ok(Err(stepped));
             }
-            let record = &txn.space.record;
-            let now = record.tick_at(txn.unix_ms)?;
+            let now = txn.space.record.tick_at(txn.unix_ms)?;
             // When it was asked, not after it has waited for the lock.
-            record.check_skew(txn.arrived_unix_ms, acquire.now_unix_ms)?;
+            let asked_unix_ms = acquire.now_unix_ms;
+            let record = &mut txn.space.record;
+            record.check_skew(txn.arrived_unix_ms, asked_unix_ms)?;
+            // Kept, whatever becomes of the rest.
+            let is_raised = record.observe(&txn.incarnation, now);
+            if is_raised {
+                txn.save()?;
+            }
 
+            let record = &txn.space.record;
             let candidates = match record.mark_window(now, acquire) {
                 Some(window) => {
                     let wanted = acquire.blocks;
@@ -158,7 +163,10 @@ impl SqliteStore {
                 let lowest = tables::least_marks(txn.connection, namespace, &blocks)?;
                 let lowest = LowestMarks::of(&lowest);
                 let refusal = record.refusal(txn.unix_ms, now, acquire, lowest);
-                return Err(refusal.into());
+                return match is_raised {
+                    true => Ok(Err(refusal)),
+                    false => Err(refusal.into()),
+                };
             }
             tables::write_blocks(txn.connection, namespace, &granted)?;
             txn.save()?;
@@ -341,7 +349,7 @@ impl LeaseStore for SqliteStore {
             let report = StoreReport::new(
                 txn.store,
                 txn.space.record.clone(),
-                txn.incarnation(),
+                txn.incarnation.clone(),
                 txn.durability.clone(),
                 now_unix_ms,
             );

@@ -20,17 +20,6 @@ pub(super) fn uptime_ms() -> Option<u64> {
     imp::uptime_ms()
 }
 
-/// An extended attribute of a file; none also where there can be none.
-pub(super) fn attribute(path: &Path, name: &str) -> Option<String> {
-    imp::attribute(path, name)
-}
-
-/// Sets an extended attribute, where that can be done; [`attribute`] tells whether it
-/// was. What stands there stays where it can't: not kept by the file system, or no room.
-pub(super) fn set_attribute(path: &Path, name: &str, value: &str) {
-    imp::set_attribute(path, name, value);
-}
-
 /// The owner of a file, if this process is root and another user owns it.
 #[cfg(target_os = "linux")]
 pub(super) fn owner_if_not_ours(found: &std::fs::Metadata) -> Option<u32> {
@@ -82,39 +71,6 @@ mod imp {
         seconds.checked_mul(1000)?.checked_add(millis)
     }
 
-    pub(super) fn attribute(path: &Path, name: &str) -> Option<String> {
-        let (path, name) = (terminated(path).ok()?, CString::new(name).ok()?);
-        let mut value = [0_u8; 64];
-        // SAFETY: two terminated strings, and a buffer of the length given.
-        let length = unsafe {
-            libc::getxattr(
-                path.as_ptr(),
-                name.as_ptr(),
-                value.as_mut_ptr().cast(),
-                value.len(),
-            )
-        };
-        let value = value.get(..usize::try_from(length).ok()?)?;
-        Some(String::from_utf8_lossy(value).into_owned())
-    }
-
-    pub(super) fn set_attribute(path: &Path, name: &str, value: &str) {
-        let (Ok(path), Ok(name)) = (terminated(path), CString::new(name)) else {
-            return;
-        };
-        // What comes of it is nobody's business; `identity::witness` says why.
-        // SAFETY: two terminated strings, and a buffer of the length given.
-        unsafe {
-            libc::setxattr(
-                path.as_ptr(),
-                name.as_ptr(),
-                value.as_ptr().cast(),
-                value.len(),
-                0,
-            )
-        };
-    }
-
     fn terminated(path: &Path) -> io::Result<CString> {
         Ok(CString::new(path.as_os_str().as_bytes())?)
     }
@@ -132,12 +88,6 @@ mod imp {
     pub(super) fn uptime_ms() -> Option<u64> {
         None
     }
-
-    pub(super) fn attribute(_path: &Path, _name: &str) -> Option<String> {
-        None
-    }
-
-    pub(super) fn set_attribute(_path: &Path, _name: &str, _value: &str) {}
 }
 
 #[cfg(all(test, target_os = "linux"))]
@@ -153,7 +103,5 @@ mod tests {
         let before = uptime_ms().unwrap();
         assert!(uptime_ms().unwrap() >= before);
         assert!(before > 0);
-
-        assert_eq!(attribute(Path::new("/proc/self/status"), "user.x"), None);
     }
 }

@@ -1,18 +1,20 @@
 //! The tables: what is kept, and how it is read and written.
 //!
-//! They are those of every store that keeps tables, with columns of this one's
-//! own in `ringflake_namespace`: the number of writes (see `identity`), and how
-//! the clock stood (see `clock_step`). Triggers hold the rules that no bug and
+//! They are those of every store that keeps tables, with columns of this one's own in
+//! `ringflake_namespace` for how the clock stood (see `clock_step`), and one row about the file
+//! (see `witness`). Triggers hold the rules that no bug and
 //! no hand must break: marks, epochs and floors don't fall, and no block is
 //! forgotten.
 
 mod blocks;
+mod file;
 mod spaces;
 
 use rusqlite::Connection;
 
 pub(super) use self::blocks::{candidates, least_marks, read_block, read_mark, write_repair};
 pub(in crate::lease::stores) use self::blocks::{read_blocks, write_blocks};
+pub(super) use self::file::{FileRow, read_file, rename_file, write_file};
 pub(in crate::lease::stores) use self::spaces::{Space, read_row};
 pub(super) use self::spaces::{insert_space, read_name, read_namespaces, read_space, update_space};
 use super::session::StepError;
@@ -54,6 +56,13 @@ impl Kind {
 }
 
 const CREATE: &str = "
+    CREATE TABLE ringflake_file (
+        name TEXT NOT NULL,
+        writes INTEGER NOT NULL,
+        life INTEGER NOT NULL
+    ) STRICT;
+    INSERT INTO ringflake_file VALUES (lower(hex(randomblob(16))), 0, 1);
+
     CREATE TABLE ringflake_namespace (
         name TEXT NOT NULL PRIMARY KEY,
         format INTEGER NOT NULL,
@@ -65,7 +74,6 @@ const CREATE: &str = "
         skew_ms INTEGER NOT NULL,
         floor INTEGER NOT NULL,
         incarnation TEXT NOT NULL,
-        writes INTEGER NOT NULL,
         clock_boot TEXT,
         clock_offset_ms INTEGER,
         clock_doubt_offset_ms INTEGER,

@@ -17,10 +17,8 @@ pub(in crate::lease::stores) struct Txn<'a> {
     pub(in crate::lease::stores) store: &'a str,
     pub(super) durability: &'a Durability,
     pub(in crate::lease::stores) space: Space,
-    /// Of the file at hand.
-    pub(in crate::lease::stores) identity: Incarnation,
-    /// The number of writes that the file has noted.
-    pub(super) witnessed: u64,
+    /// Of the file at hand, in this life of it.
+    pub(in crate::lease::stores) incarnation: Incarnation,
     /// The clock before the lock was waited for, in milliseconds since 1970.
     pub(in crate::lease::stores) arrived_unix_ms: u64,
     /// The clock now that the lock is held, in milliseconds since 1970.
@@ -29,50 +27,29 @@ pub(in crate::lease::stores) struct Txn<'a> {
 }
 
 impl Txn<'_> {
-    /// The file's incarnation: the recorded one only if it is the file for which
-    /// the record was written, with nothing missing.
-    pub(in crate::lease::stores) fn incarnation(&self) -> Incarnation {
-        let writes = self.space.writes;
-        if self.witnessed <= writes {
-            return self.identity.clone();
-        }
-        Incarnation::new(format!(
-            "{}, with contents as of write {writes} where write {} was noted",
-            self.identity, self.witnessed
-        ))
-    }
-
     /// Refuses a file that is not the one for which the record was written.
     pub(super) fn refuse_copies(&self) -> Result<(), StoreError> {
-        let (recorded, found) = (&self.space.record.incarnation, self.incarnation());
-        if *recorded == found {
+        let recorded = &self.space.record.incarnation;
+        if recorded.is_same_file(&self.incarnation) {
             return Ok(());
         }
         Err(StoreError::Copied {
             store: self.store.to_owned(),
-            recorded: recorded.to_string(),
-            found: found.to_string(),
-        })
-    }
-
-    /// Refuses a file that has noted writes to a namespace of which it knows
-    /// nothing.
-    pub(super) fn refuse_emptied(&self) -> Result<(), StoreError> {
-        if self.witnessed == 0 {
-            return Ok(());
-        }
-        Err(StoreError::Copied {
-            store: self.store.to_owned(),
-            recorded: format!("write {} to the namespace", self.witnessed),
-            found: "the same file with contents from before its first: initialise it with an \
-                    unknown history"
-                .to_owned(),
+            recorded: recorded.identity().to_owned(),
+            found: self.incarnation.identity().to_owned(),
         })
     }
 
     /// Makes the file at hand the one for which the record was written.
     pub(in crate::lease::stores) fn adopt(&mut self) {
-        self.space.record.incarnation = self.identity.clone();
+        self.space.record.incarnation = self.incarnation.clone();
+    }
+
+    /// Makes the file at hand one of its own, which has nothing in common with the one that the
+    /// record was written for.
+    pub(in crate::lease::stores) fn part_from_original(&mut self) -> Result<(), StepError> {
+        self.adopt();
+        tables::rename_file(self.connection)
     }
 
     /// Why the clock is not believed, if it isn't; the doubt is then written.
@@ -95,7 +72,7 @@ impl Txn<'_> {
 
     /// The time by the clock if that is believed, and otherwise by the uptime, in
     /// milliseconds since 1970.
-    pub(super) fn expected_unix_ms(&self) -> u64 {
+    pub(in crate::lease::stores) fn expected_unix_ms(&self) -> u64 {
         match self.judge() {
             Some(Judgement::Doubted(_, expected_unix_ms, _)) => expected_unix_ms,
             Some(Judgement::Believed(_)) | None => self.unix_ms,
@@ -110,23 +87,16 @@ impl Txn<'_> {
         Some(clock_step::judge(recorded, uptime, self.unix_ms, limit))
     }
 
-    /// Writes the record, and counts that.
+    /// Writes the record.
     pub(in crate::lease::stores) fn save(&mut self) -> Result<(), StepError> {
-        self.count();
         tables::update_space(self.connection, &self.space)
     }
 
     /// Writes the first record of a namespace.
     pub(in crate::lease::stores) fn insert(&mut self) -> Result<(), StepError> {
-        self.count();
         if let Some(Judgement::Believed(clock)) = self.judge() {
             self.space.clock = Some(clock);
         }
         tables::insert_space(self.connection, &self.space)
-    }
-
-    /// Above all that was noted, too: an adopted file has caught up.
-    fn count(&mut self) {
-        self.space.writes = self.space.writes.max(self.witnessed).saturating_add(1);
     }
 }

@@ -4,9 +4,10 @@
 //! store, with their triggers; beside them the upstream grants, and the state of
 //! the requests. All of a namespace is read at each step: a machine has few blocks.
 //!
-//! A file that is not where it was, or that has noted more than is in it, is no reason
-//! to refuse: its upstream grants are given up. Sub-grants of the original belong to
-//! others, and no mark of this file matters to anybody then.
+//! A file that is a copy is no reason to refuse: its upstream grants are given up. Sub-grants
+//! of the original belong to others, and no mark of this file matters to anybody then. A file
+//! that may be an older state of itself keeps its upstream grants, which are the machine's
+//! whatever it has forgotten, and raises the floor over the sub-grants of them.
 
 use std::collections::BTreeMap;
 
@@ -23,6 +24,7 @@ use crate::lease::namespace::Namespace;
 use crate::lease::record::Incarnation;
 use crate::lease::stores::row::{corrupt, from_column, to_column};
 use crate::lease::stores::sqlite::SqliteStore;
+use crate::lease::stores::sqlite::opening::Opened;
 use crate::lease::stores::sqlite::session::{Access, StepError};
 use crate::lease::stores::sqlite::steps::refuse_second_use;
 use crate::lease::stores::sqlite::tables::{self, Kind, Space};
@@ -70,27 +72,29 @@ impl SqliteStore {
     pub(super) fn create_log(&mut self, log: &GrantLog) -> Result<(), StoreError> {
         let namespace = &log.record.namespace.clone();
         self.create_file()?;
-        let opened = self.open(namespace, Access::Write)?;
-        let described = |error: StepError| error.into_error(&opened.name);
-        let connection = opened.session.connection();
-        let make = || {
+        let mut opened = self.open(namespace, Access::Write)?;
+        let make = |opened: &Opened| {
+            let connection = opened.session.connection();
             if !tables::exist(connection, &opened.name)? {
                 tables::make(connection, &opened.name, Kind::Tier)?;
                 connection.execute_batch(CREATE)?;
             }
             tables::read_row(connection, &opened.name, namespace)
         };
-        if make().map_err(described)?.is_some() {
+        let made = make(&opened).map_err(|error: StepError| error.into_error(&opened.name))?;
+        if made.is_some() {
             return Ok(());
         }
+        self.look_at_file(&mut opened, Access::Write)?;
+        let described = |error: StepError| error.into_error(&opened.name);
+        let connection = opened.session.connection();
         refuse_second_use(connection, namespace, &namespace.claims(&[])).map_err(described)?;
         let mut txn = self.txn(&opened, Space::new(log.record.clone()))?;
         txn.adopt();
         txn.insert()
             .and_then(|()| insert(connection, log))
             .map_err(described)?;
-        let writes = txn.space.writes;
-        self.commit(opened, "init", namespace, writes)
+        self.commit(opened, "init")
     }
 
     /// Runs one step on the grant log of a namespace, in one transaction.
@@ -108,16 +112,24 @@ impl SqliteStore {
         self.run(operation.name, namespace, Access::Write, |txn| {
             let mut before = read(txn, namespace)?;
             let mut log = before.clone();
-            let found = txn.incarnation();
-            if found != log.record.incarnation {
+            let found = txn.incarnation.clone();
+            if found != log.record.incarnation && found.is_same_file(&log.record.incarnation) {
+                // It may be an older state of itself: its upstream grants are its own, and what
+                // it has forgotten of their sub-grants lies below the floor.
+                let now = log.record.tick_at(txn.expected_unix_ms())?;
+                log.record.observe(&found, now);
+                txn.space.record = log.record.clone();
+                txn.save()?;
+                before = log.clone();
+            } else if found != log.record.incarnation {
                 let recorded = log.record.incarnation.as_str();
                 if is_same_but_for_the_machine(recorded, found.as_str()) && alive::is_shared(&path)
                 {
                     return Ok(Err(shared_with_another(txn.store, recorded, &found)));
                 }
                 events::tier_given_up(txn.store, recorded, found.as_str());
-                txn.adopt();
-                log.forget(&txn.identity, txn.unix_ms);
+                txn.part_from_original()?;
+                log.forget(&txn.incarnation, txn.unix_ms);
                 // Whatever becomes of the step: a file that has been made this one's has
                 // nothing left that was another one's.
                 write(txn.connection, &before, &log)?;

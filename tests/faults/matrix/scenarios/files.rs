@@ -1,17 +1,16 @@
-//! `leases.db` put back from a backup, by renaming the backup or by writing over what
-//! is there. Its inode tells the one, a note on the inode the other, and a note beside
-//! the file both; so nobody gets a grant from it before somebody vouches for that.
+//! `leases.db` put back from a backup, by renaming the backup or by writing over what is there.
 //!
-//! Where the rows of both tables are put back, and the note on the inode is lost with
-//! them, all that the file shows agrees. What the workers were told is all the evidence
-//! then, as it is with rows in a server.
+//! Another inode is another file, and a file without the namespace has lost it: nobody gets a
+//! grant from those before somebody vouches for them. A file that was written over is noticed by
+//! the note of its last write, and raises its floor by itself. Where the rows of both tables are
+//! put back by hand, all that the file shows agrees. What the workers were told is all the
+//! evidence then, as it is with rows in a server.
 
-use std::ffi::CString;
 use std::fs;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::Command;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use ringflake::lease::{Floor, History, Init, OpenOptions, open};
 use ringflake::{Clock as _, SystemClock};
@@ -28,9 +27,11 @@ const PROMISE: &str = "every request is refused, of whoever knew the file and of
                        somebody raises the floor or declares the history unknown; then IDs are \
                        issued again, and nothing at all comes twice";
 
-const NO_NOTE: &str = "as long as the file has its note, every request is refused; once it has \
-                       none, the first who asks knows better and raises the floor over all that \
-                       was granted; nothing at all comes twice, and nobody need help";
+const BY_ITSELF: &str = "the floor rises above all that was granted before anything is granted \
+                         or renewed again, and nobody need help; nothing at all comes twice";
+
+const BY_EVIDENCE: &str = "the first who asks knows better and raises the floor over all that was \
+                           granted; nothing at all comes twice, and nobody need help";
 
 /// How a backup comes in the place of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +56,11 @@ pub(super) fn of() -> Vec<Scenario> {
     // Whether the backup knows the namespace, and whether workers live through it.
     let scenario = |name, how, is_known, under_way| {
         let put_back = move |case: &mut Case<'_>| put_back(case, how, is_known, under_way);
-        Scenario::new(name, put_back).promising(PROMISE)
+        let promise = match how == Overwritten && is_known {
+            true => BY_ITSELF,
+            false => PROMISE,
+        };
+        Scenario::new(name, put_back).promising(promise)
     };
     vec![
         scenario("file renamed back", Renamed, true, false).long(),
@@ -78,11 +83,11 @@ pub(super) fn of() -> Vec<Scenario> {
             true,
         )
         .long(),
-        Scenario::new("record and rows put back", put_back_row_by_row).promising(NO_NOTE),
+        Scenario::new("record and rows put back", put_back_row_by_row).promising(BY_EVIDENCE),
     ]
 }
 
-/// With extended attributes, as build directories have and memory may not.
+/// On a disk.
 pub(super) fn directory() -> TempDir {
     TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
@@ -111,28 +116,49 @@ fn put_back(case: &mut Case<'_>, how: How, is_known: bool, under_way: bool) -> O
             pool.end(number)?;
         }
     }
+    let floor = pool.floor();
     between_operations(&file, || how.put_back(&backup, &file))?;
     pool.faults += 1;
     let newcomers = match under_way {
         true => WORKERS..WORKERS + 2,
         false => 0..WORKERS,
     };
-    if under_way {
+    let recovers = how == How::Overwritten && is_known;
+    if under_way && !recovers {
         all_refused(&pool)?;
     }
     for number in newcomers {
         pool.spawn(number, None);
     }
-    all_refused(&pool)?;
-    let floor = vouch(&pool, is_known)?;
-    pool.all_have_grants_from(floor, "above the floor")?;
-    pool.all_serve("once somebody has vouched for it")?;
+    let raised = match recovers {
+        true => rises_above(&pool, floor?)?,
+        false => {
+            all_refused(&pool)?;
+            vouch(&pool, is_known)?
+        }
+    };
+    pool.all_have_grants_from(raised, "above the floor")?;
+    pool.all_serve("above the floor")?;
     pool.await_what_was_ahead();
     pool.finish()
 }
 
+/// Waits until the floor lies above this one, and returns it.
+fn rises_above(pool: &WorkerPool, floor: u64) -> Outcome<u64> {
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    let begun = Instant::now();
+    while begun.elapsed() < PATIENCE {
+        match pool.floor()? {
+            raised if raised > floor => return Ok(raised),
+            _ => thread::sleep(Duration::from_millis(20)),
+        }
+    }
+    Err(format!("the floor stays at {floor}"))
+}
+
 /// The record of the namespace and its blocks, as they were when every worker held
-/// another block. Then the file's own note is lost, too.
+/// another block.
 fn put_back_row_by_row(case: &mut Case<'_>) -> Outcome<()> {
     let directory = directory();
     let file = directory.path().join("leases.db");
@@ -140,25 +166,8 @@ fn put_back_row_by_row(case: &mut Case<'_>) -> Outcome<()> {
     let mut pool = case.pool_at(&url, &url, Terms::of(TWICE_AS_MANY))?;
     let put_back = keep_tables(&file, pool.space.name(), &[RECORD, BLOCKS]);
     other_blocks(&mut pool)?;
-    rows::recover(&mut pool, |pool| {
-        put_back()?;
-        // Each has but one thread that asks: none is about to note an earlier write.
-        wait_for_refusals(pool, &[PUT_BACK])?;
-        forget_note(&file, pool.space.name())
-    })?;
+    rows::recover(&mut pool, |_| put_back())?;
     pool.finish()
-}
-
-/// Takes away what the file itself has noted of the writes to this namespace.
-fn forget_note(file: &Path, namespace: &str) -> Outcome<()> {
-    let terminated = |text: &[u8]| CString::new(text).expect("it has no zero");
-    let file = terminated(file.as_os_str().as_bytes());
-    let note = terminated(format!("user.ringflake.{namespace}").as_bytes());
-    // SAFETY: two terminated strings.
-    match unsafe { libc::removexattr(file.as_ptr(), note.as_ptr()) } {
-        0 => Ok(()),
-        _ => Err(format!("the note: {}", std::io::Error::last_os_error())),
-    }
 }
 
 /// A file with the record of another namespace.

@@ -6,7 +6,7 @@ use super::exist;
 use crate::lease::fingerprint::Fingerprint;
 use crate::lease::namespace::Namespace;
 use crate::lease::record::StoreRecord;
-use crate::lease::stores::row::{Columns, RecordRow, from_column, to_column};
+use crate::lease::stores::row::{Columns, RecordRow, to_column};
 use crate::lease::stores::sqlite::clock_step::{ClockOffset, Doubt};
 use crate::lease::stores::sqlite::session::StepError;
 
@@ -14,8 +14,6 @@ use crate::lease::stores::sqlite::session::StepError;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::lease::stores) struct Space {
     pub(in crate::lease::stores) record: StoreRecord,
-    /// How many transactions have changed the namespace.
-    pub(in crate::lease::stores) writes: u64,
     pub(in crate::lease::stores::sqlite) clock: Option<ClockOffset>,
 }
 
@@ -24,14 +22,13 @@ impl Space {
     pub(in crate::lease::stores) fn new(record: StoreRecord) -> Self {
         Self {
             record,
-            writes: 0,
             clock: None,
         }
     }
 }
 
 const RECORD: &str = "SELECT format, name, layout, block_bits, fingerprint, horizon_ms, \
-                             failover_ms, skew_ms, floor, incarnation, writes, clock_boot, \
+                             failover_ms, skew_ms, floor, incarnation, clock_boot, \
                              clock_offset_ms, clock_doubt_offset_ms, clock_doubt_since_ms \
                       FROM ringflake_namespace";
 
@@ -75,15 +72,14 @@ pub(in crate::lease::stores::sqlite) fn read_space(
         .query_row(
             &format!("{RECORD} WHERE name = ?1"),
             [namespace.name()],
-            |row| Ok((RecordRow::read(row)?, row.get(10)?, read_clock(row)?)),
+            |row| Ok((RecordRow::read(row)?, read_clock(row)?)),
         )
         .optional()?;
-    let Some((record, writes, clock)) = found else {
+    let Some((record, clock)) = found else {
         return Ok(None);
     };
     Ok(Some(Space {
         record: record.into_record()?,
-        writes: from_column("writes", writes)?,
         clock,
     }))
 }
@@ -126,8 +122,8 @@ pub(in crate::lease::stores::sqlite) fn read_namespaces(
 }
 
 fn read_clock(row: &Row<'_>) -> rusqlite::Result<Option<ClockOffset>> {
-    let (boot, offset): (Option<String>, Option<i64>) = (row.get(11)?, row.get(12)?);
-    let (doubted, since): (Option<i64>, Option<i64>) = (row.get(13)?, row.get(14)?);
+    let (boot, offset): (Option<String>, Option<i64>) = (row.get(10)?, row.get(11)?);
+    let (doubted, since): (Option<i64>, Option<i64>) = (row.get(12)?, row.get(13)?);
     let doubt = doubted.zip(since).map(|(offset_ms, since)| Doubt {
         offset_ms,
         since_ms: u64::try_from(since).unwrap_or(0),
@@ -148,8 +144,8 @@ pub(in crate::lease::stores::sqlite) fn insert_space(
     connection.execute(
         "INSERT INTO ringflake_namespace \
              (format, name, layout, block_bits, fingerprint, horizon_ms, failover_ms, skew_ms, \
-              floor, incarnation, writes) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, 0)",
+              floor, incarnation) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
         params![
             row.format,
             row.name,
@@ -175,14 +171,13 @@ pub(in crate::lease::stores::sqlite) fn update_space(
     let doubt = clock.and_then(|clock| clock.doubt.as_ref());
     connection.execute(
         "UPDATE ringflake_namespace \
-         SET floor = ?2, incarnation = ?3, writes = ?4, clock_boot = ?5, clock_offset_ms = ?6, \
-             clock_doubt_offset_ms = ?7, clock_doubt_since_ms = ?8 \
+         SET floor = ?2, incarnation = ?3, clock_boot = ?4, clock_offset_ms = ?5, \
+             clock_doubt_offset_ms = ?6, clock_doubt_since_ms = ?7 \
          WHERE name = ?1",
         params![
             space.record.namespace.name(),
             to_column(space.record.floor),
             space.record.incarnation.as_str(),
-            to_column(space.writes),
             clock.map(|clock| &clock.boot),
             clock.map(|clock| clock.offset_ms),
             doubt.map(|doubt| doubt.offset_ms),

@@ -1,0 +1,396 @@
+//! A note of a file's last write, which no backup of the file brings back.
+//!
+//! Good backup tools bring back everything that is in a file or on its inode: contents, times,
+//! extended attributes, and with a snapshot the inode itself. So the note lies outside, in the
+//! machine's shared memory (`/dev/shm`, a file system that ends with each boot), under a random
+//! name that the file holds. It has the number of the last write and the device that the file
+//! was on.
+//!
+//! # A write
+//! ```text
+//! lock the note --> compare --> "pending n + 1" --> COMMIT --> "done n + 1" --> answer
+//!                      |
+//!                      `--> differs, or there is none: a new life of the file
+//! ```
+//! | note | file has | |
+//! |---|---|---|
+//! | done n | write n, same device | the file is the one last written |
+//! | pending n + 1 | write n or n + 1, same device | the same: nobody was answered write n + 1 |
+//! | any | anything else | unknown: it may be an older state |
+//! | none, or unreadable | | unknown |
+//!
+//! A file of which that is unknown begins a new *life*: its next write counts the life up, as
+//! part of the file's incarnation. So every namespace raises its floor over lost grants before
+//! it grants or renews again.
+//!
+//! # Why it is right
+//! * **An older state is noticed.** Every answered write n has left "done n" behind before the
+//!   answer, and each later write a higher number. A file with another number than the note
+//!   allows is not the one last written. A number that is allowed by "pending" was not answered.
+//! * **Two files with one name** (a snapshot beside the original) share the note. Each write
+//!   holds its lock from the comparison to "done", so their writes are one sequence, in which
+//!   each finds the other's number or device and begins a new life above all that was granted
+//!   before.
+//! * **No note** after a reboot, or where it was removed, costs a raised floor and no duplicate.
+//! * **Not noticed:** a machine that was suspended, snapshot with its memory and resumed twice.
+//!
+//! A note ends with the path of its file. Whoever makes a new note removes those of this user
+//! that are a day old and whose files are gone.
+//!
+//! # Who shares a note
+//! Processes that use one file must see the same `/dev/shm`, and may read and write the note:
+//! it belongs to the owner of the file, with the file's mode. Containers that share a file need
+//! a common one (`--ipc`); without it each begins a new life of the file whenever the other
+//! has written, which costs time, and no duplicate.
+
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, Read, Seek, Write};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::system;
+
+/// Where notes lie.
+const DIRECTORY: &str = "/dev/shm";
+
+/// What their names begin with.
+const PREFIX: &str = "ringflake-note-";
+
+/// The number by which Linux knows a file system in memory.
+const TMPFS: u32 = 0x0102_1994;
+
+/// How long to wait between two attempts to lock a note.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// The note of a file, under lock until this is dropped.
+#[derive(Debug)]
+pub(super) struct Witness {
+    note: File,
+}
+
+/// What a note says, beside the path of its file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Note {
+    pub(super) writes: u64,
+    /// The last write may not have been committed.
+    pub(super) pending: bool,
+    pub(super) device: u64,
+}
+
+impl Note {
+    /// Whether a file with this many writes, on this device, is the one last written.
+    pub(super) fn agrees(self, writes: u64, device: u64) -> bool {
+        let is_last = self.writes == writes;
+        let is_before = self.pending && self.writes.checked_sub(1) == Some(writes);
+        self.device == device && (is_last || is_before)
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let mut words = text.strip_suffix('\n')?.splitn(6, ' ');
+        let pending = match words.next()? {
+            "done" => false,
+            "pending" => true,
+            _ => return None,
+        };
+        let mut number = |name: &str| {
+            let is_named = words.next()? == name;
+            let number = words.next()?.parse().ok()?;
+            is_named.then_some(number)
+        };
+        let (writes, device) = (number("write")?, number("device")?);
+        words.next()?.strip_prefix("file ")?;
+        Some(Self {
+            writes,
+            pending,
+            device,
+        })
+    }
+
+    fn text(self, file: &Path) -> String {
+        let state = if self.pending { "pending" } else { "done" };
+        let (writes, device) = (self.writes, self.device);
+        format!(
+            "{state} write {writes} device {device} file {}\n",
+            file.display()
+        )
+    }
+}
+
+/// What a note says of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// It is the file that was written last.
+    Last,
+    /// It is an older state of that, or another file with its name.
+    Older,
+    /// There is no note, as after a reboot.
+    Unwitnessed,
+}
+
+impl Verdict {
+    pub(super) fn of(note: Option<Note>, writes: u64, device: u64) -> Self {
+        match note {
+            None => Self::Unwitnessed,
+            Some(note) if note.agrees(writes, device) => Self::Last,
+            Some(_) => Self::Older,
+        }
+    }
+}
+
+/// Why there can be no notes here; none if there can. Elsewhere than on Linux there are none,
+/// and that is no objection.
+pub(super) fn objection() -> Option<String> {
+    let wrong = match system::file_system_type(Path::new(DIRECTORY)) {
+        Ok(None | Some(TMPFS)) => return None,
+        Ok(Some(_)) => "it is no file system in memory".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    Some(format!(
+        "{DIRECTORY} can't hold a note of the last write ({wrong}), so a file that was put back \
+         to an earlier state can't be told: mount a tmpfs there"
+    ))
+}
+
+/// Whether files have notes here.
+pub(super) fn is_possible() -> bool {
+    cfg!(target_os = "linux") && objection().is_none()
+}
+
+/// The device that a file is on.
+#[cfg(unix)]
+pub(super) fn device(file: &Metadata) -> u64 {
+    std::os::unix::fs::MetadataExt::dev(file)
+}
+
+#[cfg(not(unix))]
+pub(super) fn device(_file: &Metadata) -> u64 {
+    0
+}
+
+impl Witness {
+    /// Locks the note of the file with this name, which has these metadata. Makes an empty note
+    /// if there is none.
+    ///
+    /// # Errors
+    /// Those of the operating system; [`TimedOut`](io::ErrorKind::TimedOut) after `deadline`.
+    pub(super) fn lock(name: &str, file: &Metadata, deadline: Instant) -> io::Result<Self> {
+        let path = path(name);
+        loop {
+            let note = match open(&path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    remove_notes_of_files_that_are_gone();
+                    make(&path, file)?
+                }
+                opened => opened?,
+            };
+            match note.try_lock() {
+                // Unless it was removed meanwhile.
+                Ok(()) if is_at(&note, &path) => return Ok(Self { note }),
+                Ok(()) => {}
+                Err(std::fs::TryLockError::WouldBlock) if Instant::now() < deadline => {
+                    thread::sleep(PAUSE);
+                }
+                Err(std::fs::TryLockError::WouldBlock) => {
+                    let text = format!("{}: another process keeps it locked", path.display());
+                    return Err(io::Error::new(io::ErrorKind::TimedOut, text));
+                }
+                Err(std::fs::TryLockError::Error(error)) => return Err(error),
+            }
+        }
+    }
+
+    /// What it says; none if that can't be read.
+    pub(super) fn note(&mut self) -> io::Result<Option<Note>> {
+        let mut text = String::new();
+        self.note.rewind()?;
+        match self.note.read_to_string(&mut text) {
+            Ok(_) => Ok(Note::parse(&text)),
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Replaces what it says. `file` is for whoever removes notes of files that are gone.
+    pub(super) fn write(&mut self, note: Note, file: &Path) -> io::Result<()> {
+        let text = note.text(file);
+        self.note.rewind()?;
+        self.note.write_all(text.as_bytes())?;
+        self.note.set_len(text.len() as u64)
+    }
+}
+
+/// What the note of the file with this name says at this moment, without a lock; none if there
+/// is no note, or it can't be read.
+pub(super) fn peek(name: &str) -> Option<Note> {
+    let text = std::fs::read_to_string(path(name)).ok()?;
+    Note::parse(&text)
+}
+
+fn path(name: &str) -> PathBuf {
+    Path::new(DIRECTORY).join(format!("{PREFIX}{name}"))
+}
+
+/// Whether this open file is the one at `path`.
+#[cfg(unix)]
+fn is_at(note: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+
+    let found = note
+        .metadata()
+        .and_then(|open| Ok((open, path.metadata()?)));
+    found.is_ok_and(|(open, there)| (open.dev(), open.ino()) == (there.dev(), there.ino()))
+}
+
+#[cfg(not(unix))]
+fn is_at(_note: &File, _path: &Path) -> bool {
+    true
+}
+
+/// Nothing depends on it: a note that is missing costs time alone.
+fn remove_notes_of_files_that_are_gone() {
+    /// More than these are left for the next time.
+    const MOST: usize = 1000;
+    /// A file that was moved is found by its next write.
+    const OLD: Duration = Duration::from_secs(24 * 3600);
+
+    let Ok(entries) = std::fs::read_dir(DIRECTORY) else {
+        return;
+    };
+    let notes = entries.filter_map(Result::ok).map(|entry| entry.path());
+    let is_note = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        name.is_some_and(|name| name.starts_with(PREFIX))
+    };
+    for path in notes.filter(is_note).take(MOST) {
+        let Ok(note) = open(&path) else { continue };
+        // Nobody writes it while it is locked.
+        if note.try_lock().is_err() {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).unwrap_or_default();
+        let file = text.trim_end_matches('\n').split_once(" file ");
+        let age = note
+            .metadata()
+            .and_then(|note| note.modified())
+            .map(|then| then.elapsed());
+        let is_old = matches!(age, Ok(Ok(age)) if age > OLD);
+        if is_old && file.is_some_and(|(_, file)| !Path::new(file).exists()) {
+            let _ = std::fs::remove_file(&path);
+        }
+    }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    // Without `create`: in a sticky directory that fails for a file of somebody else.
+    let opened = OpenOptions::new().read(true).write(true).open(path);
+    opened.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
+}
+
+/// Makes a note that belongs to the owner of `file`, and has its mode.
+#[cfg(unix)]
+fn make(path: &Path, file: &Metadata) -> io::Result<File> {
+    use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
+
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create_new(true).mode(0o600);
+    let note = match options.open(path) {
+        Ok(note) => note,
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return open(path),
+        Err(error) => return Err(error),
+    };
+    let own = note.metadata()?;
+    if (own.uid(), own.gid()) != (file.uid(), file.gid()) {
+        // Of somebody else's file only root can give the note away.
+        let _ = fchown(&note, Some(file.uid()), Some(file.gid()));
+    }
+    let mode = std::fs::Permissions::from_mode(file.mode() & 0o666);
+    note.set_permissions(mode)?;
+    Ok(note)
+}
+
+#[cfg(not(unix))]
+fn make(path: &Path, _file: &Metadata) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create_new(true).open(path)
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    fn done(writes: u64) -> Note {
+        Note {
+            writes,
+            pending: false,
+            device: 7,
+        }
+    }
+
+    fn name() -> String {
+        let number = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        format!("test-{}-{}", std::process::id(), number.unwrap().as_nanos())
+    }
+
+    #[test]
+    fn a_note_agrees_with_the_last_write_and_a_pending_one_also_with_the_write_before() {
+        let pending = Note {
+            pending: true,
+            ..done(5)
+        };
+        for (note, writes, device, agrees) in [
+            (done(5), 5, 7, true),
+            (done(5), 4, 7, false),
+            (done(5), 6, 7, false),
+            (done(5), 5, 8, false),
+            (pending, 5, 7, true),
+            (pending, 4, 7, true),
+            (pending, 3, 7, false),
+            (pending, 6, 7, false),
+            (pending, 4, 8, false),
+        ] {
+            assert_eq!(
+                note.agrees(writes, device),
+                agrees,
+                "{note:?} {writes} {device}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_note_is_read_as_it_was_written() {
+        let (name, file) = (name(), std::env::current_exe().unwrap());
+        let file = file.metadata().unwrap();
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let mut witness = Witness::lock(&name, &file, deadline).unwrap();
+        assert_eq!(witness.note().unwrap(), None);
+        for note in [done(u64::MAX), done(9)] {
+            witness.write(note, Path::new("/a file")).unwrap();
+            assert_eq!(witness.note().unwrap(), Some(note));
+            assert_eq!(peek(&name), Some(note));
+        }
+        let taken = Witness::lock(&name, &file, Instant::now()).unwrap_err();
+        assert_eq!(taken.kind(), io::ErrorKind::TimedOut);
+        drop(witness);
+        Witness::lock(&name, &file, deadline).unwrap();
+        std::fs::remove_file(path(&name)).unwrap();
+        assert_eq!(peek(&name), None);
+    }
+
+    #[test]
+    fn anything_else_is_no_note() {
+        let good = done(5).text(Path::new("/a b"));
+        assert_eq!(Note::parse(&good), Some(done(5)));
+        for bad in [
+            "",
+            "done",
+            good.trim_end(),
+            "done write 5 device 7\n",
+            "gone write 5 device 7 file /a\n",
+            "done write -5 device 7 file /a\n",
+            "done device 7 write 5 file /a\n",
+        ] {
+            assert_eq!(Note::parse(bad), None, "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! Files that are older states of themselves, on the file systems that keep files here.
+//!
+//! Each row of the table at the head of `witness.rs` and each tool that puts a file back has a
+//! test. What is granted before and after is held against each other: no tick twice.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use ringflake::lease::conformance::Given;
+use ringflake::lease::{
+    Acquire, Fence, Grant, History, Init, LeaseStore, Namespace, OpenOptions, Renew, SqliteStore,
+    StoreError,
+};
+use ringflake::{Clock, Layout, ManualClock};
+use tempfile::TempDir;
+
+use crate::kit::{self, FAILOVER, HORIZON, fenced};
+
+/// A file system in a file, mounted until this is dropped.
+struct Mounted {
+    home: TempDir,
+}
+
+impl Mounted {
+    /// None, with a message, where this kernel or user can't have it.
+    fn new(kind: &str, options: &[&str]) -> Option<Self> {
+        let home = tempfile::tempdir().unwrap();
+        let image = home.path().join("image");
+        let file = fs::File::create(&image).unwrap();
+        file.set_len(400 << 20).unwrap();
+        fs::create_dir(home.path().join("at")).unwrap();
+        let this = Self { home };
+        let made = run(&format!("mkfs.{kind}"), |it| it.args(options).arg(&image));
+        let at = this.at();
+        let mounted = made && run("mount", |it| it.args(["-o", "loop"]).arg(&image).arg(at));
+        if !mounted {
+            eprintln!("SKIPPED: {kind} {options:?} can't be made and mounted here");
+            return None;
+        }
+        Some(this)
+    }
+
+    fn at(&self) -> PathBuf {
+        self.home.path().join("at")
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        // The store keeps a descriptor of a file that it has made until the process ends.
+        run("umount", |it| it.arg("-l").arg(self.at()));
+    }
+}
+
+fn run(program: &str, arguments: impl FnOnce(&mut Command) -> &mut Command) -> bool {
+    let mut command = Command::new(program);
+    let command = arguments(&mut command);
+    let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
+    status.is_ok_and(|status| status.success())
+}
+
+fn must_run(program: &str, arguments: &[&str]) {
+    assert!(
+        run(program, |it| it.args(arguments)),
+        "{program} {arguments:?}"
+    );
+}
+
+/// A directory with a store, and all that was granted of it.
+struct Site {
+    data: PathBuf,
+    clock: ManualClock,
+    space: Namespace,
+    given: Given,
+}
+
+impl Site {
+    fn new(home: &Path) -> Self {
+        let data = home.join("data");
+        fs::create_dir(&data).unwrap();
+        let clock = ManualClock::new(Layout::RANDFLAKE.tick_start_unix_ms(1_000_000));
+        // Two blocks, so that the same ones come back.
+        let space = kit::space("orders").with_block_bits(16).unwrap();
+        let site = Self {
+            data,
+            clock,
+            space,
+            given: Given::default(),
+        };
+        let init = Init::new(History::New, site.clock.unix_ms()).with_limits(kit::limits());
+        site.store().init(&site.space, &init).unwrap();
+        site
+    }
+
+    fn file(&self) -> PathBuf {
+        self.data.join("leases.db")
+    }
+
+    fn store(&self) -> SqliteStore {
+        self.store_in(&self.data)
+    }
+
+    fn store_in(&self, data: &Path) -> SqliteStore {
+        // A build may run on any file system.
+        let options = OpenOptions::new().accept_best_effort(true);
+        let store = SqliteStore::new(data.join("leases.db"), &options).unwrap();
+        store.with_clock(Arc::new(self.clock.clone()))
+    }
+
+    fn try_acquire(&self, store: &mut SqliteStore) -> Result<Grant, StoreError> {
+        let ask = Acquire::new(1, 50, self.clock.unix_ms());
+        Ok(store.acquire(&self.space, &ask)?.remove(0))
+    }
+
+    /// Grants that nobody has had before, as somebody who waits for the floor gets them.
+    fn grant(&mut self, store: &mut SqliteStore, count: u32) -> Vec<Grant> {
+        let mut grants = Vec::new();
+        for _ in 0..count {
+            let grant = match self.try_acquire(store) {
+                Err(StoreError::FloorAhead { .. } | StoreError::Exhausted { .. }) => {
+                    self.clock.advance(Duration::from_secs(FAILOVER + 2));
+                    self.try_acquire(store)
+                }
+                answer => answer,
+            };
+            let grant = grant.unwrap();
+            self.given.add(&grant);
+            store
+                .release(&self.space, grant.block, grant.epoch)
+                .unwrap();
+            grants.push(grant);
+        }
+        grants
+    }
+
+    /// Puts the directory back by `put_back`, which is given a backup made by `cp -a`, and goes
+    /// on.
+    fn survives(mut self, put_back: impl FnOnce(&str, &str)) {
+        let mut store = self.store();
+        let kept = self.grant(&mut store, 2).remove(0);
+        let [data, backup] = [self.data.clone(), self.data.with_extension("bak")];
+        let [data, backup] = [&data, &backup].map(|path| path.to_str().unwrap());
+        must_run("cp", &["-a", data, backup]);
+        let lost = self.grant(&mut store, 4).pop().unwrap();
+        put_back(backup, data);
+
+        // Noticed before anything is granted or renewed, also by a store that was open.
+        let renew = Renew::new(&kept, kept.ticks.end + 5, self.clock.unix_ms());
+        assert_eq!(fenced(store.renew(&self.space, &renew)), Fence::Incarnation);
+        let report = self
+            .store()
+            .check(&self.space, self.clock.unix_ms())
+            .unwrap();
+        assert!(report.history_lost());
+        assert!(floor_ahead(self.try_acquire(&mut self.store())) > lost.ticks.end);
+        self.grant(&mut store, 4);
+        // Noticed once.
+        let report = self
+            .store()
+            .check(&self.space, self.clock.unix_ms())
+            .unwrap();
+        assert!(!report.history_lost());
+    }
+}
+
+/// The floor that keeps a store from granting anything yet.
+#[track_caller]
+fn floor_ahead(answer: Result<Grant, StoreError>) -> u64 {
+    match answer {
+        Err(StoreError::FloorAhead { floor, .. }) => floor,
+        other => panic!("{other:?}, not a floor that lies ahead"),
+    }
+}
+
+/// Runs a test on each file system that there can be.
+fn on_each(test: impl Fn(&Path)) {
+    let home = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    test(home.path());
+    for (kind, options) in [
+        ("ext4", &["-q", "-I", "128"][..]),
+        ("ext4", &["-q", "-I", "256"]),
+        ("xfs", &["-q"]),
+        ("btrfs", &["-q"]),
+    ] {
+        if let Some(mounted) = Mounted::new(kind, options) {
+            test(&mounted.at());
+        }
+    }
+}
+
+#[test]
+fn files_put_back_with_their_attributes_grant_nothing_twice() {
+    on_each(|home| {
+        Site::new(home).survives(|backup, data| {
+            must_run("cp", &["-a", &format!("{backup}/."), &format!("{data}/")]);
+        });
+    });
+}
+
+#[test]
+fn a_file_written_over_in_place_grants_nothing_twice() {
+    on_each(|home| {
+        Site::new(home).survives(|backup, data| {
+            let [from, to] = [backup, data].map(|path| format!("{path}/leases.db"));
+            must_run("cp", &[&from, &to]);
+        });
+    });
+}
+
+#[test]
+fn a_file_put_back_by_rsync_grants_nothing_twice() {
+    if !run("rsync", |it| it.arg("--version")) {
+        eprintln!("SKIPPED: there is no rsync");
+        return;
+    }
+    on_each(|home| {
+        Site::new(home).survives(|backup, data| {
+            let [from, to] = [backup, data].map(|path| format!("{path}/"));
+            must_run("rsync", &["-aX", "--inplace", "--checksum", &from, &to]);
+        });
+    });
+}
+
+#[test]
+fn a_file_with_many_namespaces_is_noticed_as_any_other() {
+    on_each(|home| {
+        let site = Site::new(home);
+        let init = Init::new(History::New, site.clock.unix_ms()).with_limits(kit::limits());
+        for number in 0..150 {
+            let space = kit::space(&format!("a-namespace-with-quite-a-long-name-{number}"));
+            site.store().init(&space, &init).unwrap();
+        }
+        site.survives(|backup, data| {
+            let [from, to] = [backup, data].map(|path| format!("{path}/leases.db"));
+            must_run("cp", &["-p", &from, &to]);
+        });
+    });
+}
+
+#[test]
+fn a_reboot_raises_the_floor_once() {
+    on_each(|home| {
+        let mut site = Site::new(home);
+        let mut store = site.store();
+        let lost = site.grant(&mut store, 2).pop().unwrap();
+        forget_note(&site.file());
+        let report = site
+            .store()
+            .check(&site.space, site.clock.unix_ms())
+            .unwrap();
+        assert!(report.history_lost());
+        let floor = floor_ahead(site.try_acquire(&mut store));
+        assert!(floor > lost.ticks.end);
+        let expected = 1_000_000 + HORIZON + FAILOVER + 1;
+        assert!((expected..expected + 5).contains(&floor), "{floor}");
+        site.grant(&mut store, 3);
+        let report = site
+            .store()
+            .check(&site.space, site.clock.unix_ms())
+            .unwrap();
+        assert!(!report.history_lost());
+        // And of a namespace that is not on record nothing is known.
+        forget_note(&site.file());
+        let init = Init::new(History::New, site.clock.unix_ms()).with_limits(kit::limits());
+        let error = site.store().init_if_new(&kit::space("others"), &init);
+        assert!(
+            matches!(error, Err(StoreError::HistoryUnknown { .. })),
+            "{error:?}"
+        );
+    });
+}
+
+/// Removes the note of a file, as a reboot does.
+fn forget_note(file: &Path) {
+    let text = file.to_str().unwrap();
+    let notes = fs::read_dir("/dev/shm").unwrap();
+    let notes = notes.map(|note| note.unwrap().path());
+    let is_note = |path: &PathBuf| {
+        let said = fs::read_to_string(path).unwrap_or_default();
+        said.trim_end().ends_with(&format!(" file {text}"))
+    };
+    let found: Vec<_> = notes.filter(is_note).collect();
+    assert_eq!(found.len(), 1, "{found:?}");
+    fs::remove_file(&found[0]).unwrap();
+}
+
+#[test]
+fn a_snapshot_used_beside_the_original_grants_nothing_twice() {
+    let Some(mounted) = Mounted::new("btrfs", &["-q"]) else {
+        return;
+    };
+    let home = mounted.at();
+    let subvolume = home.join("volume");
+    must_run(
+        "btrfs",
+        &["subvolume", "create", subvolume.to_str().unwrap()],
+    );
+    let mut site = Site::new(&subvolume);
+    let mut original = site.store();
+    site.grant(&mut original, 2);
+    let snapshot = home.join("snapshot");
+    let [from, to] = [&subvolume, &snapshot].map(|path| path.to_str().unwrap());
+    must_run("btrfs", &["subvolume", "snapshot", from, to]);
+    let mut other = site.store_in(&snapshot.join("data"));
+    for _ in 0..4 {
+        site.grant(&mut other, 2);
+        site.grant(&mut original, 2);
+    }
+}
