@@ -3,7 +3,9 @@
 use crate::lease::holder::Holder;
 use crate::lease::namespace::Namespace;
 use crate::lease::quarantine::{self, Judged};
-pub(crate) use crate::lease::row::{FORMAT, RecordRow, corrupt, from_column, to_column};
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub(crate) use crate::lease::row::FORMAT;
+pub(crate) use crate::lease::row::{RecordRow, corrupt, from_column, to_column};
 
 /// A row of a table, by the places of its columns.
 pub(in crate::lease::stores) trait Columns {
