@@ -157,6 +157,10 @@ impl LeaseStore for LocalStore {
     ) -> Result<StoreReport, StoreError> {
         self.store.check(namespace, now_unix_ms)
     }
+
+    fn write_test(&mut self, namespace: &Namespace, now_unix_ms: u64) -> Result<(), StoreError> {
+        self.store.write_test(namespace, now_unix_ms)
+    }
 }
 
 impl Drop for LocalStore {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use ringflake::lease::{Durability, StoreReport};
+use ringflake::lease::{Durability, LeaseStore, Obstacle, StoreError, StoreReport};
 use serde::Serialize;
 
 use super::open_store::{CommonArgs, OpenStore};
@@ -16,8 +16,13 @@ use crate::units;
 
 /// Tell how a store stands, and whether it grants leases
 ///
-/// The exit status is 1 if something is in the way of a lease, or if there is an alarm:
-/// the reason is told on stderr, too. Changes nothing.
+/// Reads the settings and the record, and then writes a note beside the blocks as a grant
+/// would be written, to see whether the store accepts writes. A full disk or a missing
+/// permission shows there. No lease, no block and no floor is changed. The write is left out
+/// where nothing could be granted anyway: the file is a copy, or the layout has no ticks left.
+///
+/// The exit status is 1 if something is in the way of a lease, such as a failed write, or if
+/// there is an alarm: the reason is told on stderr, too.
 ///
 /// It is an alarm that the floor lies ahead of the store's time: the store has found that
 /// it lost what it had confirmed, or somebody raised it. Leases that are given then begin
@@ -30,7 +35,8 @@ use crate::units;
 /// incarnation, recorded_incarnation, history_lost, skew_ms (null where the store
 /// has no clock), floor with tick, unix_ms and time (RFC 3339), floor_ahead_ms,
 /// quarantined (blocks that are not leased until 'repair': block, null if there is none,
-/// and reason), grants, refusals, alarms
+/// and reason), writes ("accepted", "failed" with the reason in refusals, or "not_tested"),
+/// grants, refusals, alarms
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
     #[command(flatten)]
@@ -58,6 +64,7 @@ struct Object<'a> {
     floor: Moment,
     floor_ahead_ms: u128,
     quarantined: Vec<Damage>,
+    writes: &'a str,
     grants: bool,
     refusals: Vec<String>,
     alarms: Vec<String>,
@@ -67,7 +74,9 @@ pub(super) fn run(args: &CheckArgs, data_dir: &DataDir) -> Result<ExitCode> {
     let mut open = OpenStore::open(&args.common, data_dir)?;
     let report = open.store.check(&open.target.namespace, open.now_unix_ms);
     let report = open.explained(report)?;
-    let object = Object::new(&report);
+    let tested = test_write(&mut *open.store, &report, open.now_unix_ms);
+    let tested = tested.map(|tested| open.explained(tested));
+    let object = Object::new(&report, tested);
     output::answer(|out| {
         output::print(
             out,
@@ -86,6 +95,19 @@ pub(super) fn run(args: &CheckArgs, data_dir: &DataDir) -> Result<ExitCode> {
         bail!("alarm: {}", object.alarms.join("; "));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Tries a write, unless an obstacle makes it pointless.
+fn test_write(
+    store: &mut dyn LeaseStore,
+    report: &StoreReport,
+    now_unix_ms: u64,
+) -> Option<Result<(), StoreError>> {
+    let is_final = |obstacle| matches!(obstacle, Obstacle::Copied | Obstacle::LayoutEnded);
+    if report.obstacles().into_iter().any(is_final) {
+        return None;
+    }
+    Some(store.write_test(&report.record.namespace, now_unix_ms))
 }
 
 /// What somebody should know, whether leases are granted or not.
@@ -109,11 +131,23 @@ fn in_seconds(time: Duration) -> u128 {
 }
 
 impl<'a> Object<'a> {
-    fn new(report: &'a StoreReport) -> Self {
+    /// `tested` is the outcome of the test write; none if there was none.
+    fn new(report: &'a StoreReport, tested: Option<Result<()>>) -> Self {
         let record = &report.record;
         let namespace = &record.namespace;
         let obstacles = report.obstacles();
-        let refusals: Vec<String> = obstacles.iter().map(ToString::to_string).collect();
+        let mut refusals: Vec<String> = obstacles.iter().map(ToString::to_string).collect();
+        let writes = match tested {
+            Some(Ok(())) => "accepted",
+            Some(Err(error)) => {
+                refusals.push(format!(
+                    "a test write failed: {error:#}; no lease is granted or renewed until writes \
+                     succeed: check the store's free space, and this user's permission to write"
+                ));
+                "failed"
+            }
+            None => "not_tested",
+        };
         let (durability, durability_reason) = match &report.durability {
             Durability::Durable => ("durable", None),
             Durability::BestEffort { reason } => ("best_effort", Some(reason.as_str())),
@@ -139,6 +173,7 @@ impl<'a> Object<'a> {
             floor: Moment::new(namespace.layout(), record.floor),
             floor_ahead_ms: report.floor_ahead().as_millis(),
             quarantined: report.quarantined.iter().map(Damage::new).collect(),
+            writes,
             grants: refusals.is_empty(),
             refusals,
             alarms: alarms(report),
@@ -178,10 +213,11 @@ impl<'a> Object<'a> {
         ]);
         let quarantined = report.quarantined.iter();
         rows.extend(quarantined.map(|found| ("quarantined", found.to_string())));
-        rows.extend([(
-            "leases",
-            owned(if self.grants { "granted" } else { "refused" }),
-        )]);
+        let leases = if self.grants { "granted" } else { "refused" };
+        rows.extend([
+            ("writes", self.writes.replace('_', " ")),
+            ("leases", owned(leases)),
+        ]);
         rows.extend(
             self.refusals
                 .iter()
@@ -194,13 +230,76 @@ impl<'a> Object<'a> {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+
     use ringflake::Layout;
-    use ringflake::lease::{Fingerprint, Incarnation, Namespace, StoreLimits, StoreRecord};
+    use ringflake::lease::{
+        Acquire, Block, BlockState, Epoch, Fingerprint, Floor, Grant, Incarnation, Init, Listing,
+        Namespace, Renew, StoreLimits, StoreRecord,
+    };
 
     use super::*;
 
     const LAYOUT: Layout = Layout::RANDFLAKE;
     const NOW_MS: u64 = 1_760_000_000_000;
+
+    /// A store whose disk is full, or not; it takes nothing but test writes.
+    #[derive(Debug)]
+    struct TestStore {
+        is_full: bool,
+        writes: u64,
+    }
+
+    impl LeaseStore for TestStore {
+        fn write_test(&mut self, _: &Namespace, _: u64) -> Result<(), StoreError> {
+            self.writes += 1;
+            if self.is_full {
+                let source = io::Error::from(io::ErrorKind::StorageFull).into();
+                return Err(StoreError::Unavailable { source });
+            }
+            Ok(())
+        }
+
+        fn init(&mut self, _: &Namespace, _: &Init) -> Result<StoreRecord, StoreError> {
+            unreachable!()
+        }
+
+        fn acquire(&mut self, _: &Namespace, _: &Acquire) -> Result<Vec<Grant>, StoreError> {
+            unreachable!()
+        }
+
+        fn renew(&mut self, _: &Namespace, _: &Renew) -> Result<u64, StoreError> {
+            unreachable!()
+        }
+
+        fn release(&mut self, _: &Namespace, _: Block, _: Epoch) -> Result<(), StoreError> {
+            unreachable!()
+        }
+
+        fn repair(&mut self, _: &Namespace, _: Block, _: u64) -> Result<BlockState, StoreError> {
+            unreachable!()
+        }
+
+        fn list(&mut self, _: &Namespace) -> Result<Listing, StoreError> {
+            unreachable!()
+        }
+
+        fn raise_floor(&mut self, _: &Namespace, _: Floor, _: u64) -> Result<u64, StoreError> {
+            unreachable!()
+        }
+
+        fn check(&mut self, _: &Namespace, _: u64) -> Result<StoreReport, StoreError> {
+            unreachable!()
+        }
+    }
+
+    /// The object of a check of this store with this report, and how many writes were tried.
+    fn object_of(report: &StoreReport, is_full: bool) -> (Object<'_>, u64) {
+        let mut store = TestStore { is_full, writes: 0 };
+        let tested = test_write(&mut store, report, NOW_MS);
+        let tested = tested.map(|tested| tested.map_err(anyhow::Error::from));
+        (Object::new(report, tested), store.writes)
+    }
 
     fn report(floor: u64) -> StoreReport {
         let space = Namespace::new("a", &LAYOUT, Fingerprint::PLAIN).unwrap();
@@ -215,7 +314,7 @@ mod tests {
         // The default skew is 5 s.
         for (ahead, is_alarm) in [(0, false), (5, false), (6, true), (659, true), (900, true)] {
             let report = report(now + ahead);
-            let object = Object::new(&report);
+            let (object, _) = object_of(&report, false);
             assert_eq!(object.floor_ahead_ms, u128::from(ahead) * 1000);
             assert_eq!(object.alarms.len(), usize::from(is_alarm), "{ahead}");
             let said = format!("the floor lies {ahead} s ahead");
@@ -229,14 +328,65 @@ mod tests {
     #[test]
     fn what_is_in_the_way_of_a_lease_is_among_the_refusals() {
         let now = LAYOUT.tick_at(NOW_MS).unwrap();
-        assert!(Object::new(&report(now)).grants);
+        assert!(object_of(&report(now), false).0.grants);
         let report = report(now + 667);
-        let object = Object::new(&report);
+        let (object, _) = object_of(&report, false);
         assert!(!object.grants);
         assert!(
             object.refusals[0].contains("in 8 s"),
             "{:?}",
             object.refusals
         );
+    }
+
+    #[test]
+    fn a_failed_write_is_a_refusal() {
+        let report = report(LAYOUT.tick_at(NOW_MS).unwrap());
+        let row = |object: &Object<'_>, name| {
+            let rows = object.rows(&report);
+            rows.into_iter().find(|row| row.0 == name).unwrap().1
+        };
+        let (object, writes) = object_of(&report, false);
+        assert_eq!(
+            (object.writes, object.grants, writes),
+            ("accepted", true, 1)
+        );
+        assert_eq!(row(&object, "writes"), "accepted");
+
+        let (object, writes) = object_of(&report, true);
+        assert_eq!((object.writes, object.grants, writes), ("failed", false, 1));
+        assert_eq!(row(&object, "writes"), "failed");
+        assert_eq!(row(&object, "leases"), "refused");
+        let because = row(&object, "because");
+        assert_eq!(object.refusals, [because.as_str()]);
+        let cause = io::Error::from(io::ErrorKind::StorageFull).to_string();
+        for part in ["a test write failed", &cause, "permission to write"] {
+            assert!(because.contains(part), "{because}");
+        }
+    }
+
+    #[test]
+    fn no_write_is_tried_where_nothing_could_be_granted() {
+        let now = LAYOUT.tick_at(NOW_MS).unwrap();
+        let mut copied = report(now);
+        copied.store = "sqlite:/a".to_owned();
+        copied.incarnation = Incarnation::new("two");
+        for report in [copied, report(LAYOUT.ticks())] {
+            let (object, writes) = object_of(&report, true);
+            assert_eq!(
+                (object.writes, object.grants, writes),
+                ("not_tested", false, 0)
+            );
+            assert_eq!(object.refusals.len(), 1);
+            assert!(
+                object
+                    .rows(&report)
+                    .contains(&("writes", "not tested".to_owned()))
+            );
+        }
+        // Held leases are still renewed, which is a write.
+        let mut full = report(now);
+        full.held_blocks = full.record.namespace.blocks();
+        assert_eq!(object_of(&full, false).0.writes, "accepted");
     }
 }

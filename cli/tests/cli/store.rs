@@ -219,7 +219,7 @@ fn check_tells_how_a_store_stands() {
             "alarms block_nodes blocks durability durability_reason failover_ms floor \
              floor_ahead_ms granted_blocks grants held_blocks history_lost horizon_ms \
              incarnation layout namespace quarantined recorded_incarnation refusals \
-             skew_limit_ms skew_ms store",
+             skew_limit_ms skew_ms store writes",
         )
     );
     let help = shared.home.print("store check --help");
@@ -228,6 +228,7 @@ fn check_tells_how_a_store_stands() {
         ("store", json!(shared.url)),
         ("granted_blocks", json!(1)),
         ("held_blocks", json!(0)),
+        ("writes", json!("accepted")),
         ("grants", json!(true)),
         ("history_lost", json!(false)),
         ("refusals", json!([])),
@@ -247,6 +248,7 @@ fn check_tells_how_a_store_stands() {
         row(&table, "blocks"),
         "4096 of 32 nodes, 1 granted so far, 0 held"
     );
+    assert_eq!(row(&table, "writes"), "accepted");
     assert_eq!(row(&table, "leases"), "granted");
 
     // What refuses leases fails the check.
