@@ -17,6 +17,7 @@ use crate::lease::stores::mysql::MysqlStore;
 use crate::lease::stores::postgres::PostgresStore;
 #[cfg(feature = "redis")]
 use crate::lease::stores::redis::RedisStore;
+#[cfg(feature = "sqlite")]
 use crate::lease::stores::{sqlite::SqliteStore, tier::TierStore};
 
 /// Opens the store that `url` names.
