@@ -1,11 +1,12 @@
 //! The tests that every store of leases must pass.
 //!
-//! [`Suite`] runs one [`LeaseStore`] through all of them, be it one of this crate
-//! or another. It needs nothing of a store but the trait. Clocks that jump and
-//! lost histories need control over the server, and are left to each store's own
-//! tests.
+//! [`TableSuite`] tests a [`Table`](crate::lease::table::Table), the part that a backend
+//! implements. [`Suite`] tests a [`LeaseStore`]: [`Leases`](crate::lease::Leases) over that
+//! table, or a store with operations of its own. Both need nothing but the trait. Clocks that
+//! jump, lost histories and lost replies need control over the server, and are left to each
+//! backend's own tests.
 //!
-//! Like the assertions of a test, it panics at the first thing that is wrong.
+//! Like the assertions of a test, a suite panics at the first thing that is wrong.
 
 mod batch;
 mod damage;
@@ -14,12 +15,14 @@ mod given;
 mod past;
 mod renewal;
 mod secrets;
+mod table;
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::time::{Duration, Instant};
 
 pub use self::given::Given;
+pub use self::table::TableSuite;
 use crate::layout::Layout;
 use crate::lease::block::{Block, Epoch};
 use crate::lease::error::{Fence, StoreError};

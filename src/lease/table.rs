@@ -105,7 +105,7 @@
 //! * Names hold `_`, `.` and `-`. They have up to 64 bytes, keys up to 100 and values up to
 //!   1,000.
 //! * A query has up to 130 keys and evidence, may name one twice, and may name keys that are
-//!   also among its blocks. A commit compares up to 128 keys.
+//!   also among its blocks. A commit compares up to 127 keys, and writes as many.
 //! * The snapshot of a conflict is read when the commit is rejected, or later.
 //! * While [`Snapshot::time`] is an error, reject every commit whose `not_before_unix_ms` is
 //!   above 0.
@@ -132,8 +132,9 @@ use super::report::Durability;
 
 /// A small linearizable, durable table. The head of this module says what it promises.
 ///
-/// Implement this for a server of your own, and wrap it in [`Leases`](super::Leases). The suite
-/// of `lease::conformance` tests both.
+/// Implement this for a server of your own, and wrap it in [`Leases`](super::Leases). With the
+/// feature `conformance`, `lease::conformance::TableSuite` tests the table, and
+/// `lease::conformance::Suite` tests the store that `Leases` makes of it.
 ///
 /// Methods block the caller until their own time-out. A table that has lost its connection
 /// opens a new one at the next call.
@@ -165,6 +166,29 @@ pub trait Table: Send + fmt::Debug {
     /// See [`LeaseStore::rest`](super::LeaseStore::rest).
     fn rest(&mut self, at_least: Duration) {
         let _ = at_least;
+    }
+}
+
+/// A box of a table is a table.
+impl<T: Table + ?Sized> Table for Box<T> {
+    fn read(&mut self, query: &Query) -> Result<Snapshot, TableError> {
+        (**self).read(query)
+    }
+
+    fn commit(&mut self, txn: &Txn, instead: &Query) -> Result<Commit, TableError> {
+        (**self).commit(txn, instead)
+    }
+
+    fn describe(&mut self) -> Result<Description, TableError> {
+        (**self).describe()
+    }
+
+    fn key(&self) -> Option<StoreKey> {
+        (**self).key()
+    }
+
+    fn rest(&mut self, at_least: Duration) {
+        (**self).rest(at_least);
     }
 }
 
@@ -244,7 +268,7 @@ pub enum Blocks {
     Lowest {
         /// The namespace's name.
         namespace: String,
-        /// How many of the lowest ranks.
+        /// How many of the lowest ranks; at least 1.
         limit: u32,
         /// The window of indices.
         window: Range<u64>,

@@ -26,4 +26,6 @@ mod rig;
 mod serving;
 mod sharing;
 mod status;
+#[cfg(feature = "conformance")]
+mod table_suite;
 mod width;

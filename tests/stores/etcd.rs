@@ -6,7 +6,8 @@ mod restore;
 use std::thread;
 use std::time::Duration;
 
-use ringflake::lease::conformance::{Given, Suite};
+use ringflake::lease::conformance::{Given, Suite, TableSuite};
+use ringflake::lease::table::{EtcdTable, Table};
 use ringflake::lease::{
     Block, Durability, Grant, Holder, LeaseStore as _, MAX_ACQUIRE, Namespace, StoreError,
 };
@@ -45,6 +46,16 @@ fn it_conforms() {
         .run();
 }
 
+#[test]
+fn its_table_conforms() {
+    let etcd = started!(Lent::<Etcd>::start());
+    TableSuite::new(&|| table(&etcd.url())).run();
+}
+
+fn table(url: &str) -> Box<dyn Table> {
+    Box::new(EtcdTable::from_url(url, &served::patient()).unwrap())
+}
+
 /// Loses the record of a namespace, and nothing else.
 fn lose(etcd: &Etcd, name: &str) {
     etcd.ctl(0, &["del", &format!("ringflake/{name}/record")]);
@@ -70,6 +81,7 @@ const ELECTING: [&str; 4] = ["--heartbeat-interval", "200", "--election-timeout"
 #[test]
 fn it_conforms_on_three_members() {
     let etcd = started!(Etcd::start_with(3, &PATIENT));
+    TableSuite::new(&|| table(&etcd.url())).run();
     Suite::new(&|| etcd.store(), &now).run();
 }
 

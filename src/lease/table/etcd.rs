@@ -79,8 +79,13 @@ struct Last {
 }
 
 impl EtcdTable {
-    /// The cluster at `url`. Connects to nothing yet.
-    pub(in crate::lease) fn from_url(url: &str, options: &OpenOptions) -> Result<Self, OpenError> {
+    /// The table in the cluster at `url`, whose form is that of
+    /// [`EtcdStore`](crate::lease::EtcdStore). Connects to nothing yet.
+    ///
+    /// # Errors
+    /// [`OpenError::Invalid`] for another scheme, a parameter that does not exist, and a file
+    /// that can't be read.
+    pub fn from_url(url: &str, options: &OpenOptions) -> Result<Self, OpenError> {
         let config = Config::from_url(url, options)?;
         let any = RandomState::new().build_hasher().finish() as usize;
         Ok(Self {
