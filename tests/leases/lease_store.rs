@@ -1,20 +1,33 @@
 //! Stores of leases: the suite that all must pass, the reference store under
 //! clocks that jump and histories that are lost, and random schedules of the former.
 
+mod contention;
 mod failover;
 mod past;
 mod schedules;
+mod unknown;
+mod watched;
 
 use std::sync::Arc;
 
-use ringflake::lease::MemoryStore;
 use ringflake::lease::conformance::Suite;
+use ringflake::lease::{Leases, MemoryStore};
 use ringflake::{Clock, SystemClock};
 
 #[test]
 fn the_memory_store_conforms() {
     let server = MemoryStore::new(Arc::new(SystemClock));
     Suite::new(&|| Box::new(server.clone()), &|| SystemClock.unix_ms())
+        .with_damage(&|space, block| assert!(server.damage(space, block)))
+        .run();
+}
+
+/// Blocks are selected at random, and a part of them is read.
+#[test]
+fn leases_over_a_table_conform() {
+    let server = MemoryStore::new(Arc::new(SystemClock));
+    let open = || Leases::over(server.table().clone());
+    Suite::new(&|| Box::new(open()), &|| SystemClock.unix_ms())
         .with_damage(&|space, block| assert!(server.damage(space, block)))
         .run();
 }
