@@ -94,6 +94,7 @@ impl Namespace {
     }
 
     /// The same namespace with another fingerprint.
+    #[cfg(feature = "sqlite")]
     pub(crate) fn with_fingerprint(mut self, fingerprint: Fingerprint) -> Self {
         self.fingerprint = fingerprint;
         self

@@ -82,6 +82,7 @@ impl BlockRow {
     }
 
     /// The mark, if it is a number that can be one.
+    #[cfg(any(feature = "mysql", feature = "postgres"))]
     pub(crate) fn mark(&self) -> Option<u64> {
         u64::try_from(self.hwm_end).ok()
     }

@@ -16,8 +16,8 @@ use ringflake::lease::table::{
 
 use super::flaws::Flaw;
 
-/// Long enough for another thread to come between.
-const MEANWHILE: Duration = Duration::from_millis(1);
+/// Long enough for another thread to come between, on a busy machine too.
+const MEANWHILE: Duration = Duration::from_millis(10);
 
 /// Names a connection, a read or a commit.
 static NUMBER: AtomicU64 = AtomicU64::new(0);

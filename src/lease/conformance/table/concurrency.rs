@@ -13,7 +13,7 @@ use crate::lease::table::{Key, Put, Query, Txn};
 /// How long the threads of one check may take.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Flips of two keys, at least, and reads by each reader meanwhile.
+/// Flips of two keys, at least, and reads by each reader that begin after different flips.
 const FLIPS: u64 = 200;
 const READS: u32 = 60;
 const PAUSE: Duration = Duration::from_millis(1);
@@ -83,8 +83,12 @@ impl TableSuite<'_> {
             for (mut table, query) in readers {
                 scope.spawn(move || {
                     let _finished = Finished(finished);
-                    for _ in 0..READS {
+                    let (mut reads, mut flips) = (0, 0);
+                    while reads < READS {
                         let before = committed.load(SeqCst);
+                        if before > flips {
+                            (reads, flips) = (reads + 1, before);
+                        }
                         let entries = table.entries(&query);
                         let [left, right] = [left, right].map(|key| entries.get(key));
                         assert_eq!(left, right, "two moments in one snapshot");
