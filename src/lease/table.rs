@@ -114,6 +114,8 @@
 #[cfg(feature = "etcd")]
 pub(crate) mod etcd;
 pub(crate) mod memory;
+#[cfg(feature = "redis")]
+pub(crate) mod redis;
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -124,6 +126,8 @@ use std::time::Duration;
 #[cfg(feature = "etcd")]
 pub use self::etcd::EtcdTable;
 pub use self::memory::MemoryTable;
+#[cfg(feature = "redis")]
+pub use self::redis::RedisTable;
 use super::block::Block;
 use super::fingerprint::Fingerprint;
 use super::key::StoreKey;

@@ -1,20 +1,14 @@
 //! Redis.
 
 mod failover;
-mod schedules;
+mod table;
 
-use std::time::Duration;
-
-use ringflake::Layout;
-use ringflake::lease::conformance::Suite;
-use ringflake::lease::{
-    Block, Durability, Fence, Fingerprint, Grant, Holder, LeaseStore as _, Namespace, StoreError,
-    open,
-};
+use ringflake::lease::conformance::{Given, Suite};
+use ringflake::lease::{Block, Durability, Fence, Holder, LeaseStore as _, Namespace, open};
 
 use crate::kit::{
-    acquire, ask, begin, clock_skew, corrupt, denied, fenced, floor_ahead, init, invalid, made,
-    not_durable, now, renew, space, take, tests_on, unavailable,
+    acquire, ask, begin, clock_skew, corrupt, denied, exhausted, fenced, floor_ahead,
+    history_unknown, init, made, not_durable, now, renew, space, take, tests_on, unavailable,
 };
 use crate::lost;
 use crate::served::{self, Served, patient, store, tests_of_servers};
@@ -33,19 +27,22 @@ tests_on! { Redis;
 #[test]
 fn it_conforms() {
     let redis = started!(Redis::start());
-    // A mark or an epoch that is no number of ticks or grants.
     let damage = |space: &Namespace, block: Block| {
-        let name = format!("{:016}", block.index());
-        let (command, key, words) = match block.index() % 2 {
-            0 => ("ZADD", "hwm_end", ["1.5", &name]),
-            _ => ("HSET", "epoch", [&name, "many"]),
+        let field = format!("block/{:020}", block.index());
+        let value: &[u8] = match block.index() % 2 {
+            0 => b"{",
+            // No UTF-8.
+            _ => b"{\xff}",
         };
-        let key = format!("ringflake:{{{}}}:{key}", space.name());
-        redis.command(&[&[command, &key], &words[..]].concat());
+        redis.set_field(&hash_of(space.name()), &field, value);
     };
     Suite::new(&|| redis.store(), &now)
         .with_damage(&damage)
         .run();
+}
+
+fn hash_of(name: &str) -> String {
+    format!("ringflake:{{{name}}}")
 }
 
 #[test]
@@ -64,7 +61,7 @@ fn a_node_of_a_cluster_is_refused() {
 
 /// Loses the record of a namespace, and nothing else.
 fn lose(redis: &Redis, name: &str) {
-    redis.command(&["DEL", &format!("ringflake:{{{name}}}:record")]);
+    redis.command(&["HDEL", &hash_of(name), "record"]);
 }
 
 #[test]
@@ -239,14 +236,23 @@ fn a_server_without_auth_does_not_make_the_password_public() {
 #[test]
 fn the_rights_that_are_documented_are_enough() {
     let redis = started!(Redis::start());
-    let rights = "+evalsha +script|load +time +info +config|get +ping +wait +select +exists \
-                  +hset +hget +hmget +hdel +hgetall +zadd +zrem +zcard +zcount +zrange +zscore \
-                  +zmscore ~ringflake:*";
+    let rights = "+evalsha +script|load +time +info +config|get +ping +wait +select +hmget \
+                  +hgetall +hset +zadd +zrange ~ringflake:*";
     let mut words = vec!["ACL", "SETUSER", "me", "on", ">word"];
     words.extend(rights.split_whitespace());
     redis.command(&words);
     let url = format!("redis://me:word@127.0.0.1:{}/2", redis.port());
     Suite::new(&|| store(&url), &now).run();
+
+    // A service needs the keys of its namespace only.
+    let orders = made(&mut store(&url), "orders", 5);
+    redis.command(&["ACL", "SETUSER", "me", "resetkeys", "~ringflake:{orders}*"]);
+    let mut service = store(&url);
+    let grant = take(&mut service, &orders, 60);
+    renew(&mut service, &orders, &grant).unwrap();
+    service.write_test(&orders, now()).unwrap();
+    service.check(&orders, now()).unwrap();
+    unavailable(service.list(&space("order"))).says("no permissions to access");
 
     // Without this one, what the server would do is hidden.
     redis.command(&["ACL", "SETUSER", "me", "-config|get"]);
@@ -271,128 +277,108 @@ fn it_conforms_over_tls_and_trusts_nobody_else() {
 
 // What is kept
 
-const FIRST: &str = "0000000000000000";
-
-/// For each damage a namespace of one block, whose mark has passed, with this done to one
-/// of its keys.
-fn damaged<'a>(redis: &Redis, damages: &[&'a [&'a str]]) -> Vec<(&'a [&'a str], Namespace, Grant)> {
-    let mut store = redis.store();
-    let one_block = |(index, damage): (usize, &&'a [&'a str])| {
-        let space = made(&mut store, &format!("damaged-{index}"), 17);
-        let grant = take(&mut store, &space, 1);
-        (*damage, space, grant)
-    };
-    let all: Vec<_> = damages.iter().enumerate().map(one_block).collect();
-    ringflake_kit::eventually("the marks have passed", || {
-        let last = all.iter().map(|(.., grant)| grant.ticks.end).max();
-        Layout::RANDFLAKE.tick_at(now()) >= last
-    });
-    for (damage, space, _) in &all {
-        let key = format!("ringflake:{{{}}}:{}", space.name(), damage[1]);
-        redis.command(&[&[damage[0], &key], &damage[2..]].concat());
-    }
-    all
-}
-
-fn dump(redis: &Redis, space: &Namespace) -> [::redis::Value; 4] {
-    ["record", "hwm_end", "epoch", "released"].map(|kind| {
-        let key = format!("ringflake:{{{}}}:{kind}", space.name());
-        redis.command(&["DUMP", &key])
-    })
-}
-
+/// A key of another type stops each script before it writes.
 #[test]
 fn what_nobody_wrote_is_corrupt_and_left_alone() {
     let redis = started!(Lent::<Redis>::start());
     let mut store = redis.store();
-    let damages = [
-        &["HSET", "record", "floor", "abc"][..],
-        &["HSET", "record", "floor", "-1"],
-        &["HSET", "record", "floor", "1e3"],
-        &["HSET", "record", "skew_ms", "99999999999999999999"],
-        &["HSET", "record", "name", "another"],
-        &["HDEL", "record", "incarnation"],
-        &["SET", "epoch", "x"],
-        &["SET", "hwm_end", "x"],
-        &["SET", "record", "x"],
-    ];
-    for (damage, space, grant) in damaged(&redis, &damages) {
-        let before = dump(&redis, &space);
+    for (index, (is_hash, is_ranks)) in [(true, false), (false, true), (false, false)]
+        .into_iter()
+        .enumerate()
+    {
+        let space = made(&mut store, &format!("corrupt-{index}"), 5);
+        let grant = take(&mut store, &space, 60);
+        let hash = hash_of(space.name());
+        let ranks = format!("{hash}:rank");
+        if is_hash {
+            redis.command(&["SET", &hash, "x"]);
+        } else if is_ranks {
+            redis.command(&["SET", &ranks, "x"]);
+        } else {
+            redis.command(&["HSET", &hash, "record", "{"]);
+        }
+        let dump = || [&hash, &ranks].map(|key| redis.command(&["DUMP", key]));
+        let before = dump();
         corrupt(acquire(&mut store, &space));
-        corrupt(store.list(&space));
-        corrupt(store.repair(&space, grant.block, now()));
-        assert_eq!(dump(&redis, &space), before, "{damage:?}");
+        if is_ranks {
+            // From the values that it has written, and from those that it reads.
+            corrupt(renew(&mut store, &space, &grant));
+            corrupt(renew(&mut redis.store(), &space, &grant));
+        } else {
+            corrupt(store.list(&space));
+            corrupt(store.repair(&space, grant.block, now()));
+        }
+        assert_eq!(dump(), before, "{index}");
     }
 }
 
 #[test]
-fn keys_of_one_block_that_nobody_wrote_quarantine_it() {
+fn a_lost_index_causes_no_overlap() {
     let redis = started!(Lent::<Redis>::start());
     let mut store = redis.store();
-    let damages = [
-        &["ZADD", "hwm_end", "1.5", FIRST][..],
-        &["ZADD", "hwm_end", "-1", FIRST],
-        &["ZADD", "hwm_end", "inf", FIRST],
-        &["ZADD", "released", "5", FIRST],
-        &["HDEL", "epoch", FIRST],
-        &["HSET", "epoch", FIRST, "many"],
-        &["HSET", "epoch", FIRST, "9007199254740992"],
-        &["DEL", "hwm_end"],
-        &["DEL", "epoch"],
-    ];
-    for (damage, space, grant) in damaged(&redis, &damages) {
-        let before = dump(&redis, &space);
-        let answer = acquire(&mut store, &space);
-        let is_exhausted = matches!(answer, Err(StoreError::Exhausted { .. }));
-        assert!(is_exhausted, "{damage:?}: {answer:?}");
-        let fence = fenced(store.release(&space, grant.block, grant.epoch));
-        assert!(matches!(fence, Fence::Quarantined { .. }), "{fence}");
-        let listing = store.list(&space).unwrap();
-        let blocks: Vec<_> = listing.quarantined.iter().map(|it| it.block).collect();
-        assert_eq!(blocks, [Some(grant.block)], "{damage:?}");
-        let report = store.check(&space, now()).unwrap();
-        assert_eq!(report.quarantined, listing.quarantined, "{damage:?}");
-        assert_eq!(dump(&redis, &space), before, "{damage:?}");
-
-        let repaired = store.repair(&space, grant.block, now()).unwrap();
-        let listing = store.list(&space).unwrap();
-        assert!(listing.quarantined.is_empty(), "{damage:?}");
-        assert_eq!(listing.blocks, [repaired], "{damage:?}");
+    // 32 blocks.
+    let space = made(&mut store, "lost", 12);
+    let mut given = Given::default();
+    let mut take_all = |blocks| {
+        let grants = redis.store().acquire(&space, &ask(blocks, 60)).unwrap();
+        assert_eq!(grants.len(), blocks as usize);
+        grants.iter().for_each(|grant| given.add(grant));
+        grants
+    };
+    let first = take_all(20);
+    let ranks = format!("{}:rank", hash_of("lost"));
+    redis.command(&["DEL", &ranks]);
+    take_all(8);
+    // Ranks that are wrong, and one of a block that was never granted.
+    for grant in &first[..10] {
+        let field = format!("block/{:020}", grant.block.index());
+        redis.command(&["ZADD", &ranks, "1", &field]);
     }
+    redis.command(&["ZADD", &ranks, "0", "block/00000000000000004000"]);
+    take_all(4);
+    exhausted(acquire(&mut store, &space));
+
+    redis.command(&["DEL", &ranks]);
+    lose(&redis, "lost");
+    history_unknown(store.init_if_new(&space, &begin())).says("there are blocks");
 }
 
 #[test]
-fn a_member_of_no_block_takes_no_block_away() {
+fn a_field_of_no_block_takes_no_block_away() {
     let redis = started!(Lent::<Redis>::start());
     let mut store = redis.store();
-    for (index, member) in ["x", "0000000000000001", "\u{e9}"].into_iter().enumerate() {
+    for (index, name) in ["x", "00000000000000000001", "\u{e9}"]
+        .into_iter()
+        .enumerate()
+    {
         let space = made(&mut store, &format!("stray-{index}"), 17);
-        let key = format!("ringflake:{{{}}}:hwm_end", space.name());
-        redis.command(&["ZADD", &key, "1", member]);
+        let (hash, field) = (hash_of(space.name()), format!("block/{name}"));
+        redis.command(&["HSET", &hash, &field, "{}"]);
+        redis.command(&["ZADD", &format!("{hash}:rank"), "1", &field]);
         assert_eq!(take(&mut store, &space, 60).block, Block::new(0));
         let listing = store.list(&space).unwrap();
         assert_eq!((listing.blocks.len(), listing.quarantined.len()), (1, 1));
         assert_eq!(listing.quarantined[0].block, None);
-        let report = store.check(&space, now()).unwrap();
-        assert_eq!(report.quarantined, listing.quarantined);
     }
 }
 
+// While it refuses writes
+
 #[test]
-fn a_layout_beyond_what_doubles_hold_is_refused() {
-    let redis = started!(Lent::<Redis>::start());
+fn a_server_without_memory_or_with_paused_writes_is_still_read() {
+    let redis = started!(Redis::start());
     let mut store = redis.store();
-    let with_epoch = |unix_ms| {
-        let layout = Layout::builder().bits(52, 6, 6).epoch_unix_ms(unix_ms);
-        let layout = layout.tick(Duration::from_millis(1)).build().unwrap();
-        Namespace::new("wide", &layout, Fingerprint::PLAIN).unwrap()
-    };
-    let refused = invalid(store.init(&with_epoch(1), &begin()));
-    refused
-        .says("value: 4503599627370497")
-        .says("max: 4503599627370496");
-    let space = with_epoch(0);
-    init(&mut store, &space);
-    let ticks = take(&mut store, &space, 60).ticks;
-    assert_eq!(ticks.end - ticks.start, 60);
+    let space = made(&mut store, "full", 5);
+    let grant = take(&mut store, &space, 60);
+    let before = store.list(&space).unwrap();
+    redis.command(&["CONFIG", "SET", "maxmemory", "1"]);
+    unavailable(acquire(&mut store, &space)).says("OOM");
+    unavailable(renew(&mut store, &space, &grant)).says("OOM");
+    assert_eq!(store.list(&space).unwrap(), before);
+    redis.command(&["CONFIG", "SET", "maxmemory", "0"]);
+
+    redis.command(&["CLIENT", "PAUSE", "600000", "WRITE"]);
+    assert_eq!(store.list(&space).unwrap(), before);
+    redis.command(&["CLIENT", "UNPAUSE"]);
+    renew(&mut store, &space, &grant).unwrap();
 }

@@ -31,20 +31,26 @@ impl DurabilityGate {
     /// # Errors
     /// [`StoreError::NotDurable`].
     pub(crate) fn admit(&mut self, weakness: impl Into<Option<String>>) -> Result<(), StoreError> {
-        let Some(reason) = weakness.into() else {
-            return Ok(());
-        };
-        if !self.accepts_best_effort {
-            return Err(StoreError::NotDurable {
+        match self.refuse(weakness) {
+            None => Ok(()),
+            Some(reason) => Err(StoreError::NotDurable {
                 store: self.store.clone(),
                 reason,
-            });
+            }),
+        }
+    }
+
+    /// As [`admit`](Self::admit). Returns why the store is refused, if it is.
+    pub(crate) fn refuse(&mut self, weakness: impl Into<Option<String>>) -> Option<String> {
+        let reason = weakness.into()?;
+        if !self.accepts_best_effort {
+            return Some(reason);
         }
         if self.weakness.as_ref() != Some(&reason) {
             events::best_effort_store(&self.store, &reason);
             self.weakness = Some(reason);
         }
-        Ok(())
+        None
     }
 
     /// As [`admit`](Self::admit), for several reasons at once.

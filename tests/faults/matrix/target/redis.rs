@@ -11,7 +11,7 @@ impl Server for Redis {
     /// `DUMP`, then `RESTORE`, of all keys at once.
     fn keep_rows(&self, namespace: &str) -> PutBack {
         let client = Client::open(self.url()).unwrap();
-        let pattern = format!("ringflake:{{{namespace}}}:*");
+        let pattern = format!("ringflake:{{{namespace}}}*");
         let keys_of = move |connection: &mut Connection| -> RedisResult<Vec<String>> {
             cmd("KEYS").arg(&pattern).query(connection)
         };
@@ -39,7 +39,7 @@ impl Server for Redis {
     }
 
     fn damage(&self, namespace: &str, block: u64) {
-        let marks = format!("ringflake:{{{namespace}}}:hwm_end");
-        self.command(&["ZADD", &marks, "1.5", &format!("{block:016}")]);
+        let hash = format!("ringflake:{{{namespace}}}");
+        self.command(&["HSET", &hash, &format!("block/{block:020}"), "{"]);
     }
 }

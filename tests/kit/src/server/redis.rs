@@ -129,6 +129,17 @@ impl Redis {
         reply.unwrap_or_else(|error| panic!("{words:?}: {error}"))
     }
 
+    /// Sets a field of a hash to bytes, which may be no text.
+    pub fn set_field(&self, hash: &str, field: &str, value: &[u8]) {
+        let set: redis::RedisResult<()> = uninterrupted(|| {
+            let mut connection = self.connect()?;
+            let mut command = redis::cmd("HSET");
+            command.arg(hash).arg(field).arg(value);
+            command.query(&mut connection)
+        });
+        set.unwrap_or_else(|error| panic!("HSET {hash} {field}: {error}"));
+    }
+
     fn try_command(&self, words: &[&str]) -> redis::RedisResult<redis::Value> {
         let (name, arguments) = words.split_first().expect("a command has a name");
         uninterrupted(|| {

@@ -1,42 +1,40 @@
-//! Connecting: one endpoint after another, until there is a primary with good settings.
-
-use std::io;
+//! Opens connections to a primary with durable settings.
 
 use super::config::{Config, Endpoint};
-use super::connection::{Connection, refused, unavailable};
+use super::connection::{Connection, refused};
 use super::sentinel;
+use super::verdict::unavailable;
 use crate::lease::connect::deadline::Deadline;
 use crate::lease::connect::durability::DurabilityGate;
-use crate::lease::error::StoreError;
 use crate::lease::options::OpenOptions;
+use crate::lease::table::TableError;
 
-/// Connects to one endpoint after another until there is a primary, logs in and
-/// looks at its settings.
+/// Tries one endpoint after another until one leads to a primary. Logs in and checks its
+/// settings.
 ///
 /// # Errors
-/// [`StoreError::Unavailable`], [`StoreError::Denied`], [`StoreError::NotDurable`].
+/// [`TableError::Unavailable`], [`TableError::Denied`], [`TableError::NotDurable`].
 pub(super) fn open(
     config: &Config,
     options: &OpenOptions,
     deadline: &Deadline,
-) -> Result<Connection, StoreError> {
+) -> Result<Connection, TableError> {
     let mut last = None;
     for (index, endpoint) in config.endpoints.iter().enumerate() {
         let left = match deadline.left() {
             Ok(left) => left,
             Err(over) => return Err(last.unwrap_or_else(|| unavailable(over))),
         };
-        // So that one that hangs leaves time for the others.
+        // An endpoint that hangs leaves time for the others.
         let others = u32::try_from(config.endpoints.len() - index).unwrap_or(u32::MAX);
         match at(config, endpoint, options, &Deadline::after(left / others)) {
-            Err(error @ (StoreError::Unavailable { .. } | StoreError::Denied { .. })) => {
+            Err(error @ (TableError::Unavailable(_) | TableError::Denied(_))) => {
                 last = Some(error);
             }
             other => return other,
         }
     }
-    let none = || io::Error::other("there is no host to connect to");
-    Err(last.unwrap_or_else(|| unavailable(none())))
+    Err(last.unwrap_or_else(|| unavailable("there is no host to connect to")))
 }
 
 /// The server at `endpoint`, or the primary that the sentinel there names.
@@ -45,7 +43,7 @@ fn at(
     endpoint: &Endpoint,
     options: &OpenOptions,
     deadline: &Deadline,
-) -> Result<Connection, StoreError> {
+) -> Result<Connection, TableError> {
     let named = match &config.sentinel {
         None => None,
         Some(sentinel) => Some(sentinel::ask(config, sentinel, endpoint, deadline)?),
@@ -66,16 +64,15 @@ fn at(
 
     let settings = connection.settings(deadline).map_err(refused)?;
     if settings.is_cluster() {
-        return Err(StoreError::Unavailable {
-            source: "the server is a node of a Redis Cluster, where namespaces can't share a \
-                     key: use a Redis of its own"
-                .into(),
-        });
+        return Err(unavailable(
+            "the server is a node of a Redis Cluster, where namespaces can't share a key: use a \
+             Redis of its own",
+        ));
     }
     if settings.is_replica() {
-        return Err(StoreError::Unavailable {
-            source: format!("the server at {endpoint} is a replica").into(),
-        });
+        return Err(unavailable(format!(
+            "the server at {endpoint} is a replica"
+        )));
     }
     let name = format!(
         "redis {} at {endpoint}, database {}, {} replicas connected",
@@ -84,6 +81,11 @@ fn at(
         settings.replicas()
     );
     connection.gate = DurabilityGate::new(name, options.accepts_best_effort());
-    connection.gate.admit(settings.weakness(config.wait))?;
-    Ok(connection)
+    match connection.gate.refuse(settings.weakness(config.wait)) {
+        None => Ok(connection),
+        Some(reason) => Err(TableError::NotDurable {
+            store: connection.gate.store().to_owned(),
+            reason,
+        }),
+    }
 }

@@ -57,7 +57,7 @@ impl fmt::Display for Endpoint {
     }
 }
 
-/// The question to sentinels, and the login for it.
+/// How to ask sentinels.
 #[derive(Clone, Debug)]
 pub(super) struct Sentinel {
     /// The primary's name among them.
@@ -129,7 +129,7 @@ impl Config {
                 "a user needs a password: in the URL, in a password_file, or in {VARIABLE}"
             )));
         }
-        // Certificates that are none are found here and not at the first use.
+        // Reports invalid certificates now and not at the first use.
         let endpoints = config.endpoints.iter();
         let clients: RedisResult<Vec<_>> =
             endpoints.map(|endpoint| config.client(endpoint)).collect();
@@ -194,7 +194,7 @@ fn sentinel(url: &mut StoreUrl<'_>) -> Result<Option<Sentinel>, OpenError> {
     if name.is_empty() {
         return Err(url.wrong("give the primary's name as sentinel=NAME"));
     }
-    // Of the file alone: what else there is belongs to the server.
+    // Only from the file: other passwords are the server's.
     let alone = OpenOptions::new();
     let password = file.map(|file| Password::new(&alone, None, Some(file), ""));
     Ok(Some(Sentinel {

@@ -1,28 +1,28 @@
-//! Which server is the primary, as the sentinels say.
+//! Finds the primary through sentinels.
 //!
-//! A sentinel may be behind: it answers with the primary that it knows. So the server
-//! found there is asked for its role, and if it is no primary the next sentinel is
-//! asked.
+//! A sentinel may be stale and name a former primary. So the server's `ROLE` is checked, and
+//! the next sentinel is asked if the server is no primary.
 
 use redis::{RedisResult, Value};
 
 use super::config::{Config, Endpoint, Sentinel};
-use super::connection::{Connection, refused, unavailable};
+use super::connection::{Connection, refused};
+use super::verdict::unavailable;
 use crate::lease::connect::deadline::Deadline;
 use crate::lease::connect::url::Host;
-use crate::lease::error::StoreError;
+use crate::lease::table::TableError;
 
 /// Asks the sentinel at `endpoint` for the primary.
 ///
 /// # Errors
-/// [`StoreError::Unavailable`], also when it knows none, or one that may not be
-/// spoken to in plain; [`StoreError::Denied`].
+/// [`TableError::Unavailable`], also if it knows no primary, or one that needs TLS;
+/// [`TableError::Denied`].
 pub(super) fn ask(
     config: &Config,
     sentinel: &Sentinel,
     endpoint: &Endpoint,
     deadline: &Deadline,
-) -> Result<Endpoint, StoreError> {
+) -> Result<Endpoint, TableError> {
     let mut connection = Connection::to(config, endpoint, deadline)?;
     if let Some(password) = &sentinel.password {
         let password = password.get().map_err(unavailable)?;
@@ -34,19 +34,19 @@ pub(super) fn ask(
     question.arg("GET-MASTER-ADDR-BY-NAME").arg(&sentinel.name);
     let answer: RedisResult<Option<(String, u16)>> = connection.ask(&question, deadline);
     match answer.map_err(refused)? {
-        Some((name, port)) => config.found(Host { name, port }).map_err(unavailable_since),
-        None => Err(unavailable_since(format!(
+        Some((name, port)) => config.found(Host { name, port }).map_err(unavailable),
+        None => Err(unavailable(format!(
             "the sentinel at {endpoint} knows no primary of the name {:?}",
             sentinel.name
         ))),
     }
 }
 
-/// Makes sure that this is a primary.
+/// Verifies that this is a primary.
 ///
 /// # Errors
-/// [`StoreError::Unavailable`] if not.
-pub(super) fn verify(connection: &mut Connection, deadline: &Deadline) -> Result<(), StoreError> {
+/// [`TableError::Unavailable`] if not.
+pub(super) fn verify(connection: &mut Connection, deadline: &Deadline) -> Result<(), TableError> {
     let answer = connection.ask(&redis::cmd("ROLE"), deadline);
     let role = match answer.map_err(refused)? {
         Value::Array(parts) => parts.into_iter().next(),
@@ -54,15 +54,9 @@ pub(super) fn verify(connection: &mut Connection, deadline: &Deadline) -> Result
     };
     match role {
         Some(Value::BulkString(role)) if role == b"master" => Ok(()),
-        _ => Err(unavailable_since(format!(
+        _ => Err(unavailable(format!(
             "{} is no primary, though a sentinel says so",
             connection.gate.store()
         ))),
-    }
-}
-
-fn unavailable_since(text: String) -> StoreError {
-    StoreError::Unavailable {
-        source: text.into(),
     }
 }

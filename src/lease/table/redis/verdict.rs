@@ -1,6 +1,10 @@
 //! The meaning of a driver's error for the request.
 
+use std::error::Error;
+
 use redis::{ErrorKind, RedisError};
+
+use crate::lease::table::TableError;
 
 /// The fate of a request that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,10 +19,9 @@ pub(super) enum Verdict {
 
 /// The verdict on a request that was sent.
 ///
-/// A server's error reply means that the script did not run, or ended before its
-/// first write: scripts read all that they need before they write, and Redis
-/// checks memory, role and replicas at the first write. The codes are listed
-/// nevertheless, so that one that nobody thought of counts as unknown.
+/// A server's error reply means that the script did not run, or that it ended before it wrote a
+/// value: it reads all that it needs first, and Redis checks memory, role and replicas at the
+/// first write. The codes are listed nevertheless, so that an unknown code counts as unknown.
 pub(super) fn verdict(error: &RedisError) -> Verdict {
     if matches!(error.kind(), ErrorKind::Io | ErrorKind::Parse) {
         return Verdict::Unknown;
@@ -31,6 +34,21 @@ pub(super) fn verdict(error: &RedisError) -> Verdict {
             | "READONLY" | "TRYAGAIN" | "WRONGPASS",
         ) => Verdict::Refused,
         _ => Verdict::Unknown,
+    }
+}
+
+pub(super) fn unavailable(error: impl Into<Box<dyn Error + Send + Sync>>) -> TableError {
+    TableError::Unavailable(error.into())
+}
+
+/// The error for a script that has written nothing.
+pub(super) fn not_done(error: RedisError) -> TableError {
+    match verdict(&error) {
+        Verdict::Corrupt => TableError::Corrupt {
+            detail: "a key of ringflake has another type in Redis".to_owned(),
+            source: Some(Box::new(error)),
+        },
+        Verdict::Refused | Verdict::Unknown => unavailable(error),
     }
 }
 
