@@ -7,8 +7,8 @@ use ringflake::lease::{Grant, LeaseStore, Namespace, OpenOptions, Renew, open};
 use crate::{Outcome, median, now};
 use ringflake_kit::server::{Postgres, Reachable as _, Session};
 
-/// How many in one call. One is a call of `renew`.
-pub(crate) const SIZES: [usize; 3] = [1, 16, 64];
+/// How many in one call. One is a call of `renew`, and the last as many as a commit has.
+pub(crate) const SIZES: [usize; 3] = [1, 16, 60];
 
 /// What one size did in one round.
 #[derive(Clone, Copy)]

@@ -9,8 +9,8 @@
 //! temporary files, which should be a disk. Each thread has a connection and a grant,
 //! whose end it moves again and again by one tick.
 //!
-//! In turns with the store runs `former.rs`: the same guarded update with a shared lock
-//! on the record's row. Both move the same grants
+//! In turns with the store runs `bare.rs`: a single update of the same row, without the record,
+//! the clock, the incarnation or the settings. Both move the same grants
 //! of one namespace, the order changes from round to round, and the tables are vacuumed
 //! before each turn. A line shows medians, among them that of the ratios of the rounds.
 //!
@@ -30,15 +30,15 @@ use ringflake::lease::{
 };
 use ringflake::{Clock, Layout, SystemClock};
 
+use self::bare::Bare;
 use self::batches::SIZES;
 use self::flags::value_of;
-use self::former::Former;
 use ringflake_kit::server::{Postgres, Reachable as _, Session};
 
+mod bare;
 mod batches;
 #[path = "../common/flags.rs"]
 mod flags;
-mod former;
 
 const THREADS: [usize; 2] = [1, 40];
 
@@ -60,7 +60,7 @@ impl Renewer for Box<dyn LeaseStore> {
 type Connect = fn(&Postgres) -> Outcome<Box<dyn Renewer>>;
 
 const CONTESTANTS: [Connect; 2] = [
-    |server| Ok(Box::new(Former::connect(&server.url())?)),
+    |server| Ok(Box::new(Bare::connect(&server.url())?)),
     |server| {
         let options = OpenOptions::new().timeout(Duration::from_secs(30));
         Ok(Box::new(open(&server.url(), &options)?))
@@ -96,7 +96,7 @@ fn main() -> Outcome<()> {
     let blocks: BTreeSet<_> = grants.iter().map(|grant| grant.block).collect();
     assert_eq!(blocks.len(), most, "two grants of one block");
 
-    println!("| threads | former, /s | now, /s | now / former | multixacts, former | now |");
+    println!("| threads | bare, /s | now, /s | now / bare | multixacts, bare | now |");
     println!("|---:|---:|---:|---:|---:|---:|");
     for threads in THREADS {
         let mut turns = [Vec::new(), Vec::new()];
@@ -192,10 +192,10 @@ fn next_multixact(admin: &Session) -> u64 {
     next.parse().expect("a number")
 }
 
-fn print_line(threads: usize, [former, store]: &[Vec<Turn>; 2]) {
+fn print_line(threads: usize, [bare, store]: &[Vec<Turn>; 2]) {
     let rates = |turns: &[Turn]| median(turns.iter().map(|turn| turn.per_second));
-    let both = former.iter().zip(store);
-    let ratio = median(both.map(|(former, store)| store.per_second / former.per_second));
+    let both = bare.iter().zip(store);
+    let ratio = median(both.map(|(bare, store)| store.per_second / bare.per_second));
     let multixacts = |turns: &[Turn]| -> String {
         let made: u64 = turns.iter().map(|turn| turn.multixacts).sum();
         let of: u64 = turns.iter().map(|turn| turn.renewals).sum();
@@ -203,9 +203,9 @@ fn print_line(threads: usize, [former, store]: &[Vec<Turn>; 2]) {
     };
     println!(
         "| {threads} | {:.0} | {:.0} | {ratio:.2} | {} | {} |",
-        rates(former),
+        rates(bare),
         rates(store),
-        multixacts(former),
+        multixacts(bare),
         multixacts(store),
     );
 }

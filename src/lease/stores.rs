@@ -10,9 +10,9 @@ pub(super) mod open;
 pub(super) mod postgres;
 #[cfg(feature = "redis")]
 pub(super) mod redis;
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg(any(feature = "mysql", feature = "sqlite"))]
 pub(super) mod row;
-#[cfg(any(feature = "mysql", feature = "postgres"))]
+#[cfg(feature = "mysql")]
 pub(super) mod sql;
 #[cfg(feature = "sqlite")]
 pub(super) mod sqlite;

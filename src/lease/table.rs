@@ -114,8 +114,12 @@
 #[cfg(feature = "etcd")]
 pub(crate) mod etcd;
 pub(crate) mod memory;
+#[cfg(feature = "postgres")]
+pub(crate) mod postgres;
 #[cfg(feature = "redis")]
 pub(crate) mod redis;
+#[cfg(feature = "postgres")]
+mod sql;
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -126,6 +130,8 @@ use std::time::Duration;
 #[cfg(feature = "etcd")]
 pub use self::etcd::EtcdTable;
 pub use self::memory::MemoryTable;
+#[cfg(feature = "postgres")]
+pub use self::postgres::PostgresTable;
 #[cfg(feature = "redis")]
 pub use self::redis::RedisTable;
 use super::block::Block;

@@ -25,8 +25,10 @@ mod redis;
 ))]
 #[allow(dead_code, reason = "each set of features uses a part of it")]
 mod served;
-#[cfg(any(feature = "mysql", feature = "postgres"))]
+#[cfg(feature = "mysql")]
 mod sql;
+#[cfg(feature = "postgres")]
+mod sql_tables;
 #[cfg(all(feature = "sqlite", unix))]
 mod sqlite;
 #[cfg(any(

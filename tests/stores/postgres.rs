@@ -8,14 +8,17 @@ use std::thread;
 use std::time::Duration;
 
 use ringflake::lease::conformance::Given;
-use ringflake::lease::{Durability, Fence, Floor, LeaseStore, Renew, StoreError, StoreLimits};
+use ringflake::lease::table::Table;
+use ringflake::lease::{
+    Durability, Fence, Floor, Holder, LeaseStore, PostgresStore, Renew, StoreError, StoreLimits,
+};
 
 use crate::kit::{
-    acquire, ambiguous, answers, ask, begin, corrupt, fenced, in_time, made, mark, not_durable,
-    now, renew, several, sized, take, tick, unavailable,
+    acquire, ambiguous, answers, ask, begin, corrupt, fenced, floor_ahead, in_time, made, mark,
+    not_durable, now, renew, several, sized, take, tick, unavailable,
 };
-use crate::served::{Served as _, hasty, store};
-use crate::sql::{self, Database};
+use crate::served::{Served as _, hasty, patient, store};
+use crate::sql_tables::{self as sql, Database, TableOf};
 use ringflake_kit::eventually;
 use ringflake_kit::server::{
     Lent, PASSWORD, Postgres, Reachable as _, Reusable as _, TestServer as _,
@@ -24,20 +27,6 @@ use ringflake_kit::server::{
 impl Database for Postgres {
     fn execute(&self, sql: &str) {
         self.admin().execute(sql);
-    }
-
-    fn damage(&self, sql: &str) {
-        self.execute(
-            "ALTER TABLE ringflake_block
-                DROP CONSTRAINT IF EXISTS ringflake_block_agrees,
-                DROP CONSTRAINT IF EXISTS ringflake_block_hwm_end_check,
-                DROP CONSTRAINT IF EXISTS ringflake_block_epoch_check",
-        );
-        self.execute(sql);
-    }
-
-    fn refusal(&self, sql: &str) -> String {
-        format!("{:?}", self.admin().try_execute(sql).unwrap_err())
     }
 
     fn holding(&self) -> Box<dyn FnMut(&str) + '_> {
@@ -55,21 +44,142 @@ impl Database for Postgres {
         let all = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'ringflake'";
         self.admin().value(all).parse().unwrap()
     }
+
+    fn key_column(&self) -> &'static str {
+        "key"
+    }
+
+    fn table(&self) -> Box<dyn Table> {
+        Box::new(TableOf(
+            PostgresStore::from_url(&self.url(), &patient()).unwrap(),
+        ))
+    }
 }
 
 sql::tests_of_sql!(Postgres);
 
 #[test]
-fn what_nobody_wrote_is_corrupt() {
-    sql::what_nobody_wrote_is_corrupt(
-        &*started!(Lent::<Postgres>::start()),
-        &[
-            "UPDATE ringflake_namespace SET layout = 'none' WHERE name = '{name}'",
-            "UPDATE ringflake_namespace SET fingerprint = '' WHERE name = '{name}'",
-            "UPDATE ringflake_namespace SET skew_ms = -1 WHERE name = '{name}'",
-            "ALTER TABLE ringflake_block RENAME COLUMN holder_host TO host",
-        ],
-    );
+fn a_table_of_another_shape_is_corrupt() {
+    let server = started!(Lent::<Postgres>::start());
+    let mut store = server.store();
+    let space = made(&mut store, "orders", 5);
+    server.execute("ALTER TABLE ringflake RENAME COLUMN value TO content");
+    corrupt(store.list(&space));
+    corrupt(acquire(&mut store, &space));
+}
+
+#[test]
+fn tables_of_an_earlier_version_are_named() {
+    let server = started!(Lent::<Postgres>::start());
+    server
+        .owner()
+        .execute("CREATE TABLE ringflake_block (block bigint)");
+    let outcome = server.store().init(&sized("orders", 5), &begin());
+    corrupt(outcome).says("ringflake_block is a table, of an earlier version");
+}
+
+#[test]
+fn init_brings_back_what_is_missing() {
+    let server = started!(Lent::<Postgres>::start());
+    let mut store = server.store();
+    let space = made(&mut store, "orders", 5);
+    for (index, statement) in [
+        "DROP TABLE ringflake_ledger",
+        "DROP VIEW ringflake_block",
+        "DROP TRIGGER ringflake_ledger ON ringflake",
+        "DROP FUNCTION ringflake_note_grant CASCADE",
+        "DROP FUNCTION ringflake_text CASCADE",
+        "DROP INDEX ringflake_rank",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        server.execute(statement);
+        if index == 0 {
+            corrupt(acquire(&mut store, &space)).says("a table of ringflake is missing");
+        }
+        made(&mut store, &format!("more-{index}"), 5);
+        let grant = take(&mut store, &space, 10);
+        let held = format!(
+            "SELECT ticks FROM ringflake_ledger AS l JOIN ringflake_block AS b
+                USING (namespace, block, epoch)
+            WHERE namespace = 'orders' AND block = {} AND ticks = int8range(start, hwm_end)",
+            grant.block
+        );
+        let ticks = format!("[{},{})", grant.ticks.start, grant.ticks.end);
+        assert_eq!(server.owner().value(&held), ticks, "{statement}");
+    }
+}
+
+#[test]
+fn the_view_shows_blocks_to_people() {
+    let server = started!(Lent::<Postgres>::start());
+    let mut store = server.store();
+    let space = made(&mut store, "orders", 5);
+    let holder = Holder::new("host \"1\"", "ö");
+    let grant = store
+        .acquire(&space, &ask(1, 60).held_by(holder))
+        .unwrap()
+        .remove(0);
+    let shown = "SELECT concat_ws('|', namespace, block, epoch, hwm_end, start, released,
+        granted_unix_ms > 0, holder_host, holder_instance) FROM ringflake_block";
+    let (block, ticks) = (grant.block, &grant.ticks);
+    let (start, end) = (ticks.start, ticks.end);
+    let expected = format!("orders|{block}|1|{end}|{start}|f|t|host \"1\"|ö");
+    assert_eq!(server.owner().value(shown), expected);
+    // A damaged one hides no other.
+    take(&mut store, &space, 60);
+    for value in [
+        "{",
+        "",
+        "[]",
+        "{\"epoch\":\"x\",\"hwm_end\":\"99999999999999999999\"}",
+    ] {
+        let row = server.row(&space, grant.block);
+        server.execute(&format!(
+            "UPDATE ringflake SET value = '{value}' WHERE {row}"
+        ));
+        let blocks = server.owner().values(shown);
+        assert_eq!(blocks.len(), 2, "{blocks:?}");
+        assert!(blocks.contains(&format!("orders|{block}")), "{blocks:?}");
+    }
+}
+
+/// A database that was made of a used one, and took its name, has the same tables.
+#[test]
+fn a_database_made_from_a_template_is_noticed() {
+    let server = started!(Postgres::start());
+    let space = made(&mut server.store(), "orders", 5);
+    take(&mut server.store(), &space, 10);
+    let before = server.store().check(&space, now()).unwrap().incarnation;
+    eventually("nobody is connected to it", || server.sessions() == 0);
+    let system = |sql: &str| {
+        server.run(
+            "psql",
+            &["--quiet", "--command", sql],
+            &[(
+                "--dbname",
+                Path::new(&format!(
+                    "host=127.0.0.1 port={} user=postgres password={PASSWORD} dbname=postgres",
+                    server.port()
+                )),
+            )],
+        )
+    };
+    system("CREATE DATABASE copy TEMPLATE app OWNER app");
+    let url = server.url();
+    let copy = format!("{}/copy", url.strip_suffix("/app").unwrap());
+    let report = store(&copy).check(&space, now()).unwrap();
+    assert!(report.history_lost(), "{report:?}");
+    // Both go on, and the copy takes the place of the other.
+    take(&mut server.store(), &space, 10);
+    floor_ahead(acquire(&mut store(&copy), &space));
+    eventually("nobody is connected to them", || server.sessions() == 0);
+    system("DROP DATABASE app");
+    system("ALTER DATABASE copy RENAME TO app");
+    let report = server.store().check(&space, now()).unwrap();
+    assert_ne!(report.incarnation, before);
+    assert_eq!(report.incarnation, report.record.incarnation);
 }
 
 #[test]
@@ -111,10 +221,10 @@ fn the_database_itself_refuses_intervals_that_overlap() {
 
     // By hand: the last tick is taken, the next one is not.
     let owner = server.owner();
+    let block = grant.block;
     let insert = |epoch: u64, from: u64, to: u64| {
-        let number = "(SELECT number FROM ringflake_namespace WHERE name = 'only')";
         owner.try_execute(&format!(
-            "INSERT INTO ringflake_ledger VALUES ({number}, 0, {epoch}, '[{from}, {to})')"
+            "INSERT INTO ringflake_ledger VALUES ('only', {block}, {epoch}, '[{from}, {to})')"
         ))
     };
     let refused = |result: Result<(), tokio_postgres::Error>| {
@@ -126,7 +236,7 @@ fn the_database_itself_refuses_intervals_that_overlap() {
 
     // A renewal that would overlap.
     insert(7, end, end + 1).unwrap();
-    corrupt(renew(&mut store, &only, &grant));
+    corrupt(renew(&mut store, &only, &grant)).says("ringflake_ledger_disjoint");
     assert_eq!(mark(&mut store, &only, grant.block), Some(end));
     owner.execute("DELETE FROM ringflake_ledger WHERE epoch = 7");
 
@@ -138,37 +248,59 @@ fn the_database_itself_refuses_intervals_that_overlap() {
 
     // A mark that went back, as no rule of this crate allows: the grant that
     // would overlap is refused, and nothing is kept of it.
-    owner.execute("UPDATE ringflake_block SET hwm_end = 1 WHERE namespace = 'only'");
-    corrupt(acquire(&mut store, &only)).says("ringflake_ledger_disjoint");
-    assert_eq!(mark(&mut store, &only, grant.block), Some(1));
-    assert_eq!(owner.value("SELECT count(*) FROM ringflake_ledger"), "2");
+    let row = server.row(&only, block);
+    owner.execute(&format!(
+        "UPDATE ringflake SET rank = 1,
+            value = regexp_replace(value, '\"hwm_end\":\"[0-9]+\"', '\"hwm_end\":\"{:020}\"')
+        WHERE {row}",
+        1
+    ));
+    let before = owner.values("SELECT * FROM ringflake_ledger");
+    corrupt(acquire(&mut server.store(), &only)).says("ringflake_ledger_disjoint");
+    assert_eq!(mark(&mut store, &only, block), Some(1));
+    assert_eq!(owner.values("SELECT * FROM ringflake_ledger"), before);
+
+    // An epoch that was granted twice, after the row was put back.
+    let value = owner.value(&format!("SELECT value FROM ringflake WHERE {row}"));
+    owner.execute("DELETE FROM ringflake_ledger");
+    let again = take(&mut server.store(), &only, 10);
+    owner.execute(&format!(
+        "UPDATE ringflake SET value = '{value}', rank = 1 WHERE {row}"
+    ));
+    corrupt(acquire(&mut server.store(), &only)).says("ringflake_ledger_disjoint");
+    assert_eq!(
+        owner.value("SELECT max(epoch) FROM ringflake_ledger"),
+        again.epoch.to_string()
+    );
 }
 
 #[test]
-fn the_ledger_holds_what_was_given_until_it_is_long_past() {
+fn the_ledger_forgets_after_a_week() {
     let server = started!(Lent::<Postgres>::start());
     let mut store = server.store();
-    let space = made(&mut store, "orders", 16);
+    let space = made(&mut store, "orders", 17);
+    let block = take(&mut store, &space, 1).block;
     let owner = server.owner();
-    let week = 7 * 24 * 3600;
-    let now_tick = tick(&space);
-    for (block, epoch, end) in [
-        (0, 100, now_tick - week - 100),
-        (0, 101, now_tick - week + 100),
-        (1, 100, now_tick - week - 100),
+    let ahead = tick(&space) + 100_000;
+    for (block, epoch, end, days) in [
+        (block.index(), 100, 100, 8),
+        (block.index(), 101, 200, 6),
+        (block.index() + 1, 100, 100, 8),
+        // Whatever its age: it lies ahead.
+        (block.index(), 102, ahead, 8),
     ] {
         owner.execute(&format!(
-            "INSERT INTO ringflake_ledger VALUES (1, {block}, {epoch}, '[{}, {end})')",
+            "INSERT INTO ringflake_ledger VALUES ('orders', {block}, {epoch}, '[{}, {end})',
+                now() - interval '{days} days')",
             end - 10
         ));
     }
-    let grant = take(&mut store, &space, 10);
-    assert_eq!(grant.block.index(), 0);
+    eventually("it can be granted again", || {
+        acquire(&mut store, &space).is_ok()
+    });
     let rows = owner.values("SELECT block || ' ' || epoch FROM ringflake_ledger ORDER BY 1");
-    // Of block 0 the old one is gone; block 1 is looked at when it is granted.
-    assert_eq!(rows, ["0 1", "0 101", "1 100"]);
-    let held = owner.value("SELECT ticks FROM ringflake_ledger WHERE epoch = 1");
-    assert_eq!(held, format!("[{},{})", grant.ticks.start, grant.ticks.end));
+    // Of this block the old one is gone; the other block is looked at when it is granted.
+    assert_eq!(rows, ["0 1", "0 101", "0 102", "0 2", "1 100"]);
 }
 
 #[test]
@@ -195,7 +327,7 @@ fn a_promoted_standby_that_lacks_writes_raises_the_floor() {
 
     let standby = primary.standby();
     let behind = standby.admin();
-    let seen = || behind.value("SELECT max(hwm_end) FROM ringflake_block");
+    let seen = || behind.value("SELECT max(rank) FROM ringflake");
     eventually("the standby has the first grant", || {
         seen() == grant.ticks.end.to_string()
     });
@@ -265,7 +397,7 @@ fn a_dump_restored_over_the_tables_is_noticed() {
     let at = format!("host=127.0.0.1 port={port} user=app password={PASSWORD} dbname=app");
     let file = server.data().join("dump");
     let options = [("--dbname", Path::new(&at)), ("--file", &file)];
-    server.run("pg_dump", &["--clean", "--table=ringflake_*"], &options);
+    server.run("pg_dump", &["--clean", "--table=ringflake*"], &options);
     renew(&mut store, &space, &grant).unwrap();
     server.run("psql", &["--quiet"], &options);
 
@@ -305,11 +437,11 @@ fn a_server_that_can_forget_is_refused() {
     // A crash would empty it.
     for statement in [
         "ALTER TABLE ringflake_ledger SET UNLOGGED",
-        "ALTER TABLE ringflake_block SET UNLOGGED",
+        "ALTER TABLE ringflake SET UNLOGGED",
     ] {
         server.execute(statement);
     }
-    not_durable(acquire(&mut store, &space)).says("ringflake_block, ringflake_ledger");
+    not_durable(acquire(&mut store, &space)).says("ringflake, ringflake_ledger");
     server.stop();
 }
 
@@ -377,7 +509,7 @@ fn a_commit_that_no_standby_has_is_in_doubt() {
     // All of several are in doubt, and are not sent again.
     let before = batches::next_transaction(&server);
     let answers = with_the_wait_cancelled(&server, |store| {
-        sql::batches::renew_all(store, &sql::batches::all(space, &grants[1..]))
+        batches::renew_all(store, &batches::all(space, &grants[1..]))
     });
     assert_eq!(answers.len(), 2);
     for answer in answers {
@@ -411,7 +543,7 @@ fn a_trigger_that_warns_puts_nothing_in_doubt() {
     server.execute(
         "CREATE FUNCTION warn() RETURNS trigger LANGUAGE plpgsql
          AS 'BEGIN RAISE WARNING ''somebody changes a row''; RETURN NEW; END';
-         CREATE TRIGGER warn BEFORE UPDATE ON ringflake_block
+         CREATE TRIGGER warn BEFORE INSERT OR UPDATE ON ringflake
          FOR EACH ROW EXECUTE FUNCTION warn()",
     );
     let grant = take(&mut store, &space, 10);
@@ -422,8 +554,8 @@ fn a_trigger_that_warns_puts_nothing_in_doubt() {
 fn a_role_needs_to_create_only_where_tables_are_missing() {
     let server = started!(Postgres::start());
     server.execute(&format!("CREATE ROLE other LOGIN PASSWORD '{PASSWORD}'"));
-    let grant = "GRANT SELECT, INSERT, UPDATE, DELETE
-         ON ringflake_namespace, ringflake_block, ringflake_ledger TO other";
+    let grant = "GRANT SELECT, INSERT, UPDATE (value, rank) ON ringflake TO other;
+         GRANT SELECT, INSERT, UPDATE, DELETE ON ringflake_ledger TO other";
     sql::to_create_is_needed_only_where_tables_are_missing(
         &server,
         &|| server.execute(grant),
@@ -443,13 +575,13 @@ fn what_the_database_does_not_keep_is_not_granted() {
     );
     for (event, table) in [
         ("INSERT", "ringflake_ledger"),
-        ("UPDATE", "ringflake_block"),
-        ("UPDATE", "ringflake_namespace"),
+        ("INSERT", "ringflake"),
+        ("UPDATE", "ringflake"),
     ] {
         server.execute(&format!(
             "CREATE TRIGGER ignore BEFORE {event} ON {table} FOR EACH ROW EXECUTE FUNCTION ignore()"
         ));
-        let answer = if table == "ringflake_namespace" {
+        let answer = if event == "UPDATE" {
             let floor = Floor::Tick(tick(&space) + 1);
             store.raise_floor(&space, floor, now()).map(drop)
         } else {
@@ -457,7 +589,7 @@ fn what_the_database_does_not_keep_is_not_granted() {
         };
         assert!(
             matches!(answer, Err(StoreError::Corrupt { .. })),
-            "{table}: {answer:?}"
+            "{event} {table}: {answer:?}"
         );
         server.execute(&format!("DROP TRIGGER ignore ON {table}"));
     }

@@ -31,7 +31,7 @@ impl DurabilityGate {
     /// # Errors
     /// [`StoreError::NotDurable`].
     pub(crate) fn admit(&mut self, weakness: impl Into<Option<String>>) -> Result<(), StoreError> {
-        match self.refuse(weakness) {
+        match self.refusal(weakness) {
             None => Ok(()),
             Some(reason) => Err(StoreError::NotDurable {
                 store: self.store.clone(),
@@ -40,8 +40,8 @@ impl DurabilityGate {
         }
     }
 
-    /// As [`admit`](Self::admit). Returns why the store is refused, if it is.
-    pub(crate) fn refuse(&mut self, weakness: impl Into<Option<String>>) -> Option<String> {
+    /// As [`admit`](Self::admit); returns the reason for a refusal.
+    pub(crate) fn refusal(&mut self, weakness: impl Into<Option<String>>) -> Option<String> {
         let reason = weakness.into()?;
         if !self.accepts_best_effort {
             return Some(reason);
@@ -55,7 +55,12 @@ impl DurabilityGate {
 
     /// As [`admit`](Self::admit), for several reasons at once.
     pub(crate) fn admit_all(&mut self, weaknesses: &[String]) -> Result<(), StoreError> {
-        self.admit((!weaknesses.is_empty()).then(|| weaknesses.join("; ")))
+        self.admit(all(weaknesses))
+    }
+
+    /// As [`refusal`](Self::refusal), for several reasons at once.
+    pub(crate) fn refusal_for(&mut self, weaknesses: &[String]) -> Option<String> {
+        self.refusal(all(weaknesses))
     }
 
     /// Whether a store that can lose what it has confirmed is accepted.
@@ -72,6 +77,10 @@ impl DurabilityGate {
     pub(crate) fn store(&self) -> &str {
         &self.store
     }
+}
+
+fn all(weaknesses: &[String]) -> Option<String> {
+    (!weaknesses.is_empty()).then(|| weaknesses.join("; "))
 }
 
 #[cfg(test)]

@@ -1,52 +1,26 @@
 //! The store in PostgreSQL.
 
-mod columns;
-mod failure;
-mod guard;
-mod lock;
-mod pgpass;
-mod server;
-mod session;
-mod sqlstate;
-mod statements;
-mod tls;
-mod wire;
-
-use std::fmt;
-use std::time::Duration;
-
-use self::server::Server;
-use self::session::PgSession;
-use self::wire::off_runtime;
-use crate::lease::block::{Block, BlockState, Epoch};
-use crate::lease::error::StoreError;
-use crate::lease::grant::Grant;
-use crate::lease::key::StoreKey;
-use crate::lease::namespace::Namespace;
+use crate::lease::leases::Leases;
 use crate::lease::options::{OpenError, OpenOptions};
-use crate::lease::record::StoreRecord;
-use crate::lease::report::{Listing, StoreReport};
-use crate::lease::request::{Acquire, Floor, Init, Renew};
-use crate::lease::store::LeaseStore;
-use crate::lease::stores::sql::Client;
-use crate::lease::voucher::Voucher;
+use crate::lease::table::postgres::PostgresTable;
 
 /// A store in a PostgreSQL database, version 12 or later.
 ///
 /// # Promises, and the settings that they need
 /// A grant or a renewal that is confirmed is on disk. The server must show `fsync`
 /// and `full_page_writes` on and permanent tables; otherwise the answer is
-/// [`StoreError::NotDurable`]. That is read in every transaction that grants, and
+/// [`StoreError::NotDurable`](crate::lease::StoreError::NotDurable). That is read in every transaction that grants, and
 /// each of them turns `synchronous_commit` on for itself.
 ///
 /// Where `synchronous_standby_names` is set, the standbys named have it on disk
 /// too, and any of them can be promoted without a loss. (`remote_apply` adds
 /// nothing to that; it says when a standby shows what it has.) A wait for a
-/// standby that somebody cancels is [`StoreError::Ambiguous`], though the server
+/// standby that somebody cancels is [`StoreError::Ambiguous`](crate::lease::StoreError::Ambiguous), though the server
 /// says "committed" with a mere warning. Where it is not set, a promoted standby
 /// can lack confirmed writes; its promotion is noticed, and the floor raised.
 ///
-/// A standby that is still one is [`StoreError::Unavailable`]. With several hosts
+/// A standby that is still one is
+/// [`StoreError::Unavailable`](crate::lease::StoreError::Unavailable). With several hosts
 /// and `target_session_attrs=read-write` in the URL, the primary is looked for at
 /// each new connection.
 ///
@@ -91,44 +65,54 @@ use crate::lease::voucher::Voucher;
 /// may read is refused: `chmod 600 ~/.pgpass`.
 ///
 /// # Tables
-/// `init` makes three tables if they are missing, and a row for each of a
-/// namespace's blocks, of which there may be 2^17 = 131,072 at most:
-/// `ringflake_namespace`, `ringflake_block` and `ringflake_ledger`. For the first
-/// it needs the privilege to create tables in the schema; everything else needs
-/// to select, insert, update and delete.
+/// `init` creates what is missing of these, for which it needs the privilege to create in the
+/// schema:
 ///
-/// The ledger has a row for every grant, with its interval, which a renewal
-/// extends. An exclusion constraint makes the database itself refuse two
-/// intervals of a block that overlap: a grant or a renewal that meets it is
-/// [`StoreError::Corrupt`], and is not made. When a block is granted, its rows
-/// that ended more than a week before are deleted.
+/// | relation | |
+/// |---|---|
+/// | `ringflake` | every entry of the [table](crate::lease::table): key, value, rank |
+/// | `ringflake_block` | a view of the blocks among them, in columns, for people |
+/// | `ringflake_ledger` | the interval of every grant, kept for a week; written by a trigger on `ringflake` |
+///
+/// All other operations need to select, insert and update in `ringflake`, and to select,
+/// insert, update and delete in `ringflake_ledger`.
+///
+/// An exclusion constraint on the ledger makes the database itself reject two intervals of a
+/// block that overlap: a grant or a renewal that meets it is
+/// [`StoreError::Corrupt`](crate::lease::StoreError::Corrupt), and is not made.
+///
+/// If `ringflake` is dropped or emptied, no namespace is initialised any more:
+/// [`init`](crate::lease::LeaseStore::init) with
+/// [`History::Unknown`](crate::lease::History::Unknown) starts above all that may have been
+/// granted.
 ///
 /// Nothing is kept in the session, not even a prepared statement, so a pooler may
-/// stand in between that hands out connections by transaction.
+/// assign connections by transaction.
 ///
 /// # Locks
-/// Renewals lock no row but their own block's, and so make no multixacts. What keeps the
-/// namespace's record in place is an advisory lock of the database, of the class
-/// 1919315051, until the end of the transaction: shared by renewals and releases, held
-/// alone by an operation that raises the floor. Several renewals in one transaction take that of
-/// each namespace, and pass over rows that are locked, to renew those alone afterwards.
+/// A commit locks the rows that it writes, and takes an advisory lock of the database for each
+/// of its namespaces, of the class 1919315051, until its transaction ends: shared by grants,
+/// renewals and releases, exclusive where the floor is raised. So renewals make no multixacts.
 ///
 /// # Incarnation
-/// The cluster's system identifier, the timeline that is being written, and the
-/// number of the table `ringflake_block`. It changes at once when a standby is
+/// The cluster's system identifier, the timeline that is being written, and the numbers (OIDs)
+/// of the database and of the table `ringflake`. It changes at once when a standby is
 /// promoted or a backup recovered to some point, when the tables are restored in
-/// another cluster, and when a dump is restored over them (`--clean`).
+/// another cluster, when a dump is restored over them (`--clean`), and when another database
+/// takes the name, such as one made from this one as a template.
 ///
 /// Not noticed is a copy of the data directory or a snapshot of its volume that is
 /// started like after a crash, and rows restored into tables that were kept. After
-/// that, and before anybody acquires, run [`raise_floor`](LeaseStore::raise_floor)
-/// with [`Floor::OverLostGrants`].
+/// that, and before anybody acquires, run
+/// [`raise_floor`](crate::lease::LeaseStore::raise_floor) with
+/// [`Floor::OverLostGrants`](crate::lease::Floor::OverLostGrants).
 ///
 /// # Cost
-/// An operation blocks for its time-out at most, connecting included. Round trips
-/// on an open connection: an acquisition takes 4, a renewal or a release, a
-/// listing or a check 1, one more after a second of idleness. Up to 128 renewals in
-/// [one call](LeaseStore::renew_all) take 1 together, and write to disk once.
+/// Each round trip of an operation blocks for the time-out at most, connecting included. Round
+/// trips on an open connection: a renewal or a release of a grant of this process takes 1, a
+/// listing 1, an acquisition and all else 2, and two more for each conflict. After a second of
+/// idleness one more tries the connection. Up to 60 renewals in
+/// [one call](crate::lease::LeaseStore::renew_all) take 1 together, and write to disk once.
 ///
 /// The store has a Tokio runtime of its own, on the calling thread. Called from
 /// within another one, it blocks that thread all the same, and works on a thread
@@ -143,108 +127,16 @@ use crate::lease::voucher::Voucher;
 /// assert!(!format!("{store:?}").contains("hunter2"));
 /// # Ok::<(), ringflake::lease::OpenError>(())
 /// ```
-pub struct PostgresStore {
-    client: Client<PgSession>,
-    key: StoreKey,
-}
+pub type PostgresStore = Leases<PostgresTable>;
 
 impl PostgresStore {
-    /// The store that `url` names. Connects to nothing yet.
+    /// The store at `url`; see there for its form. Connects to nothing yet.
     ///
     /// # Errors
     /// [`OpenError::Invalid`], without any part of the URL but the name of a
     /// parameter.
     pub fn from_url(url: &str, options: &OpenOptions) -> Result<Self, OpenError> {
-        let server = Server::from_url(url, options)?;
-        let timeout = server.timeout;
-        Ok(Self {
-            client: Client::new(server, timeout),
-            key: StoreKey::new(url, options),
-        })
-    }
-}
-
-impl fmt::Debug for PostgresStore {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PostgresStore")
-            .field("server", &format_args!("{}", self.client.server()))
-            .finish_non_exhaustive()
-    }
-}
-
-impl LeaseStore for PostgresStore {
-    fn init(&mut self, namespace: &Namespace, init: &Init) -> Result<StoreRecord, StoreError> {
-        off_runtime(|| self.client.init(namespace, init, Voucher::Person))
-    }
-
-    fn init_if_new(
-        &mut self,
-        namespace: &Namespace,
-        init: &Init,
-    ) -> Result<StoreRecord, StoreError> {
-        off_runtime(|| self.client.init(namespace, init, Voucher::Program))
-    }
-
-    fn acquire(
-        &mut self,
-        namespace: &Namespace,
-        acquire: &Acquire,
-    ) -> Result<Vec<Grant>, StoreError> {
-        off_runtime(|| self.client.acquire(namespace, acquire))
-    }
-
-    fn renew(&mut self, namespace: &Namespace, renew: &Renew) -> Result<u64, StoreError> {
-        off_runtime(|| self.client.renew(namespace, renew))
-    }
-
-    fn renew_all(&mut self, renewals: &[(&Namespace, &Renew)]) -> Vec<Result<u64, StoreError>> {
-        off_runtime(|| self.client.renew_all(renewals))
-    }
-
-    fn release(
-        &mut self,
-        namespace: &Namespace,
-        block: Block,
-        epoch: Epoch,
-    ) -> Result<(), StoreError> {
-        off_runtime(|| self.client.release(namespace, block, epoch))
-    }
-
-    fn list(&mut self, namespace: &Namespace) -> Result<Listing, StoreError> {
-        off_runtime(|| self.client.list(namespace))
-    }
-
-    fn raise_floor(
-        &mut self,
-        namespace: &Namespace,
-        floor: Floor,
-        now_unix_ms: u64,
-    ) -> Result<u64, StoreError> {
-        off_runtime(|| self.client.raise_floor(namespace, floor, now_unix_ms))
-    }
-
-    fn repair(
-        &mut self,
-        namespace: &Namespace,
-        block: Block,
-        now_unix_ms: u64,
-    ) -> Result<BlockState, StoreError> {
-        off_runtime(|| self.client.repair(namespace, block, now_unix_ms))
-    }
-
-    fn check(
-        &mut self,
-        namespace: &Namespace,
-        now_unix_ms: u64,
-    ) -> Result<StoreReport, StoreError> {
-        off_runtime(|| self.client.check(namespace, now_unix_ms))
-    }
-
-    fn key(&self) -> Option<StoreKey> {
-        Some(self.key.clone())
-    }
-
-    fn rest(&mut self, at_least: Duration) {
-        self.client.rest(at_least);
+        let table = PostgresTable::from_url(url, options)?;
+        Ok(Self::over(table).with_patience(options.operation_timeout()))
     }
 }

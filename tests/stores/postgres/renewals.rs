@@ -8,10 +8,10 @@ use ringflake::lease::{
     Block, Confirmed, Epoch, Fence, Floor, Grant, LeaseStore, Namespace, StoreError,
 };
 
+use super::batches::renew_all;
 use crate::kit::{ask, fenced, made, mark, now, renew, several, take, tick, unavailable};
 use crate::served::{Served as _, hasty};
-use crate::sql::Database as _;
-use crate::sql::batches::renew_all;
+use crate::sql_tables::Database as _;
 use ringflake_kit::eventually;
 use ringflake_kit::server::{Lent, Postgres, Reachable as _, Session};
 
@@ -51,10 +51,10 @@ fn one_behind_the_other<A: Send, B: Send>(
     })
 }
 
-/// As an acquisition shares it, and as renewals of older versions did.
+/// Locks the row of the record.
 fn sharing(space: &Namespace) -> String {
     let name = space.name();
-    format!("SELECT * FROM ringflake_namespace WHERE name = '{name}' FOR SHARE")
+    format!("SELECT * FROM ringflake WHERE key = '{name}/record' FOR SHARE")
 }
 
 /// What changes a record that holds this grant.
@@ -138,10 +138,8 @@ fn renewals_of_many_namespaces_wait_for_each_raised_floor() {
             }
         }
         // So that it grants again.
-        let name = space.name();
-        server.execute(&format!(
-            "UPDATE ringflake_namespace SET floor = 0 WHERE name = '{name}'"
-        ));
+        let floor = format!("\"floor\":{floor}");
+        server.change_record(space.name(), &floor, "\"floor\":0");
     }
 }
 
@@ -152,13 +150,10 @@ fn a_floor_is_not_raised_while_a_renewal_is_under_way() {
     for (how, change) in CHANGES {
         let space = &made(&mut server.store(), how, 5);
         let grant = &take(&mut server.store(), space, 10);
-        let epoch = grant.epoch.get();
+        let row = server.row(space, grant.block);
         let (raised, renewed, change) = one_behind_the_other(
             &server,
-            &format!(
-                "SELECT * FROM ringflake_block WHERE namespace = '{how}' AND epoch = {epoch}
-                FOR UPDATE"
-            ),
+            &format!("SELECT * FROM ringflake WHERE {row} FOR UPDATE"),
             || renew(&mut server.store(), space, grant),
             || change(&mut server.store(), space, grant),
         );
@@ -246,11 +241,9 @@ fn renewals_make_no_multixacts() {
 
     let before = multixacts();
     // One renewal is under way all the time, with which the others would share.
-    let (block, epoch) = (slow.block.index(), slow.epoch.get());
+    let row = server.row(space, slow.block);
     holding.execute("BEGIN");
-    holding.execute(&format!(
-        "SELECT * FROM ringflake_block WHERE block = {block} AND epoch = {epoch} FOR UPDATE"
-    ));
+    holding.execute(&format!("SELECT * FROM ringflake WHERE {row} FOR UPDATE"));
     thread::scope(|scope| {
         let slowly = scope.spawn(|| renew(&mut server.store(), space, slow));
         eventually("it waits for its block", || waits(&admin, "transactionid"));

@@ -81,7 +81,7 @@ fn at(
         settings.replicas()
     );
     connection.gate = DurabilityGate::new(name, options.accepts_best_effort());
-    match connection.gate.refuse(settings.weakness(config.wait)) {
+    match connection.gate.refusal(settings.weakness(config.wait)) {
         None => Ok(connection),
         Some(reason) => Err(TableError::NotDurable {
             store: connection.gate.store().to_owned(),

@@ -1,7 +1,7 @@
 //! PostgreSQL.
 
+use super::PutBack;
 use super::served::Server;
-use super::{PutBack, with_impossible_mark};
 use ringflake_kit::server::Postgres;
 
 impl Server for Postgres {
@@ -10,21 +10,20 @@ impl Server for Postgres {
         let admin = self.admin();
         admin.execute(
             "BEGIN ISOLATION LEVEL REPEATABLE READ;
-             DROP TABLE IF EXISTS kept_namespace, kept_block, kept_ledger;
-             CREATE TABLE kept_namespace AS SELECT * FROM ringflake_namespace;
-             CREATE TABLE kept_block AS SELECT * FROM ringflake_block;
+             DROP TABLE IF EXISTS kept, kept_ledger;
+             CREATE TABLE kept AS SELECT key, value, rank FROM ringflake;
              CREATE TABLE kept_ledger AS SELECT * FROM ringflake_ledger;
              COMMIT;",
         );
         Box::new(move || {
             let done = admin.try_execute(
                 "BEGIN;
-                 UPDATE ringflake_namespace AS n
-                     SET floor = k.floor, incarnation = k.incarnation
-                     FROM kept_namespace AS k WHERE n.name = k.name;
+                 -- Without the trigger.
+                 SET LOCAL session_replication_role = replica;
+                 LOCK TABLE ringflake, ringflake_ledger;
+                 DELETE FROM ringflake;
                  DELETE FROM ringflake_ledger;
-                 DELETE FROM ringflake_block;
-                 INSERT INTO ringflake_block SELECT * FROM kept_block;
+                 INSERT INTO ringflake (key, value, rank) SELECT * FROM kept;
                  INSERT INTO ringflake_ledger SELECT * FROM kept_ledger;
                  COMMIT;",
             );
@@ -33,7 +32,8 @@ impl Server for Postgres {
     }
 
     fn damage(&self, namespace: &str, block: u64) {
-        self.admin()
-            .execute(&with_impossible_mark(namespace, block));
+        self.admin().execute(&format!(
+            "UPDATE ringflake SET value = '{{' WHERE key = '{namespace}/block/{block:020}'"
+        ));
     }
 }

@@ -19,7 +19,7 @@ use tokio_postgres::{AsyncMessage, Client, Connection, Error, Socket};
 
 use super::guard::Guard;
 use super::server::Server;
-use crate::lease::stores::sql::{Cause, Failure};
+use crate::lease::table::sql::{Cause, Failure};
 
 type Link = Connection<Socket, Guard>;
 

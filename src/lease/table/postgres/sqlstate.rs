@@ -1,7 +1,7 @@
 //! What PostgreSQL's error codes mean. The codes are those of appendix A of its
 //! manual.
 
-use crate::lease::stores::sql::{Stage, Verdict};
+use crate::lease::table::sql::{Stage, Verdict};
 
 /// The verdict on an error with this SQLSTATE. `fatal` errors end the
 /// connection, and so may come at any moment, also behind a commit that was
@@ -16,11 +16,11 @@ pub(super) fn verdict(code: &str, fatal: bool, stage: Stage) -> Verdict {
     match (code, stage) {
         // A deadlock, or a serialization failure: rolled back at any stage.
         ("40P01" | "40001", _) => Verdict::Again,
-        // A constraint that is checked at the commit rolls back too.
-        ("23505", _) => Verdict::Duplicate,
         // A lock was not to be had in time.
         ("55P03", Stage::Before) => Verdict::Again,
         ("42P01", Stage::Before) => Verdict::NoTable,
+        // The text with the number of rows that were kept.
+        ("22P02", Stage::Before) => Verdict::Short,
         // The ledger's exclusion constraint, another constraint, a column that
         // is missing or of another type, a number that no sum can be made of, pages
         // that are damaged.
@@ -44,13 +44,14 @@ mod tests {
     #[test]
     fn codes_mean_what_the_manual_says() {
         use Stage::{Before, Commit};
-        use Verdict::{Again, Corrupt, Duplicate, NoTable, NotDone, Unknown};
+        use Verdict::{Again, Corrupt, NoTable, NotDone, Short, Unknown};
 
         for (code, name, before, commit) in [
             ("40P01", "deadlock_detected", Again, Again),
             ("40001", "serialization_failure", Again, Again),
             ("55P03", "lock_not_available", Again, Unknown),
-            ("23505", "unique_violation", Duplicate, Duplicate),
+            ("23505", "unique_violation", Corrupt, Unknown),
+            ("22P02", "invalid_text_representation", Short, Unknown),
             ("23P01", "exclusion_violation", Corrupt, Corrupt),
             ("23514", "check_violation", Corrupt, Unknown),
             ("42P01", "undefined_table", NoTable, Unknown),

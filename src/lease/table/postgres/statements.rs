@@ -1,0 +1,293 @@
+//! The SQL that is sent.
+
+/// The identity of the server's history. The oldest supported server shows all of it to any
+/// role.
+///
+/// The timeline is that of the log being written: the control file has a promotion only after
+/// the next checkpoint. The number of the database changes when another one is renamed to its
+/// name, such as one that was made from it as a template. The number of the table changes when a
+/// dump is restored over it.
+macro_rules! incarnation {
+    () => {
+        "CASE WHEN pg_is_in_recovery() THEN NULL ELSE concat_ws('/',
+            (SELECT system_identifier FROM pg_control_system()),
+            substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8),
+            (SELECT oid FROM pg_database WHERE datname = current_database()),
+            to_regclass('ringflake')::oid) END"
+    };
+}
+
+/// The time at which it is evaluated. `now()` would be the time at which the transaction began,
+/// before it waited for locks.
+macro_rules! unix_ms {
+    () => {
+        "floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
+    };
+}
+
+pub(super) const COMMIT: &str = "COMMIT";
+/// Sent before a commit. A warning is the only sign that somebody has cancelled its wait for a
+/// standby, so no setting may suppress it, and no other warning be mistaken for it: they are
+/// off until here. In a transaction that has failed this fails, where a commit would be
+/// answered with a mere rollback.
+pub(super) const ENABLE_WARNINGS: &str = "SET LOCAL client_min_messages = warning";
+pub(super) const ROLLBACK: &str = "ROLLBACK";
+
+/// Of a transaction that writes. It is durable before it is confirmed, whatever the default of
+/// the role or the database.
+pub(super) const BEGIN: &str = "\
+    BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
+    SET LOCAL synchronous_commit = on;
+    SET LOCAL client_min_messages = error;";
+
+pub(super) const BEGIN_READ: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;";
+
+pub(super) const VERSION: &str = "SELECT current_setting('server_version_num')::int";
+
+/// Clock, incarnation, the settings that durability depends on, and tables that a crash would
+/// empty.
+pub(super) const SERVER_STATE: &str = concat!(
+    "SELECT ",
+    unix_ms!(),
+    ", ",
+    incarnation!(),
+    ", current_setting('fsync'), current_setting('full_page_writes'),
+        (SELECT string_agg(relname::text, ', ' ORDER BY relname) FROM pg_class
+        WHERE relpersistence <> 'p'
+            AND oid IN (to_regclass('ringflake'), to_regclass('ringflake_ledger')))"
+);
+
+/// One creates tables at a time. The number is "ringflak" in ASCII.
+pub(super) const CREATE_LOCK: &str = "SELECT pg_advisory_xact_lock(8244241983257469291)";
+
+/// Whether all is there, so that nothing has to be created, which takes privileges; and whether
+/// the view's name is that of a table.
+pub(super) const HAS_TABLES: &str = "\
+    SELECT to_regclass('ringflake') IS NOT NULL
+        AND to_regclass('ringflake_rank') IS NOT NULL
+        AND to_regclass('ringflake_ledger') IS NOT NULL
+        AND to_regclass('ringflake_ledger_grant') IS NOT NULL
+        AND to_regclass('ringflake_block') IS NOT NULL
+        AND EXISTS (SELECT FROM pg_trigger
+            WHERE tgrelid = to_regclass('ringflake') AND tgname = 'ringflake_ledger'),
+        EXISTS (SELECT FROM pg_class
+            WHERE oid = to_regclass('ringflake_block') AND relkind <> 'v')";
+
+/// The trigger keeps the ledger with the interval of each grant, of which a constraint lets no
+/// two of a block overlap. Equality in such an index would take an extension, so numbers are
+/// compared as ranges of one, and namespaces by a hash.
+///
+/// Ledger rows are kept for a week after their last change, and longer where they lie ahead.
+///
+/// Fields are found by patterns, so that a damaged value is no error: in JSON, a quotation mark
+/// within a text has a backslash before it.
+pub(super) const CREATE_TABLES: &str = r#"
+    CREATE TABLE IF NOT EXISTS ringflake (
+        key text COLLATE "C" PRIMARY KEY,
+        value text COLLATE "C" NOT NULL,
+        rank bigint,
+        namespace text COLLATE "C" GENERATED ALWAYS AS (
+            CASE split_part(key, '/', 2) WHEN 'block' THEN split_part(key, '/', 1) END
+        ) STORED
+    );
+    -- All else belongs to the schema of the table.
+    SELECT set_config('search_path', quote_ident(nspname), true)
+        FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
+        WHERE pg_class.oid = 'ringflake'::regclass;
+    CREATE INDEX IF NOT EXISTS ringflake_rank ON ringflake (namespace, rank NULLS FIRST)
+        WHERE namespace IS NOT NULL;
+    CREATE TABLE IF NOT EXISTS ringflake_ledger (
+        namespace text COLLATE "C" NOT NULL,
+        block bigint NOT NULL,
+        epoch bigint NOT NULL,
+        ticks int8range NOT NULL CHECK (NOT isempty(ticks)),
+        changed timestamptz NOT NULL DEFAULT clock_timestamp(),
+        CONSTRAINT ringflake_ledger_disjoint EXCLUDE USING gist (
+            int8range(block, block, '[]') WITH &&,
+            ticks WITH &&,
+            int8range(hashtextextended(namespace, 0) >> 1, hashtextextended(namespace, 0) >> 1,
+                '[]') WITH &&
+        )
+    );
+    CREATE INDEX IF NOT EXISTS ringflake_ledger_grant
+        ON ringflake_ledger (namespace, block, epoch);
+    CREATE OR REPLACE FUNCTION ringflake_number(value text, field text) RETURNS bigint
+    LANGUAGE sql IMMUTABLE STRICT AS $$
+        SELECT substring(value FROM
+            '"' || field || '"[[:space:]]*:[[:space:]]*"?0*([0-9]{1,18})(?![0-9])')::bigint
+    $$;
+    CREATE OR REPLACE FUNCTION ringflake_text(value text, field text) RETURNS text
+    LANGUAGE plpgsql IMMUTABLE STRICT AS $$
+    BEGIN
+        RETURN value::json ->> field;
+    EXCEPTION WHEN others THEN
+        RETURN NULL;
+    END $$;
+    CREATE OR REPLACE VIEW ringflake_block AS
+        SELECT namespace,
+            substring(key FROM '/block/0*([0-9]{1,18})$')::bigint AS block,
+            ringflake_number(value, 'epoch') AS epoch,
+            ringflake_number(value, 'hwm_end') AS hwm_end,
+            ringflake_number(value, 'start') AS start,
+            substring(value FROM '"released"[[:space:]]*:[[:space:]]*(true|false)')::boolean
+                AS released,
+            ringflake_number(value, 'granted_unix_ms') AS granted_unix_ms,
+            ringflake_text(value, 'holder_host') AS holder_host,
+            ringflake_text(value, 'holder_instance') AS holder_instance
+        FROM ringflake WHERE namespace IS NOT NULL;
+    CREATE OR REPLACE FUNCTION ringflake_note_grant() RETURNS trigger
+    LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+    DECLARE
+        this_block bigint := substring(NEW.key FROM '/block/0*([0-9]{1,18})$');
+        this_epoch bigint := ringflake_number(NEW.value, 'epoch');
+        this_start bigint := ringflake_number(NEW.value, 'start');
+        this_end bigint := ringflake_number(NEW.value, 'hwm_end');
+    BEGIN
+        -- Marks of repaired blocks have no start.
+        IF this_block IS NULL OR this_epoch IS NULL OR (this_start < this_end) IS NOT TRUE THEN
+            RETURN NULL;
+        END IF;
+        -- Nobody grants a block whose epoch can't be read.
+        IF TG_OP = 'UPDATE'
+            AND (ringflake_number(OLD.value, 'epoch') = this_epoch) IS NOT FALSE
+        THEN
+            UPDATE ringflake_ledger AS l
+            SET ticks = int8range(this_start, this_end), changed = clock_timestamp()
+            WHERE l.namespace = NEW.namespace AND l.block = this_block AND l.epoch = this_epoch
+                AND lower(l.ticks) = this_start AND upper(l.ticks) < this_end;
+            RETURN NULL;
+        END IF;
+        DELETE FROM ringflake_ledger AS l
+        WHERE l.namespace = NEW.namespace AND l.block = this_block
+            AND l.changed < clock_timestamp() - interval '7 days'
+            AND upper(l.ticks) <= this_start;
+        INSERT INTO ringflake_ledger (namespace, block, epoch, ticks)
+        VALUES (NEW.namespace, this_block, this_epoch, int8range(this_start, this_end));
+        IF NOT FOUND THEN
+            RAISE 'ringflake_ledger does not keep rows'
+                USING ERRCODE = 'integrity_constraint_violation';
+        END IF;
+        RETURN NULL;
+    END $$;
+    DROP TRIGGER IF EXISTS ringflake_ledger ON ringflake;
+    CREATE TRIGGER ringflake_ledger AFTER INSERT OR UPDATE OF value ON ringflake
+        FOR EACH ROW WHEN (NEW.namespace IS NOT NULL)
+        EXECUTE FUNCTION ringflake_note_grant();
+"#;
+
+macro_rules! entries {
+    () => {
+        "SELECT 0, key, value FROM ringflake WHERE key = ANY($1)"
+    };
+}
+
+/// Parameter 1: keys.
+pub(super) const ENTRIES: &str = entries!();
+
+/// Parameters 2 and 3: the least key, and the least that is beyond.
+pub(super) const ENTRIES_AND_ALL: &str = concat!(
+    entries!(),
+    " UNION ALL SELECT 0, key, value FROM ringflake WHERE key >= $2 AND key < $3"
+);
+
+/// Parameters 2 and 3: the window of keys; 4 and 5: the namespace, and how many of the lowest
+/// ranks. The first column numbers those.
+pub(super) const ENTRIES_AND_LOWEST: &str = concat!(
+    entries!(),
+    " UNION ALL (SELECT (row_number() OVER (ORDER BY rank NULLS FIRST))::int, key, value
+        FROM ringflake WHERE namespace = $4 ORDER BY rank NULLS FIRST LIMIT $5)
+    UNION ALL SELECT 0, key, value FROM ringflake WHERE key >= $2 AND key < $3"
+);
+
+/// What a commit writes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shape {
+    /// Whether rows are locked before they are compared, and the clock is read after that.
+    pub(super) holds_rows: bool,
+    /// Whether there are keys that must be absent, or are not compared.
+    pub(super) inserts: bool,
+}
+
+/// Writes entries if all conditions hold.
+///
+/// | parameter | |
+/// |---|---|
+/// | 1 to 5 | each key, with the value before and after, the rank, and whether it is compared |
+/// | 6, 7 | the earliest and the latest time |
+/// | 8 | the incarnation |
+/// | 9 | whether a server that is not durable is accepted |
+/// | 10 | how many keys are written |
+///
+/// No value before means that the key must be absent, none after that it is not written.
+///
+/// Returns 1 if all was written; -1 if a condition does not hold, and 0 if no row was as
+/// expected, where nothing was written. If only some were, the number becomes an error, which
+/// takes back what was written: another transaction may have inserted the same key.
+pub(super) fn guarded(shape: Shape) -> String {
+    let mut sql = String::from(
+        "WITH given AS MATERIALIZED (
+            SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::boolean[])
+                AS given (key, before, after, rank, compared)
+        )",
+    );
+    let mut all_held = "";
+    if shape.holds_rows {
+        sql += ", held AS MATERIALIZED (
+                SELECT r.key FROM ringflake AS r
+                    JOIN given AS g ON r.key = g.key AND r.value = g.before AND g.after IS NOT NULL
+                ORDER BY r.key FOR UPDATE OF r
+            )";
+        all_held = "(SELECT count(*) FROM held)
+            = (SELECT count(*) FROM given WHERE before IS NOT NULL AND after IS NOT NULL) AND ";
+    }
+    sql += ", checked AS MATERIALIZED (SELECT ";
+    sql += all_held;
+    sql += concat!(
+        "NOT EXISTS (SELECT FROM given AS g LEFT JOIN ringflake AS r ON r.key = g.key
+            WHERE g.compared AND (g.before IS NULL OR g.after IS NULL)
+                AND r.value IS DISTINCT FROM g.before)
+        AND ",
+        unix_ms!(),
+        " BETWEEN $6 AND $7 AND ($8::text IS NULL OR $8 = ",
+        incarnation!(),
+        ") AND ($9 OR current_setting('fsync') = 'on'
+            AND current_setting('full_page_writes') = 'on') AS all_hold
+        ), updated AS (
+            UPDATE ringflake AS r SET value = g.after, rank = g.rank
+            FROM given AS g, checked
+            WHERE checked.all_hold AND r.key = g.key AND r.value = g.before
+                AND g.after IS NOT NULL
+            RETURNING 1
+        )"
+    );
+    let mut inserted = "";
+    if shape.inserts {
+        sql += ", inserted AS (
+                INSERT INTO ringflake (key, value, rank)
+                SELECT g.key, g.after, g.rank FROM given AS g, checked
+                WHERE checked.all_hold AND g.compared AND g.before IS NULL
+                    AND g.after IS NOT NULL
+                ORDER BY g.key
+                ON CONFLICT DO NOTHING
+                RETURNING 1
+            ), replaced AS (
+                INSERT INTO ringflake (key, value, rank)
+                SELECT g.key, g.after, g.rank FROM given AS g, checked
+                WHERE checked.all_hold AND NOT g.compared
+                ORDER BY g.key
+                ON CONFLICT (key) DO UPDATE SET value = excluded.value, rank = excluded.rank
+                RETURNING 1
+            )";
+        inserted = " + (SELECT count(*) FROM inserted) + (SELECT count(*) FROM replaced)";
+    }
+    sql += ", written AS MATERIALIZED (SELECT (SELECT count(*) FROM updated)";
+    sql += inserted;
+    sql += " AS kept)
+        SELECT CASE
+            WHEN NOT all_hold THEN -1
+            WHEN kept = $10 THEN 1
+            WHEN kept = 0 THEN 0
+            ELSE ('the database kept ' || kept || ' of ' || $10 || ' rows')::int
+        END FROM checked, written";
+    sql
+}

@@ -1,0 +1,433 @@
+//! Tests of the stores on SQL servers. A test of each server starts one and passes it in.
+
+pub(crate) mod table;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ringflake::lease::conformance::Suite;
+use ringflake::lease::table::Table;
+use ringflake::lease::{
+    Block, Durability, Fence, Grant, History, Holder, Init, LeaseStore, MAX_ACQUIRE, Namespace,
+    OpenError, OpenOptions, StoreError, open,
+};
+
+pub(crate) use self::table::{
+    TableOf, commits_that_compare_what_the_other_writes_exclude_each_other,
+    the_table_agrees_with_the_reference,
+};
+use crate::kit::{
+    Shown, acquire, already_initialised, ambiguous, answers, ask, begin, denied, exhausted, fenced,
+    floor_ahead, init, limits, longer, made, mark, not_durable, not_initialised, not_quarantined,
+    now, renew, several, space, take, tick, unavailable,
+};
+use crate::served::{Served, patient, store};
+use ringflake_kit::events::warnings;
+use ringflake_kit::proxy::{Fault, Proxy, Then};
+use ringflake_kit::server::{PASSWORD, TestServer};
+use ringflake_kit::{assert_says, eventually, words};
+
+/// A server under test.
+pub(crate) trait Database: TestServer + Served {
+    /// Runs a statement as a role that may do anything.
+    fn execute(&self, sql: &str);
+    /// One connection of that role, for statements that hold locks.
+    fn holding(&self) -> Box<dyn FnMut(&str) + '_>;
+    /// How many connections stores have.
+    fn sessions(&self) -> u64;
+    /// Whether a store waits for a lock.
+    fn is_waited_for(&self) -> bool;
+    /// The name of the column with the key.
+    fn key_column(&self) -> &'static str;
+    /// One more connection, as a table.
+    fn table(&self) -> Box<dyn Table>;
+
+    /// The condition for the row of a block.
+    fn row(&self, space: &Namespace, block: Block) -> String {
+        let (column, name) = (self.key_column(), space.name());
+        format!("{column} = '{name}/block/{:020}'", block.index())
+    }
+
+    /// Changes a part of the value of a record.
+    fn change_record(&self, name: &str, from: &str, to: &str) {
+        let column = self.key_column();
+        self.execute(&format!(
+            "UPDATE ringflake SET value = REPLACE(value, '{from}', '{to}')
+            WHERE {column} = '{name}/record'"
+        ));
+    }
+}
+
+/// The tests of every SQL server.
+macro_rules! tests_of_sql {
+    ($server:ty) => {
+        impl crate::served::Served for $server {
+            fn is_done(&self) -> bool {
+                self.sessions() == 1
+            }
+
+            fn has_transactions(&self) -> bool {
+                true
+            }
+        }
+
+        crate::served::tests_of_servers!($server);
+        crate::kit::tests_on! { $server;
+            served: a_connection_that_would_be_idle_for_long_is_closed;
+            sql_tables:
+                a_dropped_or_emptied_table_is_not_initialised
+                a_kill_before_the_reply_leaves_the_mark_moved
+                a_new_incarnation_raises_the_floor_once
+                a_repair_judges_what_others_left
+                an_outage_is_unavailable_and_over_when_it_is_over
+                commits_that_compare_what_the_other_writes_exclude_each_other
+                conforms
+                holders_are_kept_as_they_are
+                no_error_shows_a_password
+                one_of_many_inits_wins
+                the_table_agrees_with_the_reference;
+        }
+    };
+}
+pub(crate) use tests_of_sql;
+
+pub(crate) fn conforms(server: &dyn Database) {
+    let damage = |space: &Namespace, block: Block| {
+        // No value of a block, or one whose epoch no mark has.
+        let value = match block.index() % 2 {
+            0 => "{",
+            _ => r#"{"hwm_end":"00000000000000000005","epoch":6,"released":true}"#,
+        };
+        let row = server.row(space, block);
+        server.execute(&format!(
+            "UPDATE ringflake SET value = '{value}' WHERE {row}"
+        ));
+    };
+    Suite::new(&|| server.store(), &now)
+        .with_damage(&damage)
+        .run();
+}
+
+/// After `DROP TABLE` or `TRUNCATE` nothing is initialised, and a namespace of unknown history
+/// starts above its former grants.
+pub(crate) fn a_dropped_or_emptied_table_is_not_initialised(server: &dyn Database) {
+    let mut store = server.store();
+    let space = space("orders");
+    init(&mut store, &space);
+    for statement in ["DROP TABLE ringflake CASCADE", "TRUNCATE TABLE ringflake"] {
+        let grants = several(&mut store, &space, 3, 600);
+        server.execute(statement);
+        not_initialised(store.list(&space));
+        not_initialised(acquire(&mut store, &space));
+        not_initialised(renew(&mut server.store(), &space, &grants[0]));
+        let init = Init::new(History::Unknown, now()).with_limits(limits());
+        let record = store.init(&space, &init).unwrap();
+        assert!(grants.iter().all(|grant| grant.ticks.end < record.floor));
+        fenced(renew(&mut store, &space, &grants[0]));
+        // So that it grants again at once.
+        server.change_record(
+            "orders",
+            &format!("\"floor\":{}", record.floor),
+            "\"floor\":0",
+        );
+        if statement.starts_with("DROP") {
+            take(&mut store, &space, 10);
+        }
+    }
+}
+
+pub(crate) fn one_of_many_inits_wins(server: &dyn Database) {
+    let space = space("orders");
+    let outcomes: Vec<_> = thread::scope(|scope| {
+        let ask = || server.store().init(&space, &begin());
+        let workers: Vec<_> = (0..8).map(|_| scope.spawn(ask)).collect();
+        workers.into_iter().map(|w| w.join().unwrap()).collect()
+    });
+    let (won, lost): (Vec<_>, Vec<_>) = outcomes.into_iter().partition(Result::is_ok);
+    assert_eq!(won.len(), 1);
+    for outcome in lost {
+        already_initialised(outcome);
+    }
+    several(&mut server.store(), &space, MAX_ACQUIRE, 10);
+}
+
+pub(crate) fn a_new_incarnation_raises_the_floor_once(server: &dyn Database) {
+    let mut store = server.store();
+    let space = made(&mut store, "orders", 5);
+    let grant = take(&mut store, &space, 2);
+    server.change_record("orders", "\"incarnation\":\"", "\"incarnation\":\"other ");
+
+    assert!(store.check(&space, now()).unwrap().history_lost());
+    let mut other = longer(&grant);
+    other.block = Block::new(9);
+    let both = [(&space, &longer(&grant)), (&space, &other)];
+    let alone = renew(&mut store, &space, &grant);
+    for answer in store.renew_all(&both).into_iter().chain([alone]) {
+        assert_eq!(fenced(answer), Fence::Incarnation);
+    }
+
+    // All see it at once. Each would raise the floor, and those that were late
+    // would raise it further.
+    let floors: BTreeSet<u64> = thread::scope(|scope| {
+        let ask = || floor_ahead(acquire(&mut server.store(), &space));
+        let workers: Vec<_> = (0..8).map(|_| scope.spawn(ask)).collect();
+        workers.into_iter().map(|w| w.join().unwrap()).collect()
+    });
+    let [floor]: [u64; 1] = Vec::from_iter(floors).try_into().unwrap();
+
+    // It was kept, though nothing was granted.
+    let report = store.check(&space, now()).unwrap();
+    assert_eq!(report.record.floor, floor);
+    assert!(!report.history_lost());
+    let fence = fenced(renew(&mut store, &space, &grant));
+    let known = grant.ticks.end;
+    assert_eq!(fence, Fence::Floor { known, floor });
+}
+
+/// A server that is not there, comes, goes and comes back.
+pub(crate) fn an_outage_is_unavailable_and_over_when_it_is_over(server: &mut dyn Database) {
+    /// After this a store tries a connection before it uses it, so that nothing is in doubt.
+    const IDLE: Duration = Duration::from_secs(1);
+    let wait_since = |used: Instant| {
+        eventually("nobody has used the connection for long", || {
+            used.elapsed() > IDLE
+        });
+    };
+    let mut store = server.store();
+    let space = made(&mut store, "orders", 5);
+    let mut grant = take(&mut store, &space, 60);
+    let mut used = Instant::now();
+    for crash in [false, true] {
+        if crash {
+            server.kill();
+        } else {
+            server.stop();
+        }
+        wait_since(used);
+        for answer in answers(&mut store, &space) {
+            unavailable(answer);
+        }
+        server.restart();
+        grant.ticks.end = renew(&mut store, &space, &grant).unwrap();
+        used = Instant::now();
+    }
+    // A restart that the store sleeps through.
+    server.kill();
+    server.restart();
+    wait_since(used);
+    renew(&mut store, &space, &grant).unwrap();
+}
+
+pub(crate) fn no_error_shows_a_password(server: &dyn Database) {
+    let wrong = format!("{PASSWORD}-wrong");
+    let mut stranger = store(&server.url().replace(PASSWORD, &wrong));
+    for answer in answers(&mut stranger, &space("orders")) {
+        denied(answer).hides(PASSWORD);
+    }
+    let mut store = server.store();
+    let space = made(&mut store, "orders", 5);
+    let report = store.check(&space, now()).unwrap();
+    let shown = format!("{stranger:?} {store:?} {report:?}");
+    assert!(!shown.contains(PASSWORD), "{shown}");
+}
+
+/// Each scheme opens a store on that port, which shows no password.
+pub(crate) fn the_schemes_open_it(schemes: [&str; 2], port: u16) {
+    let options = OpenOptions::new();
+    for scheme in schemes {
+        let store = open(&format!("{scheme}://me:hunter2@example.com/app"), &options).unwrap();
+        let shown = format!("{store:?}");
+        let place = format!("app at example.com:{port}");
+        assert!(shown.contains(&place), "{shown}");
+        let leaks = shown.contains("hunter2") || shown.contains("me:");
+        assert!(!leaks, "{shown}");
+        let unknown = format!("{scheme}://me:hunter2@h/app?ssl=1");
+        let error = open(&unknown, &options).unwrap_err();
+        assert!(matches!(error, OpenError::Invalid { .. }), "{error}");
+    }
+}
+
+/// A key and a certificate for 127.0.0.1 that signs itself, for a server of this user.
+pub(crate) fn certificate(directory: &Path, user: &str) {
+    let mut command = Command::new("openssl");
+    command.current_dir(directory).args(words(
+        "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=test \
+         -addext subjectAltName=IP:127.0.0.1 -addext basicConstraints=critical,CA:FALSE \
+         -keyout server.key -out server.crt",
+    ));
+    ringflake_kit::server::as_user(&mut command, user);
+    let done = command.output().unwrap();
+    let errors = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{errors}");
+}
+
+/// A row that is locked is judged once the lock is free.
+pub(crate) fn a_repair_judges_what_others_left(server: &dyn Database) {
+    let mut run = server.holding();
+    let mut store = server.store();
+    let space = made(&mut store, "orders", 5);
+    let grant = take(&mut store, &space, 60);
+    let row = server.row(&space, grant.block);
+    server.execute(&format!(
+        "UPDATE ringflake SET value = CONCAT('-', value) WHERE {row}"
+    ));
+    run("BEGIN");
+    run(&format!(
+        "UPDATE ringflake SET value = SUBSTRING(value, 2) WHERE {row}"
+    ));
+    thread::scope(|scope| {
+        let repairing = scope.spawn(|| store.repair(&space, grant.block, now()));
+        eventually("the repair waits for the row", || server.is_waited_for());
+        run("COMMIT");
+        not_quarantined(repairing.join().unwrap());
+    });
+    let kept = mark(&mut server.store(), &space, grant.block);
+    assert_eq!(kept, Some(grant.ticks.end));
+}
+
+/// A transaction that the server rolls back in favour of another one is repeated. The other one
+/// takes its locks in the wrong order: after `begin` that of a block, and then, by
+/// `hold_record`, an exclusive one of the record of "orders".
+pub(crate) fn a_deadlock_is_repeated(server: &dyn Database, begin: &str, hold_record: &str) {
+    let mut lock = server.holding();
+    let mut store = server.store();
+    let space = made(&mut store, "orders", 12);
+    let grant = take(&mut store, &space, 10);
+    lock(begin);
+    let row = server.row(&space, grant.block);
+    lock(&format!("SELECT * FROM ringflake WHERE {row} FOR UPDATE"));
+    thread::scope(|scope| {
+        let worker = scope.spawn(|| renew(&mut store, &space, &grant));
+        eventually("the renewal waits", || server.is_waited_for());
+        lock(hold_record);
+        lock("COMMIT");
+        assert_eq!(worker.join().unwrap().unwrap(), grant.ticks.end + 1);
+    });
+    let kept = mark(&mut store, &space, grant.block);
+    assert_eq!(kept, Some(grant.ticks.end + 1));
+}
+
+/// The server dies when it has committed and before its reply is sent.
+pub(crate) fn a_kill_before_the_reply_leaves_the_mark_moved(server: &mut dyn Database) {
+    let space = made(&mut server.store(), "orders", 16);
+    let proxy = Proxy::to(server.port());
+    let url = server.url_through(proxy.port());
+    // How many replies come before the one that counts.
+    let trial = made(&mut server.store(), "trial", 5);
+    let lose = |after, then| proxy.set(Fault::LoseReplies { after, then });
+    let counts = |replies: &u64| {
+        lose(*replies, Then::Close);
+        let asked = acquire(&mut store(&url), &trial);
+        matches!(asked, Err(StoreError::Ambiguous { .. }))
+    };
+    let replies = (0..60).find(counts).unwrap();
+
+    let lost = proxy.lost();
+    lose(replies, Then::Hang);
+    let before = tick(&space);
+    let mut witness = server.store();
+    let granted = |store: &mut dyn LeaseStore| store.list(&space).unwrap().blocks;
+    let outcome = thread::scope(|scope| {
+        let worker = scope.spawn(|| acquire(&mut store(&url), &space));
+        eventually("the server has answered", || proxy.lost() > lost);
+        eventually("and committed", || !granted(&mut witness).is_empty());
+        server.kill();
+        worker.join().unwrap()
+    });
+    ambiguous(outcome);
+
+    server.restart();
+    let mut store = server.store();
+    let [lost] = &granted(&mut store)[..] else {
+        panic!("one grant was committed");
+    };
+    let moved = lost.hwm_end;
+    let expected = before + 60..=tick(&space) + 60;
+    assert!(expected.contains(&moved), "{moved}, not {expected:?}");
+    // Nobody has it, and nobody gets it before the mark.
+    assert_ne!(take(&mut store, &space, 60).block, lost.block);
+    exhausted(acquire(&mut store, &space));
+}
+
+/// A user `other`, who may do what `grant` lets him once the tables are there, and a
+/// database that is not there.
+pub(crate) fn to_create_is_needed_only_where_tables_are_missing(
+    server: &dyn Database,
+    grant: &dyn Fn(),
+    refused: fn(Result<(), StoreError>) -> Shown,
+    reasons: [&str; 2],
+) {
+    let mut other = store(&server.url().replace("//app:", "//other:"));
+    let mine = space("mine");
+    refused(other.init(&mine, &begin()).map(drop)).says(reasons[0]);
+    let orders = made(&mut server.store(), "orders", 5);
+    refused(other.list(&orders).map(drop)).says(reasons[0]);
+    grant();
+    init(&mut other, &mine);
+    let grant = take(&mut other, &orders, 10);
+    renew(&mut other, &orders, &grant).unwrap();
+    other.release(&orders, grant.block, grant.epoch).unwrap();
+    other.check(&orders, now()).unwrap();
+
+    let mut nowhere = store(&format!("{}-not", server.url()));
+    refused(nowhere.list(&orders).map(drop)).says(reasons[1]);
+}
+
+/// While `setting` lets the server forget, nothing is done, on the connection that was good
+/// a moment ago and on a new one. What somebody accepts is done, reported, and said once for
+/// each connection.
+pub(crate) fn to_forget_is_refused(
+    server: &dyn Database,
+    good: &mut dyn LeaseStore,
+    space: &Namespace,
+    grant: &Grant,
+    setting: &str,
+) {
+    let mut other = longer(grant);
+    other.block = Block::new(9);
+    for store in [good, &mut server.store()] {
+        not_durable(acquire(store, space)).says(setting);
+        not_durable(renew(store, space, grant)).says(setting);
+        let both = [(space, &longer(grant)), (space, &other)];
+        for answer in store.renew_all(&both) {
+            not_durable(answer).says(setting);
+        }
+        not_durable(store.check(space, now())).says(setting);
+    }
+    let options = patient().accept_best_effort(true);
+    let mut store = open(&server.url(), &options).unwrap();
+    let logged = warnings(|| {
+        let grant = take(&mut store, space, 60);
+        renew(&mut store, space, &grant).unwrap();
+        match store.check(space, now()).unwrap().durability {
+            Durability::BestEffort { reason } => assert_says(&reason, &[setting]),
+            other => panic!("{other}"),
+        }
+    });
+    let [line]: [String; 1] = logged.try_into().unwrap();
+    assert_says(&line, &["store not durable", setting]);
+    let mut another = open(&server.url(), &options).unwrap();
+    assert_eq!(warnings(|| drop(another.list(space).unwrap())).len(), 1);
+}
+
+/// What is kept of a holder comes back, and a name that looks like SQL is a name.
+pub(crate) fn holders_are_kept_as_they_are(server: &dyn Database) {
+    let mut store = server.store();
+    let space = made(&mut store, "orders", 5);
+    for (host, instance) in [
+        ("host-1", "4711"),
+        ("", ""),
+        ("Robert'); DROP TABLE ringflake; --", "\\\"'%_`"),
+        ("数据库-ö-🦀", "\u{1}"),
+    ] {
+        let holder = Holder::new(host, instance);
+        let ask = ask(1, 10).held_by(holder.clone());
+        let grant = store.acquire(&space, &ask).unwrap().remove(0);
+        let blocks = store.list(&space).unwrap().blocks;
+        let known = blocks.iter().find(|known| known.block == grant.block);
+        assert_eq!(known.unwrap().holder, Some(holder));
+    }
+}
