@@ -69,6 +69,7 @@ fn state(listing: Listing) -> String {
         .into_iter()
         .map(|mut block| {
             block.granted_unix_ms = None;
+            block.start = None;
             block
         })
         .collect();
