@@ -12,6 +12,8 @@ mod kit;
 mod lost;
 #[cfg(feature = "mysql")]
 mod mysql;
+#[cfg(any(feature = "etcd", feature = "postgres", feature = "redis"))]
+mod pages;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod proxying;
