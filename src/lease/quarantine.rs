@@ -134,7 +134,7 @@ pub(super) fn judge(namespace: &Namespace, state: BlockState) -> Judged {
 }
 
 /// The block of these columns, neither released nor anybody's, unless it can't be.
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "sqlite")]
 pub(super) fn of_columns(namespace: &Namespace, block: i64, epoch: i64, mark: i64) -> Judged {
     let Ok(index) = u64::try_from(block) else {
         let reason = format!("a record is of block {block}");

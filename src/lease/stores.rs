@@ -10,10 +10,8 @@ pub(super) mod open;
 pub(super) mod postgres;
 #[cfg(feature = "redis")]
 pub(super) mod redis;
-#[cfg(any(feature = "mysql", feature = "sqlite"))]
+#[cfg(feature = "sqlite")]
 pub(super) mod row;
-#[cfg(feature = "mysql")]
-pub(super) mod sql;
 #[cfg(feature = "sqlite")]
 pub(super) mod sqlite;
 pub(super) mod tier;

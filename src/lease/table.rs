@@ -114,11 +114,13 @@
 #[cfg(feature = "etcd")]
 pub(crate) mod etcd;
 pub(crate) mod memory;
+#[cfg(feature = "mysql")]
+pub(crate) mod mysql;
 #[cfg(feature = "postgres")]
 pub(crate) mod postgres;
 #[cfg(feature = "redis")]
 pub(crate) mod redis;
-#[cfg(feature = "postgres")]
+#[cfg(any(feature = "mysql", feature = "postgres"))]
 mod sql;
 
 use std::collections::BTreeMap;
@@ -130,6 +132,8 @@ use std::time::Duration;
 #[cfg(feature = "etcd")]
 pub use self::etcd::EtcdTable;
 pub use self::memory::MemoryTable;
+#[cfg(feature = "mysql")]
+pub use self::mysql::MysqlTable;
 #[cfg(feature = "postgres")]
 pub use self::postgres::PostgresTable;
 #[cfg(feature = "redis")]

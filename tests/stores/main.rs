@@ -1,6 +1,12 @@
 //! Each store through the suite that all must pass, and through what is its own,
 //! on real servers and files.
 
+#[cfg(any(
+    feature = "etcd",
+    feature = "mysql",
+    feature = "postgres",
+    feature = "redis"
+))]
 #[macro_use]
 extern crate ringflake_kit;
 
@@ -27,10 +33,8 @@ mod redis;
 ))]
 #[allow(dead_code, reason = "each set of features uses a part of it")]
 mod served;
-#[cfg(feature = "mysql")]
+#[cfg(any(feature = "mysql", feature = "postgres"))]
 mod sql;
-#[cfg(feature = "postgres")]
-mod sql_tables;
 #[cfg(all(feature = "sqlite", unix))]
 mod sqlite;
 #[cfg(any(

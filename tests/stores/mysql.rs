@@ -1,14 +1,15 @@
 //! MariaDB, which stands for MySQL too.
 
 use mysql::prelude::Queryable;
-use ringflake::lease::{Durability, Fence, Holder, LeaseStore as _};
+use ringflake::lease::table::Table;
+use ringflake::lease::{Durability, Fence, Holder, LeaseStore as _, MysqlStore};
 
 use crate::kit::{
-    acquire, answers, ask, denied, fenced, floor_ahead, made, not_durable, now, renew, several,
-    take, unavailable,
+    acquire, answers, ask, begin, corrupt, denied, fenced, floor_ahead, made, not_durable, now,
+    renew, several, space, take, unavailable,
 };
-use crate::served::{Served as _, store};
-use crate::sql::{self, Database, batches};
+use crate::served::{Served as _, patient, store};
+use crate::sql::{self, Database, TableOf, batches};
 use ringflake_kit::events::warnings;
 use ringflake_kit::server::{Lent, MariaDb, PASSWORD, Reachable as _, TestServer as _};
 use ringflake_kit::{assert_says, words};
@@ -16,16 +17,6 @@ use ringflake_kit::{assert_says, words};
 impl Database for MariaDb {
     fn execute(&self, sql: &str) {
         self.holding()(sql);
-    }
-
-    fn damage(&self, sql: &str) {
-        self.execute(&format!(
-            "SET STATEMENT check_constraint_checks = 0 FOR {sql}"
-        ));
-    }
-
-    fn refusal(&self, sql: &str) -> String {
-        self.admin().query_drop(sql).unwrap_err().to_string()
     }
 
     fn holding(&self) -> Box<dyn FnMut(&str) + '_> {
@@ -45,6 +36,16 @@ impl Database for MariaDb {
     fn sessions(&self) -> u64 {
         let all = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE USER = 'app'";
         self.admin().query_first(all).unwrap().unwrap()
+    }
+
+    fn key_column(&self) -> &'static str {
+        "`key`"
+    }
+
+    fn table(&self) -> Box<dyn Table> {
+        Box::new(TableOf(
+            MysqlStore::from_url(&self.url(), &patient()).unwrap(),
+        ))
     }
 }
 
@@ -70,25 +71,82 @@ fn conforms_whatever_the_defaults() {
 }
 
 #[test]
-fn what_nobody_wrote_is_corrupt() {
-    sql::what_nobody_wrote_is_corrupt(
-        &*started!(Lent::<MariaDb>::start()),
-        &[
-            "UPDATE ringflake_namespace SET layout = 'none' WHERE name = '{name}'",
-            "UPDATE ringflake_namespace SET fingerprint = '' WHERE name = '{name}'",
-            "UPDATE ringflake_namespace SET skew_ms = -1 WHERE name = '{name}'",
-            "SET STATEMENT check_constraint_checks = 0 FOR
-             UPDATE ringflake_namespace SET floor = -1 WHERE name = '{name}'",
-            "SET STATEMENT check_constraint_checks = 0 FOR
-             ALTER TABLE ringflake_block CHANGE COLUMN holder_host host TEXT",
-        ],
-    );
+fn a_table_of_another_shape_is_corrupt() {
+    let server = started!(Lent::<MariaDb>::start());
+    let mut store = server.store();
+    let space = made(&mut store, "orders", 5);
+    server.execute("ALTER TABLE ringflake CHANGE COLUMN `value` content TEXT");
+    corrupt(store.list(&space));
+    corrupt(acquire(&mut store, &space));
 }
 
 #[test]
-fn those_who_renew_the_same_blocks_share_what_is_added() {
+fn tables_of_an_earlier_version_are_named() {
     let server = started!(Lent::<MariaDb>::start());
-    batches::those_who_renew_the_same_blocks_share_what_is_added(&*server);
+    server.execute("CREATE TABLE ringflake_block (block BIGINT)");
+    let outcome = server.store().init(&space("orders"), &begin());
+    corrupt(outcome).says("ringflake_block is a table, of an earlier version");
+}
+
+#[test]
+fn init_brings_back_what_is_missing() {
+    let server = started!(Lent::<MariaDb>::start());
+    let mut store = server.store();
+    let space = made(&mut store, "orders", 5);
+    for (index, statement) in [
+        "DROP VIEW ringflake_block",
+        "DROP INDEX ringflake_rank ON ringflake",
+        "DROP TABLE WORKER_NODE",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        server.execute(statement);
+        made(&mut store, &format!("more-{index}"), 5);
+        take(&mut store, &space, 10);
+        let shown = "SELECT COUNT(*) FROM ringflake_block WHERE namespace = 'orders'";
+        assert_eq!(server.admin().query_first(shown).unwrap(), Some(index + 1));
+        let index = "SELECT COUNT(*) FROM information_schema.STATISTICS
+            WHERE TABLE_SCHEMA = 'app' AND INDEX_NAME = 'ringflake_rank'";
+        assert_eq!(server.admin().query_first(index).unwrap(), Some(2));
+        server.execute("SELECT * FROM WORKER_NODE");
+    }
+}
+
+#[test]
+fn the_view_shows_blocks_to_people() {
+    let server = started!(Lent::<MariaDb>::start());
+    let mut store = server.store();
+    let space = made(&mut store, "orders", 5);
+    let holder = Holder::new("host \"1\"", "ö");
+    let ask = ask(1, 60).held_by(holder);
+    let grant = store.acquire(&space, &ask).unwrap().remove(0);
+    let shown = "SELECT CONCAT_WS('|', namespace, block, epoch, hwm_end, start, released,
+        granted_unix_ms > 0, holder_host, holder_instance) FROM ringflake_block";
+    let (block, ticks) = (grant.block, &grant.ticks);
+    let expected = format!(
+        "orders|{block}|1|{}|{}|0|1|host \"1\"|ö",
+        ticks.end, ticks.start
+    );
+    let blocks = || -> Vec<String> { server.admin().query(shown).unwrap() };
+    assert_eq!(blocks(), [expected]);
+    // A damaged one hides no other.
+    take(&mut store, &space, 60);
+    for value in ["{", "", "[]"] {
+        let row = server.row(&space, grant.block);
+        server.execute(&format!(
+            "UPDATE ringflake SET value = '{value}' WHERE {row}"
+        ));
+        let blocks = blocks();
+        assert_eq!(blocks.len(), 2, "{blocks:?}");
+        assert!(blocks.contains(&format!("orders|{block}")), "{blocks:?}");
+    }
+}
+
+#[test]
+fn renewals_of_the_same_blocks_share_what_is_added() {
+    let server = started!(Lent::<MariaDb>::start());
+    batches::renewals_of_the_same_blocks_share_what_is_added(&*server);
 }
 
 #[test]
@@ -103,17 +161,17 @@ fn renewals_of_many_namespaces_are_one_transaction() {
         .iter()
         .flat_map(|(space, grants)| batches::all(space, grants));
     let asked: Vec<_> = asked.collect();
-    let done = || ["Com_commit", "Com_update_multi"].map(|what| status(&server, what));
+    let done = || ["Com_commit", "Com_update"].map(|what| status(&server, what));
     let before = done();
     let answers = batches::renew_all(&mut store, &asked);
-    assert_eq!(done(), [before[0] + 1, before[1] + asked.len() as u64]);
+    assert_eq!(done(), [before[0] + 1, before[1] + 1]);
     batches::moved(answers, &asked);
 }
 
 #[test]
 fn a_deadlock_is_repeated() {
     let server = started!(Lent::<MariaDb>::start());
-    let hold_record = "UPDATE ringflake_namespace SET skew_ms = skew_ms + 1";
+    let hold_record = "SELECT * FROM ringflake WHERE `key` = 'orders/record' FOR UPDATE";
     sql::a_deadlock_is_repeated(&*server, "BEGIN", hold_record);
 }
 
@@ -164,13 +222,18 @@ fn a_server_that_can_forget_is_refused() {
     }
     server.execute("SET GLOBAL read_only = 0");
 
-    server.execute("ALTER TABLE ringflake_block ENGINE = Aria");
-    not_durable(server.store().list(&space)).says("ringflake_block (Aria)");
+    server.execute("ALTER TABLE ringflake ENGINE = Aria");
+    not_durable(server.store().list(&space)).says("ringflake (Aria)");
 
-    server.stop();
-    server.configure(&["--skip-innodb-doublewrite"]);
-    server.restart();
-    not_durable(server.store().list(&space)).says("innodb_doublewrite");
+    for (option, setting) in [
+        ("--skip-innodb-doublewrite", "innodb_doublewrite"),
+        ("--innodb-flush-method=nosync", "innodb_flush_method"),
+    ] {
+        server.stop();
+        server.configure(&[option]);
+        server.restart();
+        not_durable(server.store().list(&space)).says(setting);
+    }
 }
 
 #[test]
@@ -234,13 +297,7 @@ fn launches_are_noted_for_those_who_read_worker_node() {
 fn a_user_needs_to_create_only_where_tables_are_missing() {
     let server = started!(MariaDb::start());
     server.execute(&format!("CREATE USER other@'%' IDENTIFIED BY '{PASSWORD}'"));
-    let grant = || {
-        for table in ["ringflake_namespace", "ringflake_block"] {
-            server.execute(&format!(
-                "GRANT SELECT, INSERT, UPDATE ON app.{table} TO other@'%'"
-            ));
-        }
-    };
+    let grant = || server.execute("GRANT SELECT, INSERT, UPDATE ON app.ringflake TO other@'%'");
     let expected = ["denied", "app-not"];
     sql::to_create_is_needed_only_where_tables_are_missing(&server, &grant, denied, expected);
 }

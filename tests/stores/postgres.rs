@@ -18,7 +18,7 @@ use crate::kit::{
     not_durable, now, renew, several, sized, take, tick, unavailable,
 };
 use crate::served::{Served as _, hasty, patient, store};
-use crate::sql_tables::{self as sql, Database, TableOf};
+use crate::sql::{self, Database, TableOf};
 use ringflake_kit::eventually;
 use ringflake_kit::server::{
     Lent, PASSWORD, Postgres, Reachable as _, Reusable as _, TestServer as _,
@@ -401,7 +401,7 @@ fn a_dump_restored_over_the_tables_is_noticed() {
     renew(&mut store, &space, &grant).unwrap();
     server.run("psql", &["--quiet"], &options);
 
-    // What is on record agrees with the holder again, as before the renewal.
+    // The restored mark agrees with the holder again, as before the renewal.
     let restored = mark(&mut store, &space, grant.block);
     assert_eq!(restored, Some(grant.ticks.end));
     let fence = fenced(renew(&mut store, &space, &grant));
@@ -445,8 +445,8 @@ fn a_server_that_can_forget_is_refused() {
     server.stop();
 }
 
-/// What `operation` answers on a server that waits for a standby which is not there, when
-/// somebody cancels the wait: that counts as done, with no more than a warning.
+/// Returns the result of `operation` on a server that waits for a missing standby, after the wait
+/// was cancelled. The server confirms the commit then, with a mere warning.
 fn with_the_wait_cancelled<T: Send>(
     server: &Postgres,
     operation: impl FnOnce(&mut dyn LeaseStore) -> T + Send,
@@ -509,7 +509,7 @@ fn a_commit_that_no_standby_has_is_in_doubt() {
     // All of several are in doubt, and are not sent again.
     let before = batches::next_transaction(&server);
     let answers = with_the_wait_cancelled(&server, |store| {
-        batches::renew_all(store, &batches::all(space, &grants[1..]))
+        sql::batches::renew_all(store, &sql::batches::all(space, &grants[1..]))
     });
     assert_eq!(answers.len(), 2);
     for answer in answers {

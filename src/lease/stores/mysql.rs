@@ -1,44 +1,19 @@
 //! The store in MySQL and MariaDB.
 
-mod columns;
-mod errno;
-mod failure;
-mod flavour;
-mod key;
-mod roots;
-mod server;
-mod session;
-mod socket;
-mod statements;
-
-use std::fmt;
-use std::time::Duration;
-
-use self::server::Server;
-use self::session::MySession;
-use crate::lease::block::{Block, BlockState, Epoch};
-use crate::lease::error::StoreError;
-use crate::lease::events;
-use crate::lease::grant::Grant;
-use crate::lease::key::StoreKey;
-use crate::lease::namespace::Namespace;
+use crate::lease::leases::Leases;
 use crate::lease::options::{OpenError, OpenOptions};
-use crate::lease::record::StoreRecord;
-use crate::lease::report::{Listing, StoreReport};
-use crate::lease::request::{Acquire, Floor, Init, Renew};
-use crate::lease::store::LeaseStore;
-use crate::lease::stores::sql::Client;
-use crate::lease::voucher::Voucher;
+use crate::lease::table::mysql::MysqlTable;
 
 /// A store in a MySQL (8.0 or later) or MariaDB (10.6 or later) database.
 ///
 /// # Promises, and the settings that they need
 /// A grant or a renewal that is confirmed is on disk. Before anything is granted,
 /// the server must show `innodb_flush_log_at_trx_commit = 1`, `sync_binlog = 1`
-/// where `log_bin` is on, an `innodb_doublewrite` that writes, and tables of
-/// InnoDB; otherwise the answer is [`StoreError::NotDurable`]. What can be changed
-/// while the server runs is read in every transaction that grants. A server that
-/// is `read_only`, as replicas are, is [`StoreError::Unavailable`].
+/// where `log_bin` is on, an `innodb_doublewrite` that writes, an `innodb_flush_method` other
+/// than `nosync`, and a table of InnoDB; otherwise operations fail with
+/// [`StoreError::NotDurable`](crate::lease::StoreError::NotDurable). Settings that can change
+/// while the server runs are compared in every commit. A server that is `read_only`, as replicas
+/// are, is [`StoreError::Unavailable`](crate::lease::StoreError::Unavailable).
 ///
 /// That holds for one server. Replication, semi-synchronous too (it falls back
 /// when a replica is slow), confirms what a promoted replica may lack. The change
@@ -63,8 +38,8 @@ use crate::lease::voucher::Voucher;
 /// | `tcp_connect_timeout_ms` | for one host; half of the operation's time by default, shared among the hosts |
 /// | `tcp_user_timeout_ms`, `tcp_keepalive_time_ms`, `tcp_keepalive_probe_interval_secs`, `tcp_keepalive_probe_count` | as the system has them by default |
 ///
-/// With several hosts each is tried in turn, the one that served last at first: one
-/// that is gone, denies the login or is read-only, as replicas are, is passed over.
+/// Several hosts are tried in turn, beginning with the one that was used last. A host that is
+/// gone, denies the login or is read-only, as replicas are, is skipped.
 ///
 /// With `caching_sha2_password` a server may ask for the password and not for a proof
 /// of it. It gets it over TLS, over a Unix socket, or encrypted with the key of
@@ -78,38 +53,51 @@ use crate::lease::voucher::Voucher;
 /// rustls yet, *ring* becomes it: the driver needs one.
 ///
 /// # Tables
-/// `init` makes `ringflake_namespace` and `ringflake_block`, and a row for each of
-/// a namespace's blocks, of which there may be 2^17 = 131,072 at most. It needs
-/// the privilege to create tables only if they are missing; everything else needs
-/// to select, insert and update.
+/// `init` creates what is missing of these, for which it needs the privileges `CREATE`, `INDEX`
+/// and `CREATE VIEW`:
 ///
-/// For users of Baidu's uid-generator, `init` makes the table `WORKER_NODE` too,
-/// or leaves the one that is there, and the first grant of each store adds a row:
-/// host and instance of the [`Holder`](crate::lease::holder::Holder) as `HOST_NAME` and `PORT`.
-/// Nothing reads it, and a row that can't be added is a warning and no error.
+/// | relation | |
+/// |---|---|
+/// | `ringflake` | every entry of the [table](crate::lease::table): key, value, rank |
+/// | `ringflake_block` | a view of the blocks among them, in columns, for people |
+/// | `WORKER_NODE` | processes that were granted blocks, for users of Baidu's uid-generator |
+///
+/// All other operations need to select, insert and update in `ringflake`.
+///
+/// If `ringflake` is dropped or emptied, no namespace is initialised any more:
+/// [`init`](crate::lease::LeaseStore::init) with
+/// [`History::Unknown`](crate::lease::History::Unknown) starts above all that may have been
+/// granted.
+///
+/// The first grant of each store adds a row to `WORKER_NODE`, with host and instance of the
+/// [`Holder`](crate::lease::Holder) as `HOST_NAME` and `PORT`. Nothing reads it. If the view or
+/// `WORKER_NODE` can't be created, or a row can't be added, nothing fails; a missing row is
+/// logged as a warning.
 ///
 /// # Incarnation
 /// MySQL: `server_uuid`, which belongs to the data directory and is in no backup.
-/// MariaDB, which has none: `server_id`, `hostname` and `datadir`. So a replica
-/// that is promoted is noticed (replication demands a `server_id` for each), and
-/// what is restored on another machine.
+/// MariaDB, which has none: `server_id`, `hostname` and `datadir`. So the promotion of a replica
+/// is noticed (replication requires a `server_id` for each), and so is a restore on another
+/// machine.
 ///
 /// Not noticed are rows that were restored, or rolled back, under the server that was
 /// there before: a dump, a copy of its directory, a snapshot of its volume. After
-/// that, and before anybody acquires, run [`raise_floor`](LeaseStore::raise_floor)
-/// with [`Floor::OverLostGrants`]. The other way round, a MariaDB in a container
-/// that is made anew needs a fixed host name, or each time counts as a loss.
+/// that, and before anybody acquires, run
+/// [`raise_floor`](crate::lease::LeaseStore::raise_floor) with
+/// [`Floor::OverLostGrants`](crate::lease::Floor::OverLostGrants). A MariaDB in a container needs
+/// a fixed host name: otherwise each new container counts as a loss.
 ///
 /// # Cost
-/// An operation blocks for its time-out at most: nothing is sent in the second
-/// half of that time, and each answer is waited for as long as the other half.
-/// Not bounded are the look-up of the host's name, the several answers that make
-/// a connection, and a server that sends its answer in drops.
-/// Round trips on an open connection: an acquisition takes 6, a renewal or a
-/// release 1, a listing or a check 6, one more after a second of idleness.
-/// Statements are prepared at their first use, which takes another each.
-/// Up to 128 renewals in [one call](LeaseStore::renew_all) take 3, one for each
-/// namespace and one for each renewal; but they write to disk once.
+/// A read or a commit blocks for the time-out at most: nothing is sent in the second half of that
+/// time, and each reply is waited for as long as the other half. Not bounded are the look-up of
+/// the host's name, the replies that make a connection, and a server that sends its reply in
+/// drops.
+///
+/// Round trips on an open connection: a renewal or a release of a grant of this process takes 1,
+/// a listing 1, an acquisition 3, and two more for each conflict. After a second of idleness one
+/// more tries the connection. Up to 60 renewals in
+/// [one call](crate::lease::LeaseStore::renew_all) take 2 together, and write to disk once.
+/// Nothing is prepared. A proxy must allow several statements in one request.
 ///
 /// # Examples
 /// ```
@@ -120,124 +108,16 @@ use crate::lease::voucher::Voucher;
 /// assert!(!format!("{store:?}").contains("hunter2"));
 /// # Ok::<(), ringflake::lease::OpenError>(())
 /// ```
-pub struct MysqlStore {
-    client: Client<MySession>,
-    key: StoreKey,
-    /// Whether `WORKER_NODE` has a row of this store, or refused it.
-    noted: bool,
-}
+pub type MysqlStore = Leases<MysqlTable>;
 
 impl MysqlStore {
-    /// The store that `url` names. Connects to nothing yet.
+    /// The store at `url`; see there for its form. Connects to nothing yet.
     ///
     /// # Errors
     /// [`OpenError::Invalid`], without any part of the URL but the name of a
     /// parameter.
     pub fn from_url(url: &str, options: &OpenOptions) -> Result<Self, OpenError> {
-        let server = Server::from_url(url, options)?;
-        let timeout = server.timeout;
-        Ok(Self {
-            client: Client::new(server, timeout),
-            key: StoreKey::new(url, options),
-            noted: false,
-        })
-    }
-}
-
-impl fmt::Debug for MysqlStore {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MysqlStore")
-            .field("server", &format_args!("{}", self.client.server()))
-            .finish_non_exhaustive()
-    }
-}
-
-impl LeaseStore for MysqlStore {
-    fn init(&mut self, namespace: &Namespace, init: &Init) -> Result<StoreRecord, StoreError> {
-        self.client.init(namespace, init, Voucher::Person)
-    }
-
-    fn init_if_new(
-        &mut self,
-        namespace: &Namespace,
-        init: &Init,
-    ) -> Result<StoreRecord, StoreError> {
-        self.client.init(namespace, init, Voucher::Program)
-    }
-
-    fn acquire(
-        &mut self,
-        namespace: &Namespace,
-        acquire: &Acquire,
-    ) -> Result<Vec<Grant>, StoreError> {
-        let deadline = self.client.deadline();
-        let grants = self.client.acquire(namespace, acquire)?;
-        if !self.noted {
-            self.noted = true;
-            let holder = acquire.holder.as_ref();
-            let noted = self
-                .client
-                .also(|session| session.note_launch(holder, deadline));
-            // The grants are made, and this does not unmake them.
-            if let Err(error) = noted {
-                events::launch_not_noted(&self.client.server().to_string(), &error);
-            }
-        }
-        Ok(grants)
-    }
-
-    fn renew(&mut self, namespace: &Namespace, renew: &Renew) -> Result<u64, StoreError> {
-        self.client.renew(namespace, renew)
-    }
-
-    fn renew_all(&mut self, renewals: &[(&Namespace, &Renew)]) -> Vec<Result<u64, StoreError>> {
-        self.client.renew_all(renewals)
-    }
-
-    fn release(
-        &mut self,
-        namespace: &Namespace,
-        block: Block,
-        epoch: Epoch,
-    ) -> Result<(), StoreError> {
-        self.client.release(namespace, block, epoch)
-    }
-
-    fn list(&mut self, namespace: &Namespace) -> Result<Listing, StoreError> {
-        self.client.list(namespace)
-    }
-
-    fn raise_floor(
-        &mut self,
-        namespace: &Namespace,
-        floor: Floor,
-        now_unix_ms: u64,
-    ) -> Result<u64, StoreError> {
-        self.client.raise_floor(namespace, floor, now_unix_ms)
-    }
-
-    fn repair(
-        &mut self,
-        namespace: &Namespace,
-        block: Block,
-        now_unix_ms: u64,
-    ) -> Result<BlockState, StoreError> {
-        self.client.repair(namespace, block, now_unix_ms)
-    }
-
-    fn check(
-        &mut self,
-        namespace: &Namespace,
-        now_unix_ms: u64,
-    ) -> Result<StoreReport, StoreError> {
-        self.client.check(namespace, now_unix_ms)
-    }
-
-    fn key(&self) -> Option<StoreKey> {
-        Some(self.key.clone())
-    }
-
-    fn rest(&mut self, at_least: Duration) {
-        self.client.rest(at_least);
+        let table = MysqlTable::from_url(url, options)?;
+        Ok(Self::over(table).with_patience(options.operation_timeout()))
     }
 }

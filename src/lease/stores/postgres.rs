@@ -8,16 +8,17 @@ use crate::lease::table::postgres::PostgresTable;
 ///
 /// # Promises, and the settings that they need
 /// A grant or a renewal that is confirmed is on disk. The server must show `fsync`
-/// and `full_page_writes` on and permanent tables; otherwise the answer is
-/// [`StoreError::NotDurable`](crate::lease::StoreError::NotDurable). That is read in every transaction that grants, and
-/// each of them turns `synchronous_commit` on for itself.
+/// and `full_page_writes` on and permanent tables; otherwise operations fail with
+/// [`StoreError::NotDurable`](crate::lease::StoreError::NotDurable). The settings are compared in
+/// every commit, and each commit turns `synchronous_commit` on for itself.
 ///
 /// Where `synchronous_standby_names` is set, the standbys named have it on disk
 /// too, and any of them can be promoted without a loss. (`remote_apply` adds
-/// nothing to that; it says when a standby shows what it has.) A wait for a
-/// standby that somebody cancels is [`StoreError::Ambiguous`](crate::lease::StoreError::Ambiguous), though the server
-/// says "committed" with a mere warning. Where it is not set, a promoted standby
-/// can lack confirmed writes; its promotion is noticed, and the floor raised.
+/// nothing to that; it says when a standby shows what it has.) If somebody cancels the wait for a
+/// standby, the operation fails with
+/// [`StoreError::Ambiguous`](crate::lease::StoreError::Ambiguous), though the server returns no
+/// more than a warning. Where it is not set, a promoted standby can lack confirmed writes; its
+/// promotion is noticed, and the floor raised.
 ///
 /// A standby that is still one is
 /// [`StoreError::Unavailable`](crate::lease::StoreError::Unavailable). With several hosts

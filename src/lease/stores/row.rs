@@ -3,8 +3,6 @@
 use crate::lease::holder::Holder;
 use crate::lease::namespace::Namespace;
 use crate::lease::quarantine::{self, Judged};
-#[cfg(any(feature = "mysql", feature = "postgres"))]
-pub(crate) use crate::lease::row::FORMAT;
 pub(crate) use crate::lease::row::{RecordRow, corrupt, from_column, to_column};
 
 /// A row of a table, by the places of its columns.
@@ -79,12 +77,6 @@ impl BlockRow {
             .zip(self.holder_instance)
             .map(|(host, instance)| Holder::new(host, instance));
         Ok(state)
-    }
-
-    /// The mark, if it is a number that can be one.
-    #[cfg(any(feature = "mysql", feature = "postgres"))]
-    pub(crate) fn mark(&self) -> Option<u64> {
-        u64::try_from(self.hwm_end).ok()
     }
 }
 

@@ -1,36 +1,11 @@
 //! Several renewals in one transaction.
 
-use std::thread;
+use ringflake::lease::StoreError;
 
-use ringflake::lease::{Fence, Grant, LeaseStore, Namespace, StoreError};
-
-use crate::kit::{all_of, corrupt, longer, made, mark, several, take};
+use crate::kit::{all_of, corrupt, made, mark, several};
 use crate::served::Served as _;
+use crate::sql::batches::{self as sql, all, moved, renew_all};
 use ringflake_kit::server::{Lent, Postgres, TestServer as _};
-
-type Answers = Vec<Result<u64, StoreError>>;
-
-/// Asks for one tick more of each.
-pub(super) fn renew_all(store: &mut dyn LeaseStore, grants: &[(&Namespace, &Grant)]) -> Answers {
-    let wanted: Vec<_> = grants.iter().map(|(_, grant)| longer(grant)).collect();
-    let spaces = grants.iter().map(|(space, _)| *space);
-    store.renew_all(&spaces.zip(&wanted).collect::<Vec<_>>())
-}
-
-pub(super) fn all<'a>(
-    space: &'a Namespace,
-    grants: &'a [Grant],
-) -> Vec<(&'a Namespace, &'a Grant)> {
-    grants.iter().map(|grant| (space, grant)).collect()
-}
-
-#[track_caller]
-fn moved(answers: Answers, grants: &[(&Namespace, &Grant)]) {
-    assert_eq!(answers.len(), grants.len());
-    for (answer, (_, grant)) in answers.into_iter().zip(grants) {
-        assert_eq!(answer.unwrap(), grant.ticks.end + 1);
-    }
-}
 
 /// The number of the next transaction that writes.
 pub(super) fn next_transaction(server: &Postgres) -> u64 {
@@ -80,60 +55,10 @@ fn a_renewal_that_would_overlap_costs_no_other() {
     assert_eq!(mark(&mut store, &space, block), Some(end));
 }
 
-/// Renewals of the same blocks in opposite orders, by connections of which one alone can
-/// move each, and acquisitions between.
 #[test]
-fn those_who_renew_the_same_blocks_never_wait_in_a_circle() {
+fn renewals_of_the_same_blocks_never_deadlock() {
     let server = started!(Lent::<Postgres>::start());
-    const ROUNDS: usize = 30;
-    let spaces = ["a", "b"].map(|name| made(&mut server.store(), name, 5));
-    let grants: Vec<(usize, Grant)> = (0..2)
-        .flat_map(|which| {
-            // So long that no acquisition takes them over, on however slow a machine.
-            let grants = several(&mut server.store(), &spaces[which], 10, 600);
-            grants.into_iter().map(move |grant| (which, grant))
-        })
-        .collect();
-    let work = |worker: usize| {
-        let mut store = server.store();
-        let mut grants = grants.clone();
-        let mut won = 0;
-        for round in 0..ROUNDS {
-            if worker.is_multiple_of(2) {
-                grants.reverse();
-            }
-            if worker == 3 {
-                take(&mut store, &spaces[round % 2], 10);
-            }
-            let asked = grants.iter().map(|(which, grant)| (&spaces[*which], grant));
-            let answers = renew_all(&mut store, &asked.collect::<Vec<_>>());
-            for ((_, grant), answer) in grants.iter_mut().zip(answers) {
-                grant.ticks.end = match answer {
-                    Ok(end) => {
-                        won += 1;
-                        end
-                    }
-                    Err(StoreError::Fenced {
-                        fence: Fence::End { recorded, .. },
-                        ..
-                    }) => recorded,
-                    Err(other) => panic!("{}", all_of(&other)),
-                };
-            }
-        }
-        won
-    };
-    let won: u64 = thread::scope(|scope| {
-        let workers: Vec<_> = (0..4).map(|w| scope.spawn(move || work(w))).collect();
-        workers.into_iter().map(|w| w.join().unwrap()).sum()
-    });
-    // Each tick was given to one of them.
-    let mut added = 0;
-    for (which, grant) in &grants {
-        let kept = mark(&mut server.store(), &spaces[*which], grant.block).unwrap();
-        added += kept - grant.ticks.end;
-    }
-    assert_eq!(won, added);
+    sql::renewals_of_the_same_blocks_share_what_is_added(&*server);
     let deadlocks = "SELECT sum(deadlocks) FROM pg_stat_database";
     assert_eq!(server.admin().value(deadlocks), "0");
 }

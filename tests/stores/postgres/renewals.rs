@@ -8,10 +8,10 @@ use ringflake::lease::{
     Block, Confirmed, Epoch, Fence, Floor, Grant, LeaseStore, Namespace, StoreError,
 };
 
-use super::batches::renew_all;
 use crate::kit::{ask, fenced, made, mark, now, renew, several, take, tick, unavailable};
 use crate::served::{Served as _, hasty};
-use crate::sql_tables::Database as _;
+use crate::sql::Database as _;
+use crate::sql::batches::renew_all;
 use ringflake_kit::eventually;
 use ringflake_kit::server::{Lent, Postgres, Reachable as _, Session};
 
@@ -23,8 +23,8 @@ fn waits(admin: &Session, kind: &str) -> bool {
     admin.value(&format!("{waiting}'{kind}'")) == "1"
 }
 
-/// Does `first`, which waits for the rows that `held` locks, and then `second`. Whether
-/// that was through before the rows were free, and what both answer.
+/// Runs `first`, which waits for the rows that `held` locks, and then `second`. Returns whether
+/// `second` ended before the rows were free, and both results.
 fn one_behind_the_other<A: Send, B: Send>(
     server: &Postgres,
     held: &str,

@@ -6,7 +6,6 @@ use ringflake::lease::{Fence, Grant, LeaseStore, Namespace, StoreError};
 
 use super::Database;
 use crate::kit::{all_of, longer, made, mark, several, take};
-use ringflake_kit::eventually;
 
 pub(crate) type Answers = Vec<Result<u64, StoreError>>;
 
@@ -32,35 +31,9 @@ pub(crate) fn moved(answers: Answers, grants: &[(&Namespace, &Grant)]) {
     }
 }
 
-/// As an acquisition that chooses, or a copy of this process, may have it.
-pub(crate) fn a_block_that_is_locked_holds_up_no_other(server: &dyn Database) {
-    let mut run = server.holding();
-    let mut store = server.store();
-    let space = &made(&mut store, "orders", 5);
-    let grants = &several(&mut store, space, 3, 10);
-    let block = grants[0].block;
-    run("BEGIN");
-    run(&format!(
-        "SELECT * FROM ringflake_block WHERE namespace = 'orders' AND block = {block} FOR UPDATE"
-    ));
-    thread::scope(|scope| {
-        let renewing = scope.spawn(|| renew_all(&mut store, &all(space, grants)));
-        eventually("the renewal of one waits", || {
-            server.is_waited_for() || renewing.is_finished()
-        });
-        let seen = |grant: &Grant| mark(&mut server.store(), space, grant.block);
-        let marks: Vec<_> = grants.iter().map(seen).collect();
-        // Before anything can fail, so that nobody is left waiting.
-        run("COMMIT");
-        let ends: Vec<_> = grants.iter().map(|grant| grant.ticks.end).collect();
-        assert_eq!(marks, [ends[0], ends[1] + 1, ends[2] + 1].map(Some));
-        moved(renewing.join().unwrap(), &all(space, grants));
-    });
-}
-
 /// Renewals of the same blocks in opposite orders, by connections of which one alone can
 /// move each, and acquisitions between.
-pub(crate) fn those_who_renew_the_same_blocks_share_what_is_added(server: &dyn Database) {
+pub(crate) fn renewals_of_the_same_blocks_share_what_is_added(server: &dyn Database) {
     const ROUNDS: usize = 30;
     let spaces = ["a", "b"].map(|name| made(&mut server.store(), name, 5));
     let grants: Vec<(usize, Grant)> = (0..2)
@@ -103,7 +76,6 @@ pub(crate) fn those_who_renew_the_same_blocks_share_what_is_added(server: &dyn D
         let workers: Vec<_> = (0..4).map(|w| scope.spawn(move || work(w))).collect();
         workers.into_iter().map(|w| w.join().unwrap()).sum()
     });
-    eventually("all connections are closed", || server.sessions() == 0);
     // Each tick was given to one of them.
     let mut added = 0;
     for (which, grant) in &grants {

@@ -96,12 +96,13 @@ mod tests {
         let record = Key::record("orders");
         let block = Key::block("orders", Block::new(7));
         let both = [record, block.clone()];
+        let only = &both[..1];
         let check = Key::check("orders");
         for (compared, written, expected) in [
             (&both[..], &[block.clone()][..], shared),
-            (&both[..1], &[check], shared),
-            (&both[..1], &both[..1], exclusive),
-            (&both, &both[..1], exclusive),
+            (only, &[check], shared),
+            (only, only, exclusive),
+            (&both, only, exclusive),
             (&[block], &[], exclusive),
         ] {
             assert_eq!(statements(&txn(compared, written)), [expected]);

@@ -1,5 +1,4 @@
-//! What PostgreSQL's error codes mean. The codes are those of appendix A of its
-//! manual.
+//! The meaning of PostgreSQL's error codes, which are those of appendix A of its manual.
 
 use crate::lease::table::sql::{Stage, Verdict};
 
@@ -21,9 +20,8 @@ pub(super) fn verdict(code: &str, fatal: bool, stage: Stage) -> Verdict {
         ("42P01", Stage::Before) => Verdict::NoTable,
         // The text with the number of rows that were kept.
         ("22P02", Stage::Before) => Verdict::Short,
-        // The ledger's exclusion constraint, another constraint, a column that
-        // is missing or of another type, a number that no sum can be made of, pages
-        // that are damaged.
+        // The ledger's exclusion constraint, another constraint, a missing column, one of another
+        // type, a number out of range, damaged pages.
         ("23P01", _) => Verdict::Corrupt,
         (code, Stage::Before)
             if code.starts_with("23")

@@ -98,8 +98,8 @@ impl Wire {
                     return Poll::Ready(answer);
                 }
                 move_bytes(link, end, warning, cx);
-                // What was read may have finished it; so does a connection that
-                // has ended.
+                // The bytes that were read may have completed it, and so may the end of the
+                // connection.
                 work.as_mut().poll(cx)
             });
             timeout_at((*deadline).into(), answer).await

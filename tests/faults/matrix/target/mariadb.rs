@@ -5,8 +5,8 @@ use std::process::{Command, Stdio};
 
 use mysql::prelude::Queryable as _;
 
+use super::PutBack;
 use super::served::Server;
-use super::{PutBack, with_impossible_mark};
 use crate::matrix::text;
 use ringflake_kit::server::{self, MariaDb, Reachable as _};
 
@@ -41,7 +41,9 @@ impl Server for MariaDb {
     }
 
     fn damage(&self, namespace: &str, block: u64) {
-        let update = with_impossible_mark(namespace, block);
+        let update = format!(
+            "UPDATE ringflake SET value = '{{' WHERE `key` = '{namespace}/block/{block:020}'"
+        );
         self.admin().query_drop(update).unwrap();
     }
 }

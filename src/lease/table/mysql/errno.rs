@@ -1,7 +1,7 @@
 //! The meaning of the error codes of MySQL and MariaDB. Both document them; where they
 //! share a number it has one meaning.
 
-use crate::lease::stores::sql::{Stage, Verdict};
+use crate::lease::table::sql::{Stage, Verdict};
 
 /// The verdict on an error with this code.
 pub(super) fn verdict(code: u16, stage: Stage) -> Verdict {
@@ -9,8 +9,8 @@ pub(super) fn verdict(code: u16, stage: Stage) -> Verdict {
         // A deadlock, or a Galera node that was overruled: rolled back, at the
         // commit too. A lock that was not to be had in time: the caller rolls
         // back what is left.
-        1213 | 1205 => Verdict::Again,
-        1062 | 1586 => Verdict::Duplicate,
+        // So does that of a row that was changed since the snapshot (MariaDB).
+        1213 | 1205 | 1020 => Verdict::Again,
         // Refused before it was begun: a table is missing; a privilege is; the
         // server is read-only, or logs statements.
         1146 => Verdict::NoTable,
@@ -25,14 +25,18 @@ pub(super) fn verdict(code: u16, stage: Stage) -> Verdict {
     }
 }
 
-/// Whether a column, an index or a check could not be added because it is there.
-pub(super) fn is_there(code: u16) -> bool {
-    matches!(code, 1060 | 1061 | 1826 | 3822)
+/// Whether a row has the key already.
+pub(super) fn is_duplicate(code: u16) -> bool {
+    matches!(code, 1062 | 1586)
 }
 
-/// Whether this answer to a login says that user, password or host are not let in:
-/// a wrong password, or none; a database or a host that is not the user's; a password
-/// that has run out; an account that is locked (MySQL, MariaDB).
+/// Whether an index could not be created because it is there.
+pub(super) fn is_there(code: u16) -> bool {
+    code == 1061
+}
+
+/// Whether a login was refused: a wrong password, or none; a database or a host that is not the
+/// user's; an expired password; a locked account (MySQL, MariaDB).
 pub(super) fn is_denial(code: u16) -> bool {
     matches!(code, 1044 | 1045 | 1130 | 1698 | 1862 | 3118 | 4151)
 }
@@ -44,12 +48,12 @@ mod tests {
     #[test]
     fn codes_mean_what_the_manuals_say() {
         use Stage::{Before, Commit};
-        use Verdict::{Again, Corrupt, Duplicate, NoTable, NotDone, Unknown};
+        use Verdict::{Again, Corrupt, NoTable, NotDone, Unknown};
 
         for (code, name, before, commit) in [
             (1213, "ER_LOCK_DEADLOCK", Again, Again),
             (1205, "ER_LOCK_WAIT_TIMEOUT", Again, Again),
-            (1062, "ER_DUP_ENTRY", Duplicate, Duplicate),
+            (1020, "ER_CHECKREAD", Again, Again),
             (1146, "ER_NO_SUCH_TABLE", NoTable, NoTable),
             (1142, "ER_TABLEACCESS_DENIED_ERROR", NotDone, NotDone),
             (1045, "ER_ACCESS_DENIED_ERROR", NotDone, NotDone),

@@ -219,8 +219,14 @@ pub(crate) fn commits_that_compare_what_the_other_writes_exclude_each_other(serv
             }
             let barrier = Barrier::new(2);
             let change = |own: usize| {
+                // In every other round the written key is compared, too.
+                let compared = match round % 2 {
+                    0 => &keys[..],
+                    _ => &keys[1 - own..2 - own],
+                };
+                let compare = |key: &Key| (key.clone(), is_there.then(|| value.clone()));
                 let txn = Txn {
-                    compare: vec![(keys[1 - own].clone(), is_there.then(|| value.clone()))],
+                    compare: compared.iter().map(compare).collect(),
                     puts: vec![put(&keys[own], "after")],
                     creates: true,
                     ..Txn::default()

@@ -1,6 +1,6 @@
 //! Which of the two servers it is.
 
-/// A server that skips locked rows.
+/// A server that is supported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flavour {
     /// MySQL 8.0 or later.
@@ -13,7 +13,7 @@ impl Flavour {
     /// The server that calls its version this.
     ///
     /// # Errors
-    /// What is needed, for a version that is too old or unknown.
+    /// For a version that is too old or unknown, with the oldest that are supported.
     pub(super) fn of(version: &str) -> Result<Self, String> {
         let mut numbers = version
             .split(|c: char| !c.is_ascii_digit())
@@ -28,8 +28,7 @@ impl Flavour {
             return Ok(flavour);
         }
         Err(format!(
-            "the server has version {version:?}, which can't skip locked rows: \
-             MariaDB 10.6 or MySQL 8.0 is needed"
+            "the server has version {version:?}: MariaDB 10.6 or MySQL 8.0 is needed"
         ))
     }
 
