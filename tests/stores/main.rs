@@ -18,7 +18,12 @@ mod kit;
 mod lost;
 #[cfg(feature = "mysql")]
 mod mysql;
-#[cfg(any(feature = "etcd", feature = "postgres", feature = "redis"))]
+#[cfg(any(
+    feature = "etcd",
+    feature = "mysql",
+    feature = "postgres",
+    feature = "redis"
+))]
 mod pages;
 #[cfg(feature = "postgres")]
 mod postgres;

@@ -111,3 +111,25 @@ fn the_users_of_the_page_on_postgresql() {
     }
     a_service_is_served(crate::served::store(&url("orders:app-secret")), &space);
 }
+
+#[cfg(feature = "mysql")]
+#[test]
+fn the_users_of_the_page_on_mysql() {
+    use mysql::prelude::Queryable as _;
+    use ringflake_kit::server::{MariaDb, Reachable as _};
+
+    let page = include_str!("../../src/lease/guide/runbook_mysql.md");
+    let server = started!(MariaDb::start());
+    let run = |block: Vec<String>| {
+        for statement in block.join(" ").split_inclusive(';') {
+            server.admin().query_drop(statement).unwrap();
+        }
+    };
+    run(block_with(page, "sql", "CREATE USER 'orders'"));
+    let store = |user: &str| {
+        crate::served::store(&format!("mysql://{user}@127.0.0.1:{}/ids", server.port()))
+    };
+    let space = owner_begins(store("ringflake:owner-secret"));
+    run(block_with(page, "sql", "ids.ringflake TO 'orders'"));
+    a_service_is_served(store("orders:app-secret"), &space);
+}
