@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::join4;
 use tokio_postgres::error::{DbError, Severity};
 use tokio_postgres::types::{FromSql, ToSql, Type};
-use tokio_postgres::{Error, Row};
+use tokio_postgres::{Client, Error, Row};
 
 use super::server::Server;
 use super::sqlstate::verdict;
@@ -87,6 +87,42 @@ impl<'a> Rows<'a> {
     }
 }
 
+/// A commit that replaces one entry, and has no latest time.
+struct Single<'a> {
+    key: &'a str,
+    before: &'a str,
+    after: &'a str,
+    rank: Option<i64>,
+    compared: Vec<(&'a str, &'a str)>,
+}
+
+impl<'a> Single<'a> {
+    fn of(txn: &'a Txn) -> Option<Self> {
+        let [put] = &*txn.puts else {
+            return None;
+        };
+        if txn.not_after_unix_ms < u64::MAX {
+            return None;
+        }
+        let mut before = None;
+        let mut compared = Vec::new();
+        for (key, expected) in &txn.compare {
+            let expected = expected.as_deref()?;
+            match *key == put.key {
+                true => before = Some(expected),
+                false => compared.push((key.as_str(), expected)),
+            }
+        }
+        Some(Self {
+            key: put.key.as_str(),
+            before: before?,
+            after: &put.value,
+            rank: put.rank.map(to_bigint),
+            compared,
+        })
+    }
+}
+
 /// Marks and times are below 2^63.
 fn to_bigint(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
@@ -154,6 +190,47 @@ impl PgSession {
         };
         ended?;
         Ok((time, incarnation, entries))
+    }
+
+    /// Runs the one statement of a commit, with its transaction and locks in one round trip.
+    fn run_and_commit<T>(
+        &mut self,
+        txn: &Txn,
+        statement: impl AsyncFnOnce(&Client) -> Result<T, Error>,
+    ) -> Result<T, Failure> {
+        let mut begin = self.begin.clone();
+        for lock in lock::statements(txn) {
+            begin = begin + "; " + &lock;
+        }
+        let answers = self.wire.call(async |client| {
+            join4(
+                client.batch_execute(&begin),
+                statement(client),
+                client.batch_execute(sql::ENABLE_WARNINGS),
+                client.batch_execute(sql::COMMIT),
+            )
+            .await
+        });
+        let (begun, applied, enabled, committed) =
+            answers.map_err(|late| Failure::silence(Stage::Commit, late.into()))?;
+        let (begun, applied) = match (begun, applied) {
+            // Refused for the lock, which was not to be had.
+            (Err(first), Err(then)) if is_rejection(&first) && is_rejection(&then) => {
+                (Ok(()), Err(first))
+            }
+            other => other,
+        };
+        let applied = self.answered_before_commit(applied)?;
+        // Without a transaction the statement has committed by itself.
+        self.answered(begun, Stage::Commit)?;
+        self.answered_before_commit(enabled)?;
+        self.answered(committed, Stage::Commit)?;
+        // When somebody cancels the wait for a standby, the server confirms the commit all the
+        // same.
+        match self.wire.take_warning() {
+            None => Ok(applied),
+            Some(warning) => Err(Failure::Unknown(warning.into())),
+        }
     }
 
     /// Runs statements without parameters, before anything is decided.
@@ -330,57 +407,51 @@ impl Session for PgSession {
     }
 
     fn apply(&mut self, txn: &Txn) -> Result<Applied, Failure> {
-        let rows = Rows::of(txn);
         let [not_before, not_after] =
             [txn.not_before_unix_ms, txn.not_after_unix_ms].map(to_bigint);
         let incarnation = txn.incarnation.as_ref().map(Incarnation::as_str);
         let accepts = self.gate.accepts_best_effort();
+        let conditions: [Parameter<'_>; 4] = [
+            (&not_before, Type::INT8),
+            (&not_after, Type::INT8),
+            (&incarnation, Type::TEXT),
+            (&accepts, Type::BOOL),
+        ];
+        if let Some(single) = Single::of(txn) {
+            let mut parameters: Vec<Parameter<'_>> = vec![
+                (&single.key, Type::TEXT),
+                (&single.before, Type::TEXT),
+                (&single.after, Type::TEXT),
+                (&single.rank, Type::INT8),
+            ];
+            parameters.extend(conditions);
+            for (key, value) in &single.compared {
+                parameters.extend([(key as _, Type::TEXT), (value as _, Type::TEXT)]);
+            }
+            let statement = sql::single(single.compared.len());
+            let updated = self.run_and_commit(txn, async |client| {
+                client.execute_typed(&statement, &parameters).await
+            })?;
+            return Ok(match updated {
+                0 => Applied::Rejected,
+                _ => Applied::Done,
+            });
+        }
+        let rows = Rows::of(txn);
         let writes = to_bigint(txn.puts.len() as u64);
-        let statement = sql::guarded(rows.shape(txn));
-        let parameters: [Parameter<'_>; 10] = [
+        let mut parameters: Vec<Parameter<'_>> = vec![
             (&rows.keys, Type::TEXT_ARRAY),
             (&rows.before, Type::TEXT_ARRAY),
             (&rows.after, Type::TEXT_ARRAY),
             (&rows.ranks, Type::INT8_ARRAY),
             (&rows.compared, Type::BOOL_ARRAY),
-            (&not_before, Type::INT8),
-            (&not_after, Type::INT8),
-            (&incarnation, Type::TEXT),
-            (&accepts, Type::BOOL),
-            (&writes, Type::INT8),
         ];
-        let mut begin = self.begin.clone();
-        for lock in lock::statements(txn) {
-            begin = begin + "; " + &lock;
-        }
-        let answers = self.wire.call(async |client| {
-            join4(
-                client.batch_execute(&begin),
-                client.query_typed(&statement, &parameters),
-                client.batch_execute(sql::ENABLE_WARNINGS),
-                client.batch_execute(sql::COMMIT),
-            )
-            .await
-        });
-        let (begun, applied, enabled, committed) =
-            answers.map_err(|late| Failure::silence(Stage::Commit, late.into()))?;
-        let (begun, applied) = match (begun, applied) {
-            // Refused for the lock, which was not to be had.
-            (Err(first), Err(then)) if is_rejection(&first) && is_rejection(&then) => {
-                (Ok(()), Err(first))
-            }
-            other => other,
-        };
-        let applied = self.answered_before_commit(applied)?;
-        // Without a transaction the statement has committed by itself.
-        self.answered(begun, Stage::Commit)?;
-        self.answered_before_commit(enabled)?;
-        self.answered(committed, Stage::Commit)?;
-        // When somebody cancels the wait for a standby, the server confirms the commit all the
-        // same.
-        if let Some(warning) = self.wire.take_warning() {
-            return Err(Failure::Unknown(warning.into()));
-        }
+        parameters.extend(conditions);
+        parameters.push((&writes, Type::INT8));
+        let statement = sql::guarded(rows.shape(txn));
+        let applied = self.run_and_commit(txn, async |client| {
+            client.query_typed(&statement, &parameters).await
+        })?;
         let unreadable = |_| Failure::Unknown("the reply to a commit can't be read".into());
         let outcome = first(&applied).and_then(|row| column::<i32>(row, 0));
         match outcome.map_err(unreadable)? {

@@ -199,6 +199,34 @@ pub(super) const ENTRIES_AND_LOWEST: &str = concat!(
     UNION ALL SELECT 0, key, value FROM ringflake WHERE key >= $2 AND key < $3"
 );
 
+/// Replaces one entry if all conditions hold. Renewals are such commits, and this statement takes
+/// the server much less time to plan than [`guarded`].
+///
+/// | parameter | |
+/// |---|---|
+/// | 1 to 4 | the key, with the value before and after, and the rank |
+/// | 5 to 8 | those that are 6 to 9 in [`guarded`] |
+/// | 9 and 10, 11 and 12, ... | each entry that is compared and not written: key and value |
+///
+/// The clock may be read before the row is locked, so a commit with a latest time is not one of
+/// these.
+pub(super) fn single(compared: usize) -> String {
+    let mut sql = String::from(concat!(
+        "UPDATE ringflake SET value = $3, rank = $4 WHERE key = $1 AND value = $2
+            AND ",
+        unix_ms!(),
+        " BETWEEN $5 AND $6 AND ($7::text IS NULL OR $7 = (SELECT ",
+        incarnation!(),
+        ")) AND ($8 OR current_setting('fsync') = 'on'
+            AND current_setting('full_page_writes') = 'on')"
+    ));
+    for index in 0..compared {
+        let (key, value) = (9 + 2 * index, 10 + 2 * index);
+        sql += &format!(" AND (SELECT value FROM ringflake WHERE key = ${key}) = ${value}");
+    }
+    sql
+}
+
 /// What a commit writes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
