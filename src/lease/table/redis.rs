@@ -6,7 +6,7 @@
 //! | T2 | one script |
 //! | T3 | `TIME`, in the script |
 //! | T4 | `run_id/master_replid` of `INFO`, in the script |
-//! | T5 | [`verdict`]: what may have reached the server is unknown |
+//! | T5 | [`verdict`](mod@verdict): what may have reached the server is unknown |
 //!
 //! Replicas may lack a commit that was done; what follows is at
 //! [`RedisStore`](crate::lease::RedisStore).
