@@ -199,6 +199,21 @@ fn a_server_with_another_identity_raises_the_floor() {
     floor_ahead(acquire(&mut store, &space));
 }
 
+/// As one is that was demoted: another server may grant already.
+#[test]
+fn a_right_to_write_to_read_only_servers_is_not_used() {
+    let server = started!(MariaDb::start());
+    server.execute("GRANT READ ONLY ADMIN ON *.* TO app");
+    let mut store = server.store();
+    let space = made(&mut store, "orders", 5);
+    let mut grant = take(&mut store, &space, 60);
+    grant.ticks.end = renew(&mut store, &space, &grant).unwrap();
+    server.execute("SET GLOBAL read_only = 1");
+    unavailable(renew(&mut store, &space, &grant)).says("read-only");
+    server.execute("SET GLOBAL read_only = 0");
+    renew(&mut store, &space, &grant).unwrap();
+}
+
 #[test]
 fn a_server_that_can_forget_is_refused() {
     let mut server = started!(MariaDb::start_with(&["--log-bin", "--sync-binlog=1"]));

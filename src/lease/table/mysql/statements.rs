@@ -221,9 +221,12 @@ impl Statements {
                 " AND CAST(CONVERT({server} USING utf8mb4) AS BINARY) = {incarnation}"
             );
         }
+        // A user with the right to write to a read-only server is not stopped by the server.
+        conditions += " AND CONCAT(@@global.read_only) IN ('0', 'OFF')";
         if !self.accepts_best_effort {
             conditions += " AND @@global.innodb_flush_log_at_trx_commit = 1
-                AND (NOT @@global.log_bin OR @@global.sync_binlog = 1)";
+                AND (NOT @@global.log_bin OR @@global.sync_binlog = 1)
+                AND CONCAT(@@global.innodb_doublewrite) NOT IN ('0', 'OFF', 'DETECT_ONLY')";
         }
         conditions
     }
@@ -232,11 +235,17 @@ impl Statements {
     /// row or does not; if it is such a commit.
     ///
     /// Entries that are only compared come first, and are locked with a shared lock: both
-    /// servers do that in an update of several tables.
+    /// servers do that in an update of several tables, and not in a subquery.
+    ///
+    /// A commit with a latest time is not one of these: under `--sysdate-is-now` the time would
+    /// be read before the rows are locked.
     pub(super) fn single(&self, txn: &Txn) -> Option<String> {
         let [put] = &*txn.puts else {
             return None;
         };
+        if txn.not_after_unix_ms < u64::MAX {
+            return None;
+        }
         let mut before = None;
         let mut others = Vec::new();
         for (key, expected) in &txn.compare {
@@ -415,6 +424,9 @@ mod tests {
         };
         let sql = statements.single(&txn).unwrap();
         assert!(sql.starts_with("UPDATE ringflake AS `c0` STRAIGHT_JOIN ringflake AS `p` SET"));
+        txn.not_after_unix_ms = 1;
+        assert_eq!(statements.single(&txn), None);
+        txn.not_after_unix_ms = u64::MAX;
         txn.compare[1].1 = None;
         assert_eq!(statements.single(&txn), None);
         let expected = statements.several(&txn).expected;
