@@ -11,8 +11,11 @@ use crate::world::{Outcome, Run};
 /// can lead to one.
 const CAUGHT_WITHIN: u64 = 20_000;
 
-/// Where a plain run begins to look for the duplicate of the one that has it so rarely.
-const RARE: (Mutation, u64) = (Mutation::RenewalIgnoresHorizon, 9_000);
+/// Where a plain run begins to look, of those that are caught so rarely.
+const RARE: [(Mutation, u64); 2] = [
+    (Mutation::RenewalIgnoresHorizon, 11_900),
+    (Mutation::CommitIgnoresRecord, 18_900),
+];
 
 /// The first of these runs that breaks a promise.
 fn first(mut runs: impl Iterator<Item = Run>) -> Option<(Run, Outcome)> {
@@ -31,7 +34,9 @@ fn line(row: &Row) -> String {
         duplicates,
     } = row;
     let run = |seed| Run::sound(seed).without(*mutation);
-    let Some((broken, outcome)) = first((0..CAUGHT_WITHIN).map(run)) else {
+    let rare = RARE.iter().find(|(rare, _)| rare == mutation);
+    let from = rare.map_or(0, |(_, seed)| short_or_long(*seed, 0));
+    let Some((broken, outcome)) = first((from..CAUGHT_WITHIN).map(run)) else {
         panic!("{mutation:?} was not caught within {CAUGHT_WITHIN} seeds");
     };
     let (seed, steps) = (broken.seed, outcome.steps);
@@ -46,8 +51,7 @@ fn line(row: &Row) -> String {
     must_hold(Run::sound(seed));
 
     let seeds = match duplicates {
-        true if *mutation == RARE.0 => short_or_long(RARE.1, 0)..CAUGHT_WITHIN,
-        true => 0..CAUGHT_WITHIN,
+        true => from..CAUGHT_WITHIN,
         false => 0..short_or_long(200, 3_000),
     };
     let twice = first(seeds.map(run).map(|run| Run {
