@@ -33,6 +33,21 @@ fn another_password_in_the_file_is_for_the_next_connection() {
         fs::write(&path, format!("{PASSWORD}\n")).unwrap();
         let text = ask(&mut store);
         thief.learns(&format!("{url}: {text}"));
+    });
+}
+
+/// A thief of its own: a login that is repeated may reach one after the test has gone on.
+#[test]
+fn a_password_that_can_not_be_read_safely_is_not_sent() {
+    all_at_once(|thief, url, _| {
+        let url = without_password(url);
+        let directory = TempDir::new().unwrap();
+        let path = directory.path().join("password");
+        fs::write(&path, "old\n").unwrap();
+        only_for_us(&path);
+        let mut store = thief.open(&format!("{url}&password_file={}", path.display()));
+        ask(&mut store);
+        fs::write(&path, format!("{PASSWORD}\n")).unwrap();
 
         #[cfg(unix)]
         {
