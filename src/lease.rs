@@ -102,10 +102,6 @@ mod show;
 mod store;
 mod stores;
 pub mod table;
-#[allow(
-    dead_code,
-    reason = "a person's word is passed on by the stores on SQL servers alone"
-)]
 mod voucher;
 
 pub use self::block::{Block, BlockState, Epoch};

@@ -81,11 +81,11 @@ fn a_table_of_another_shape_is_corrupt() {
 }
 
 #[test]
-fn tables_of_an_earlier_version_are_named() {
+fn a_table_in_the_place_of_the_view_is_named() {
     let server = started!(Lent::<MariaDb>::start());
     server.execute("CREATE TABLE ringflake_block (block BIGINT)");
     let outcome = server.store().init(&space("orders"), &begin());
-    corrupt(outcome).says("ringflake_block is a table, of an earlier version");
+    corrupt(outcome).says("ringflake_block is a table, and its name is needed for a view");
 }
 
 #[test]

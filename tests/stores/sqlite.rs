@@ -186,6 +186,19 @@ fn the_sqlite_store_conforms() {
 }
 
 #[test]
+fn a_write_test_writes() {
+    let place = Place::initialised();
+    let mut store = place.store();
+    store.write_test(&space(), now()).unwrap();
+    place.run(
+        "CREATE TRIGGER refuse BEFORE UPDATE ON ringflake_namespace
+        BEGIN SELECT RAISE(ABORT, 'no write'); END",
+    );
+    store.check(&space(), now()).unwrap();
+    store.write_test(&space(), now()).unwrap_err();
+}
+
+#[test]
 fn a_file_in_wal_mode_conforms_and_stays_in_it() {
     let place = Place::in_memory();
     place.init();

@@ -271,7 +271,7 @@ impl Session for MySession {
         let row = self.row(sql::HAS_TABLES)?;
         if column(&row, 2)? {
             return Err(Failure::corrupt(
-                "ringflake_block is a table, of an earlier version: move it to another database",
+                "ringflake_block is a table, and its name is needed for a view: rename it, or use another database",
                 None,
             ));
         }

@@ -254,7 +254,7 @@ impl PgSession {
         let row = first(&rows)?;
         if column(row, 1)? {
             return Err(Failure::corrupt(
-                "ringflake_block is a table, of an earlier version: move it to another schema",
+                "ringflake_block is a table, and its name is needed for a view: rename it, or use another schema",
                 None,
             ));
         }
