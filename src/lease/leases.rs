@@ -1,6 +1,7 @@
 //! All operations of a store, implemented over any [`Table`]. The design and the proofs are at
 //! the head of [`table`](super::table).
 
+mod acquire;
 mod attempts;
 mod cache;
 mod changes;
@@ -9,10 +10,11 @@ mod selection;
 use std::time::Duration;
 
 use self::attempts::Attempts;
+#[cfg(feature = "sqlite")]
+pub(super) use self::attempts::into_store_error;
 use self::cache::ValueCache;
-use self::selection::{BlockSelection, Candidate, Reading, View};
+use self::selection::BlockSelection;
 use super::block::{Block, BlockState, Epoch};
-use super::confirmed::Confirmed;
 use super::error::StoreError;
 use super::format::{decode_record, encode_block, encode_record, judge_block, read_mark};
 use super::grant::Grant;
@@ -106,6 +108,15 @@ impl<T> Leases<T> {
         leases
     }
 
+    /// The leases in a table that few use at once: the lowest free block is granted first, and
+    /// after a conflict a random one.
+    #[cfg(feature = "sqlite")]
+    pub(super) fn lowest_first(table: T) -> Self {
+        let mut leases = Self::over(table);
+        leases.selection = BlockSelection::lowest_first();
+        leases
+    }
+
     fn attempts(&self) -> Attempts {
         Attempts::new(self.patience, self.is_repeatable)
     }
@@ -113,6 +124,11 @@ impl<T> Leases<T> {
     /// The table.
     pub fn table(&self) -> &T {
         &self.table
+    }
+
+    /// The table alone.
+    pub fn into_table(self) -> T {
+        self.table
     }
 
     /// The table, to change how it is reached.
@@ -249,26 +265,6 @@ impl<T: Table> Leases<T> {
             attempts.again()?;
         }
     }
-
-    /// What an acquisition reads: the record, the blocks of the evidence, and blocks to choose
-    /// from.
-    fn acquire_query(
-        &mut self,
-        namespace: &Namespace,
-        acquire: &Acquire,
-        reading: Reading,
-        attempts: &Attempts,
-    ) -> (Query, Blocks) {
-        let name = namespace.name();
-        let evidence = acquire.evidence.iter().map(|it| Key::block(name, it.block));
-        let conflicts = attempts.conflicts();
-        let blocks = (self.selection).query(namespace, reading, acquire.blocks, conflicts);
-        let query = Query {
-            keys: std::iter::once(Key::record(name)).chain(evidence).collect(),
-            blocks: Some(blocks.clone()),
-        };
-        (query, blocks)
-    }
 }
 
 impl Opened {
@@ -310,15 +306,6 @@ impl Opened {
             .entries
             .get(&Key::block(namespace.name(), block))?;
         Some(judge_block(namespace, block, value))
-    }
-
-    /// The error for a store that knows less than it has confirmed.
-    fn history_lost(&self, now: u64, evidence: &[Confirmed]) -> Option<StoreError> {
-        evidence.iter().find_map(|confirmed| {
-            let known = self.judge(confirmed.block);
-            let checked = self.record.check_evidence(now, known.as_ref(), confirmed);
-            checked.err()
-        })
     }
 
     /// Every block, judged, in order; and entries that are of no block.
@@ -368,76 +355,7 @@ impl<T: Table> LeaseStore for Leases<T> {
         namespace: &Namespace,
         acquire: &Acquire,
     ) -> Result<Vec<Grant>, StoreError> {
-        acquire.validate()?;
-        let mut attempts = self.attempts();
-        let mut reading = self.selection.first_reading();
-        let (mut query, mut blocks) = self.acquire_query(namespace, acquire, reading, &attempts);
-        let mut snapshot = self.table.read(&query)?;
-        loop {
-            let mut opened = self.open(namespace, snapshot)?;
-            let time = attempts.time(&opened.snapshot)?;
-            let now = opened.now_near(time, acquire.now_unix_ms)?;
-            let mut txn = opened.txn();
-
-            let incarnation = opened.snapshot.incarnation.clone();
-            let mut raised = opened.record.observe(&incarnation, now);
-            let lost = opened.history_lost(now, &acquire.evidence);
-            if lost.is_some() {
-                opened.record.raise_floor(Floor::OverLostGrants, now)?;
-                raised = true;
-            }
-            if raised {
-                // A commit of its own: the floor stays, whatever becomes of the rest.
-                txn.puts.push(opened.put());
-                txn.not_after_unix_ms = latest(&opened.record, time);
-                (query, blocks) = self.acquire_query(namespace, acquire, reading, &attempts);
-                snapshot = match (self.commit("acquire", &txn, &query)?, lost) {
-                    (Some(next), _) => next,
-                    (None, Some(lost)) => return Err(lost),
-                    (None, None) => self.table.read(&query)?,
-                };
-                attempts.again()?;
-                continue;
-            }
-
-            let view = View::new(namespace, &opened.snapshot, &blocks);
-            let record = &opened.record;
-            let is_possible = record.mark_window(now, acquire).is_some();
-            let chosen = view.candidates(record, now, acquire, &mut self.selection);
-            let is_sample = reading == Reading::Sample && !opened.snapshot.complete;
-            if is_possible && chosen.len() < acquire.blocks as usize && is_sample {
-                reading = Reading::Full;
-                (query, blocks) = self.acquire_query(namespace, acquire, reading, &attempts);
-                snapshot = self.table.read(&query)?;
-                continue;
-            }
-            if chosen.is_empty() {
-                return Err(record.refusal(time.unix_ms, now, acquire, view.lowest_marks()));
-            }
-            let mut granted = Vec::with_capacity(chosen.len());
-            for Candidate { state, value } in chosen {
-                let Some((grant, after)) = record.granted(now, time.unix_ms, &state, acquire)
-                else {
-                    continue;
-                };
-                let earliest = record.earliest_for_end(grant.ticks.end);
-                txn.not_before_unix_ms = txn.not_before_unix_ms.max(earliest);
-                txn.put_block(namespace, value, &after);
-                granted.push((grant, after));
-            }
-            (query, blocks) = self.acquire_query(namespace, acquire, reading, &attempts);
-            match self.commit("acquire", &txn, &query)? {
-                None => {
-                    let (grants, states): (Vec<_>, Vec<_>) = granted.into_iter().unzip();
-                    states
-                        .iter()
-                        .for_each(|after| self.cache.block(namespace, after));
-                    return Ok(grants);
-                }
-                Some(next) => snapshot = next,
-            }
-            attempts.again()?;
-        }
+        self.acquire_some(namespace, acquire, None)
     }
 
     fn renew(&mut self, namespace: &Namespace, renew: &Renew) -> Result<u64, StoreError> {
@@ -514,6 +432,13 @@ impl<T: Table> LeaseStore for Leases<T> {
                 }
                 None => 0,
             };
+            if floor == Floor::OverLostGrants {
+                // Whatever was lost lies below it: nothing is left to observe.
+                let incarnation = opened.snapshot.incarnation.clone();
+                opened.record.observe(&incarnation, now);
+                txn.incarnation = Some(incarnation);
+                txn.adopts = true;
+            }
             opened.record.raise_floor(floor, now)?;
             txn.puts.push(opened.put());
             Ok((txn, opened.record.floor))
@@ -589,6 +514,15 @@ impl From<TableError> for StoreError {
             TableError::Unavailable(source) => Self::Unavailable { source },
             TableError::Denied(source) => Self::Denied { source },
             TableError::NotDurable { store, reason } => Self::NotDurable { store, reason },
+            TableError::Copied {
+                store,
+                recorded,
+                found,
+            } => Self::Copied {
+                store,
+                recorded,
+                found,
+            },
             TableError::Corrupt { detail, source } => Self::Corrupt { detail, source },
         }
     }

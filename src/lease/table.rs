@@ -111,6 +111,8 @@
 //! * While [`Snapshot::time`] is an error, reject every commit whose `not_before_unix_ms` is
 //!   above 0.
 //! * Without tables, a commit that does not create them is [`TableError::Corrupt`].
+//! * A table that can be copied, as a file can, rejects all commits to a copy that nobody
+//!   [adopted](Txn::adopts). Its original has the same blocks to grant.
 
 #[cfg(feature = "etcd")]
 pub(crate) mod etcd;
@@ -240,6 +242,11 @@ impl Key {
     /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// The name of the namespace whose entry this is.
+    pub fn namespace(&self) -> &str {
+        self.0.split_once('/').map_or("", |(name, _)| name)
     }
 
     /// The block of `namespace` that this is the key of, if it is one.
@@ -374,6 +381,10 @@ pub struct Txn {
     pub not_after_unix_ms: u64,
     /// Whether these may be the first entries of all.
     pub creates: bool,
+    /// Whether somebody vouches that the table at hand is the one to go on with. A table that
+    /// knows that it is a copy of another rejects all commits but these, with
+    /// [`TableError::Copied`]. After one, its incarnation is that of the snapshots before.
+    pub adopts: bool,
 }
 
 impl Default for Txn {
@@ -386,6 +397,7 @@ impl Default for Txn {
             not_before_unix_ms: 0,
             not_after_unix_ms: u64::MAX,
             creates: false,
+            adopts: false,
         }
     }
 }
@@ -427,6 +439,15 @@ pub enum TableError {
         /// The setting, its value, and what it should be.
         reason: String,
     },
+    /// The table is a copy, and its original may still be in use.
+    Copied {
+        /// Which table, without credentials.
+        store: String,
+        /// The place that it was written for.
+        recorded: String,
+        /// The place at hand.
+        found: String,
+    },
     /// The server's data is not a table of ringflake.
     Corrupt {
         /// What was found, and where.
@@ -441,6 +462,11 @@ impl fmt::Display for TableError {
         match self {
             Self::Unavailable(source) | Self::Denied(source) => fmt::Display::fmt(source, f),
             Self::NotDurable { store, reason } => write!(f, "{store} is not durable: {reason}"),
+            Self::Copied {
+                store,
+                recorded,
+                found,
+            } => write!(f, "{store} was written for {recorded}, and is {found}"),
             Self::Corrupt { detail, .. } => f.write_str(detail),
         }
     }
@@ -450,7 +476,7 @@ impl Error for TableError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Unavailable(source) | Self::Denied(source) => source.source(),
-            Self::NotDurable { .. } => None,
+            Self::NotDurable { .. } | Self::Copied { .. } => None,
             Self::Corrupt { source, .. } => source.as_deref().map(|source| source as _),
         }
     }

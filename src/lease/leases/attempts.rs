@@ -89,7 +89,7 @@ impl Attempts {
     }
 }
 
-pub(super) fn into_store_error(error: ClockError) -> StoreError {
+pub(in crate::lease) fn into_store_error(error: ClockError) -> StoreError {
     match error {
         ClockError::Missing(reason) => StoreError::Unavailable {
             source: reason.into(),

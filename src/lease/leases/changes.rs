@@ -10,7 +10,7 @@
 //! values at hand; after a conflict, those that are still allowed. A commit that the server
 //! refuses for one of them is split into single ones.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::sync::Arc;
 
@@ -123,6 +123,38 @@ impl<T: Table> Leases<T> {
     ) -> Result<(), StoreError> {
         let kind = ChangeKind::Release(block, epoch);
         self.change_one(Change { namespace, kind }).map(drop)
+    }
+
+    /// As [`release`](crate::lease::LeaseStore::release) for each of these grants, up to 60 of
+    /// them in one commit. Those that are not their block's last are passed over.
+    ///
+    /// # Errors
+    /// Those of every method of [`LeaseStore`](crate::lease::LeaseStore). Some may have been
+    /// released then.
+    pub fn release_all(
+        &mut self,
+        namespace: &Namespace,
+        grants: &[(Block, Epoch)],
+    ) -> Result<(), StoreError> {
+        let mut last = BTreeMap::new();
+        for &(block, epoch) in grants {
+            let known = last.entry(block).or_insert(epoch);
+            *known = epoch.max(*known);
+        }
+        let change = |(block, epoch)| Change {
+            namespace,
+            kind: ChangeKind::Release(block, epoch),
+        };
+        let changes: Vec<_> = last.into_iter().map(change).collect();
+        for step in changes.chunks(MAX) {
+            for outcome in self.step(step)? {
+                match outcome {
+                    Ok(_) | Err(StoreError::Fenced { .. }) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(())
     }
 
     fn change_one(&mut self, change: Change<'_>) -> Result<BlockState, StoreError> {

@@ -2,8 +2,8 @@
 //!
 //! First blocks that were never granted, then those whose mark has passed, then released ones
 //! whose mark lies ahead, the lowest marks first: grants of these start at the mark. Acquirers
-//! that pick the same block conflict, so each takes a run of blocks from a random place on.
-//! Only in a table that nobody else uses the lowest block comes first.
+//! that pick the same block conflict, so each takes a run of blocks from a random place on. In a
+//! table that few use at once, the lowest block comes first, until there is a conflict.
 
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -22,7 +22,16 @@ use crate::lease::table::{Blocks, Key, Snapshot};
 pub(super) enum BlockSelection {
     Lowest,
     Random(SplitMix64),
+    /// The lowest, until there was a conflict.
+    #[cfg_attr(
+        not(feature = "sqlite"),
+        expect(dead_code, reason = "only files are used so")
+    )]
+    LowestFirst(SplitMix64, HasConflicted),
 }
+
+/// Whether the acquisition has met a conflict.
+type HasConflicted = bool;
 
 /// How many blocks an acquisition reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,19 +70,32 @@ impl BlockSelection {
         Self::Random(SplitMix64::new(seed))
     }
 
+    #[cfg(feature = "sqlite")]
+    pub(super) fn lowest_first() -> Self {
+        let seed = RandomState::new().build_hasher().finish();
+        Self::LowestFirst(SplitMix64::new(seed), false)
+    }
+
     /// How to read at first.
     pub(super) fn first_reading(&self) -> Reading {
         match self {
             Self::Lowest => Reading::Full,
-            Self::Random(_) => Reading::Sample,
+            Self::Random(_) | Self::LowestFirst(..) => Reading::Sample,
+        }
+    }
+
+    /// Says whether what follows is for after a conflict.
+    pub(super) fn note(&mut self, has_conflicted: bool) {
+        if let Self::LowestFirst(_, noted) = self {
+            *noted = has_conflicted;
         }
     }
 
     /// A number below `bound`; 0 in order.
     fn below(&mut self, bound: u64) -> u64 {
         match self {
-            Self::Lowest => 0,
-            Self::Random(random) => {
+            Self::Lowest | Self::LowestFirst(_, false) => 0,
+            Self::Random(random) | Self::LowestFirst(random, true) => {
                 let wide = u128::from(random.next()) * u128::from(bound);
                 (wide >> 64) as u64
             }
@@ -117,14 +139,20 @@ impl BlockSelection {
 }
 
 impl View {
-    /// The blocks that `blocks` has read.
-    pub(super) fn new(namespace: &Namespace, snapshot: &Snapshot, blocks: &Blocks) -> Self {
+    /// The blocks that `blocks` has read; those of the range `within` alone if there is one.
+    pub(super) fn new(
+        namespace: &Namespace,
+        snapshot: &Snapshot,
+        blocks: &Blocks,
+        within: Option<Range<u64>>,
+    ) -> Self {
+        let all = within.unwrap_or(0..namespace.blocks());
         let mut view = Self {
             granted: Vec::new(),
             present: BTreeSet::new(),
             window: match blocks {
                 Blocks::Lowest { window, .. } if !snapshot.complete => window.clone(),
-                _ => 0..namespace.blocks(),
+                _ => all.clone(),
             },
         };
         let from = Key::from(blocks.prefix());
@@ -132,8 +160,9 @@ impl View {
             if !key.as_str().starts_with(&blocks.prefix()) {
                 break;
             }
-            // Keys that name no block are skipped.
-            let Some(block) = key.to_block(namespace.name()) else {
+            // Keys that name no block, or another, are skipped.
+            let block = key.to_block(namespace.name());
+            let Some(block) = block.filter(|block| all.contains(&block.index())) else {
                 continue;
             };
             view.present.insert(block.index());
@@ -241,7 +270,7 @@ mod tests {
             limit: 6,
             window,
         };
-        View::new(&space(), &snapshot, &blocks)
+        View::new(&space(), &snapshot, &blocks, None)
     }
 
     fn indices(candidates: &[Candidate]) -> Vec<u64> {
