@@ -154,3 +154,5 @@ pub use self::stores::sqlite::SqliteStore;
 pub(crate) use self::stores::sqlite::past;
 pub use self::stores::tier::{MemoryTier, TierSnapshot, TierStore};
 pub use self::table::memory::MemorySnapshot;
+#[cfg(feature = "sqlite")]
+pub(crate) use self::table::sqlite::location::{refuse_foreign, sync};

@@ -4,14 +4,9 @@
 //! next, and each of them would wait for its time-out. So nothing is sent after the first
 //! renewal that could not be sent, or whose outcome is unknown.
 
-#[cfg(feature = "sqlite")]
-mod steps;
-
 use std::error::Error;
 use std::fmt;
 
-#[cfg(feature = "sqlite")]
-pub(super) use self::steps::{Outcome, Steps, in_steps};
 use crate::lease::error::StoreError;
 use crate::lease::namespace::Namespace;
 use crate::lease::request::Renew;

@@ -9,7 +9,7 @@
 //! corrupt, and quarantines a block. A block's last four fields are for people: what can't be read
 //! of them is left out.
 
-mod json;
+pub(super) mod json;
 
 use self::json::{Object, Scalar};
 use super::block::{Block, BlockState, Epoch};

@@ -133,23 +133,6 @@ pub(super) fn judge(namespace: &Namespace, state: BlockState) -> Judged {
     }
 }
 
-/// The block of these columns, neither released nor anybody's, unless it can't be.
-#[cfg(feature = "sqlite")]
-pub(super) fn of_columns(namespace: &Namespace, block: i64, epoch: i64, mark: i64) -> Judged {
-    let Ok(index) = u64::try_from(block) else {
-        let reason = format!("a record is of block {block}");
-        return Err(Quarantined::of_no_block(reason));
-    };
-    let block = Block::new(index);
-    let number = |what: &str, value: i64| {
-        let negative = |_| Quarantined::new(block, format!("its {what} is {value}"));
-        u64::try_from(value).map_err(negative)
-    };
-    let epoch = Epoch::new(number("epoch", epoch)?);
-    let mark = number("mark (hwm_end)", mark)?;
-    judge(namespace, BlockState::new(block, epoch, mark))
-}
-
 /// The sound records, and the quarantined ones, each of which is logged.
 pub(super) fn sort(
     namespace: &Namespace,

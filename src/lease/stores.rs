@@ -11,7 +11,5 @@ pub(super) mod postgres;
 #[cfg(feature = "redis")]
 pub(super) mod redis;
 #[cfg(feature = "sqlite")]
-pub(super) mod row;
-#[cfg(feature = "sqlite")]
 pub(super) mod sqlite;
 pub(super) mod tier;

@@ -125,6 +125,8 @@ pub(crate) mod postgres;
 pub(crate) mod redis;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 mod sql;
+#[cfg(feature = "sqlite")]
+pub(crate) mod sqlite;
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -141,6 +143,8 @@ pub use self::mysql::MysqlTable;
 pub use self::postgres::PostgresTable;
 #[cfg(feature = "redis")]
 pub use self::redis::RedisTable;
+#[cfg(feature = "sqlite")]
+pub use self::sqlite::SqliteTable;
 use super::block::Block;
 use super::fingerprint::Fingerprint;
 use super::key::StoreKey;

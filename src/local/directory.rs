@@ -12,7 +12,8 @@ use etcetera::BaseStrategy;
 use super::error::LocalError;
 use super::{names, secret};
 use crate::cipher::Secret;
-use crate::lease::past::{Lock, Past, is_elsewhere, refuse_foreign};
+use crate::lease::past::{Lock, Past, is_elsewhere};
+use crate::lease::refuse_foreign;
 use crate::lease::{OpenOptions, SqliteStore};
 
 /// How long one process waits for the others: twenty on a slow disk take turns in less.

@@ -201,8 +201,8 @@ impl fmt::Display for LocalError {
             Self::Copied { directory } => write!(
                 f,
                 "{} is a copy, and IDs may have been made from the original: go back to that, \
-                 or, if nobody can use it any more, run 'ringflake store init --history \
-                 unknown' for the namespace",
+                 or, if nobody can use it any more, run 'ringflake store raise-floor \
+                 --over-lost-grants --all'",
                 directory.display()
             ),
             Self::Store(StoreError::NotDurable { store, reason }) => write!(

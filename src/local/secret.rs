@@ -8,7 +8,8 @@ use std::path::Path;
 use super::error::LocalError;
 use crate::cipher::{Secret, SecretError};
 use crate::lease::Fingerprint;
-use crate::lease::past::{Lock, refuse_foreign, sync};
+use crate::lease::past::Lock;
+use crate::lease::{refuse_foreign, sync};
 
 /// The secret in this file, if there is one.
 pub(super) fn read(path: &Path) -> Result<Option<Secret>, LocalError> {

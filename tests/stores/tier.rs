@@ -8,6 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use ringflake::lease::conformance::{Given, Suite};
+use ringflake::lease::table::Key;
 use ringflake::lease::{
     Acquire, Fence, Grant, History, Init, LeaseStore, MemoryStore, Namespace, Renew, SqliteStore,
     StoreError, StoreLimits, TierStore, open,
@@ -18,7 +19,7 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 
 use crate::kit::{self, copied, corrupt, exhausted, fenced, not_initialised, now};
-use crate::sqlite::{child, given_path, options, run_without_triggers};
+use crate::sqlite::{child, given_path, options};
 
 /// How far the upstream store grants.
 const REACH: u64 = 3600;
@@ -95,11 +96,10 @@ fn s9_a_tier_in_a_file_conforms() {
         || -> Box<dyn LeaseStore> { Box::new(machine.process().with_sub_grants(Duration::MAX)) };
     Suite::new(&suite, &now)
         .with_damage(&|space, block| {
-            let sql = format!(
-                "UPDATE ringflake_block SET epoch = 0 WHERE namespace = '{}' AND block = {block};",
-                space.name()
-            );
-            run_without_triggers(&machine.path(), &sql);
+            let sql = "UPDATE ringflake SET value = json_set(value, '$.epoch', 0) WHERE key = ?1";
+            let raw = Connection::open(machine.path()).unwrap();
+            let key = Key::block(space.name(), block);
+            assert_eq!(raw.execute(sql, [key.as_str()]).unwrap(), 1);
         })
         .run();
 }
@@ -312,9 +312,13 @@ fn s9_two_machines_that_share_a_file_are_told() {
     let sign = File::create_new(machine.at("tier.db.alive").join("1-1")).unwrap();
     sign.lock().unwrap();
     let raw = Connection::open(machine.path()).unwrap();
-    let elsewhere = "UPDATE ringflake_namespace
-        SET incarnation = 'machine x' || substr(incarnation, instr(incarnation, ','))";
-    assert_eq!(raw.execute(elsewhere, []).unwrap(), 1);
+    raw.execute_batch(
+        "UPDATE ringflake_file SET identity = 'machine x' || substr(identity, instr(identity, ','));
+         UPDATE ringflake SET value = json_set(value, '$.incarnation',
+             'machine x' || substr(value ->> 'incarnation', instr(value ->> 'incarnation', ',')))
+         WHERE key = 'orders/record'",
+    )
+    .unwrap();
     drop(raw);
     let said = copied(process.acquire(&space(), &ask()));
     assert!(said.contains("/etc/machine-id"), "{said}");

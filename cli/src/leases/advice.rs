@@ -67,9 +67,10 @@ impl Advice {
             LocalError::Store(error) => self.store(error.into()),
             LocalError::Copied { directory } => anyhow::anyhow!(
                 "{} is a copy, and IDs of this layout may have been made from the original: go \
-                 back to that, or, if nobody can use it any more, run 'ringflake store init \
-                 --history unknown{words}'",
-                directory.display()
+                 back to that, or, if nobody can use it any more, run 'ringflake store raise-floor \
+                 --over-lost-grants --all --data-dir {}'",
+                directory.display(),
+                quoted(directory.display())
             ),
             LocalError::NoSecret { namespace, path } => anyhow::anyhow!(
                 "namespace {namespace} has no secret yet in {}: 'ringflake generate{words}' makes \

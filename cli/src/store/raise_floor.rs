@@ -1,10 +1,12 @@
 //! `ringflake store raise-floor`: lets leases begin later.
 
+use std::io::{self, Write};
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Context, Result, bail};
 use clap::Args;
-use ringflake::lease::Floor;
+use ringflake::lease::{Floor, LeaseStore, Namespace, OpenOptions, SqliteStore};
+use ringflake::{Clock, SystemClock};
 use serde::Serialize;
 
 use super::open_store::{CommonArgs, OpenStore};
@@ -25,7 +27,7 @@ use crate::output;
 /// by more than the store's limit: one of them says how far ahead a tick lies.
 ///
 /// JSON: namespace, old_floor and new_floor, each with tick, unix_ms and time (RFC
-/// 3339)
+/// 3339); with --all a line for each namespace
 #[derive(Debug, Args)]
 pub(crate) struct RaiseFloorArgs {
     #[command(flatten)]
@@ -33,6 +35,14 @@ pub(crate) struct RaiseFloorArgs {
     /// With --to-tick: however far it lies ahead, and whatever the clocks show
     #[arg(long, requires = "to_tick", conflicts_with = "over_lost_grants")]
     force: bool,
+    /// With --over-lost-grants: of every namespace in leases.db, or in the file that --store
+    /// names
+    #[arg(
+        long,
+        requires = "over_lost_grants",
+        conflicts_with_all = ["namespace", "layout", "block_bits", "secret_file", "plain", "id_width"]
+    )]
+    all: bool,
     #[command(flatten)]
     common: CommonArgs,
 }
@@ -56,6 +66,9 @@ struct Object<'a> {
 }
 
 pub(super) fn run(args: &RaiseFloorArgs, data_dir: &DataDir) -> Result<ExitCode> {
+    if args.all {
+        return raise_all(args, data_dir);
+    }
     let mut open = OpenStore::open(&args.common, data_dir)?;
     let namespace = open.target.namespace.clone();
     let report = open.store.check(&namespace, open.now_unix_ms);
@@ -66,16 +79,49 @@ pub(super) fn run(args: &RaiseFloorArgs, data_dir: &DataDir) -> Result<ExitCode>
         Some(tick) => Floor::Tick(tick),
     };
     let raised = open.store.raise_floor(&namespace, floor, open.now_unix_ms);
+    let floors = (old_floor, open.explained(raised)?);
+    output::answer(|out| print(out, args, &namespace, floors))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Raises the floors of all namespaces in a file. Their records say all that is needed.
+fn raise_all(args: &RaiseFloorArgs, data_dir: &DataDir) -> Result<ExitCode> {
+    let store = &args.common.target.store;
+    let options = OpenOptions::new().accept_best_effort(store.accepts_best_effort()?);
+    let mut file = match store.url() {
+        None => SqliteStore::new(data_dir.find()?.leases(), &options)?,
+        Some(url) => SqliteStore::from_url(&url, &options).context(
+            "--all is for leases.db or another sqlite: store; otherwise give --namespace",
+        )?,
+    };
+    let namespaces = file.namespaces()?;
+    if namespaces.is_empty() {
+        bail!("there is no namespace in {}", file.path().display());
+    }
+    for namespace in namespaces {
+        let now_unix_ms = SystemClock.unix_ms();
+        let old_floor = file.list(&namespace)?.record.floor;
+        let raised = file.raise_floor(&namespace, Floor::OverLostGrants, now_unix_ms)?;
+        output::answer(|out| print(out, args, &namespace, (old_floor, raised)))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print(
+    out: &mut dyn Write,
+    args: &RaiseFloorArgs,
+    namespace: &Namespace,
+    (old_floor, new_floor): (u64, u64),
+) -> io::Result<()> {
     let object = Object {
         namespace: namespace.name(),
         old_floor: Moment::new(namespace.layout(), old_floor),
-        new_floor: Moment::new(namespace.layout(), open.explained(raised)?),
+        new_floor: Moment::new(namespace.layout(), new_floor),
     };
     let rows = [
         ("namespace", object.namespace.to_owned()),
         ("old floor", object.old_floor.in_words()),
         ("new floor", object.new_floor.in_words()),
     ];
-    output::answer(|out| output::print(out, args.common.output.format, &object, rows))?;
-    Ok(ExitCode::SUCCESS)
+    output::print(out, args.common.output.format, &object, rows)
 }

@@ -496,7 +496,8 @@ fn a_damaged_block_is_listed_and_repaired() {
     let shared = Shared::initialised();
     shared.print("generate");
     let raw = rusqlite::Connection::open(shared.home.file("shared.db")).unwrap();
-    let sql = "UPDATE ringflake_block SET hwm_end = 9000000000000000000";
+    let sql = "UPDATE ringflake SET value = json_set(value, '$.hwm_end', '09000000000000000000') \
+               WHERE rank IS NOT NULL";
     assert_eq!(raw.execute(sql, []).unwrap(), 1);
     drop(raw);
 

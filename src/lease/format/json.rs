@@ -9,7 +9,7 @@ use std::str::Chars;
 
 /// A value of a flat object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Scalar {
+pub(in crate::lease) enum Scalar {
     Text(String),
     Integer(i64),
     Truth(bool),
@@ -18,24 +18,24 @@ pub(super) enum Scalar {
 
 /// A flat object, in the order in which it is written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Object(Vec<(String, Scalar)>);
+pub(in crate::lease) struct Object(Vec<(String, Scalar)>);
 
 impl Object {
-    pub(super) fn add(&mut self, name: &str, value: Scalar) {
+    pub(in crate::lease) fn add(&mut self, name: &str, value: Scalar) {
         self.0.push((name.to_owned(), value));
     }
 
-    pub(super) fn add_text(&mut self, name: &str, text: impl Into<String>) {
+    pub(in crate::lease) fn add_text(&mut self, name: &str, text: impl Into<String>) {
         self.add(name, Scalar::Text(text.into()));
     }
 
-    pub(super) fn get(&self, name: &str) -> Option<&Scalar> {
+    pub(in crate::lease) fn get(&self, name: &str) -> Option<&Scalar> {
         let found = self.0.iter().find(|(known, _)| known == name);
         found.map(|(_, value)| value)
     }
 
     /// None for what is not a flat object, or has a name twice.
-    pub(super) fn parse(text: &str) -> Option<Self> {
+    pub(in crate::lease) fn parse(text: &str) -> Option<Self> {
         let mut parser = Parser(text.chars().peekable());
         let object = parser.object()?;
         parser.skip_space();

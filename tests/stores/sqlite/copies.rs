@@ -72,12 +72,13 @@ fn a_copy_grants_nothing_for_as_long_as_nobody_adopts_it() {
         let floor = Floor::Tick(1_000_500);
         for said in [
             copied(original.acquire(&mut copy, 10)),
-            copied(original.renew(&mut copy, &grant)),
             copied(copy.release(&space, grant.block, grant.epoch)),
             copied(copy.raise_floor(&space, floor, original.clock.unix_ms())),
         ] {
             assert_says(&said, &[&path, "raise-floor"]);
         }
+        let fence = fenced(original.renew(&mut copy, &grant));
+        assert_eq!(fence, Fence::Incarnation);
         // Not a question of time.
         original.pass(2 * (HORIZON + FAILOVER));
     }
@@ -113,12 +114,16 @@ fn an_adopted_copy_starts_above_all_that_the_original_granted() {
     // What the original granted before is fenced there.
     let fence = fenced(original.renew(&mut copy, &lost));
     assert!(matches!(fence, Fence::Floor { .. }), "{fence:?}");
-    // Each namespace is adopted by itself.
+    // The other namespace raises its floor by itself.
     let other = one_block("other");
-    let ask = Acquire::new(1, 10, original.clock.unix_ms());
-    copied(copy.acquire(&other, &ask));
     assert!(!copy.check(&space, 0).unwrap().history_lost());
     assert!(copy.check(&other, 0).unwrap().history_lost());
+    let now = 1_000_001 + FAILOVER + 2;
+    let ask = Acquire::new(1, 10, original.clock.unix_ms());
+    match copy.acquire(&other, &ask).unwrap_err() {
+        StoreError::FloorAhead { floor, .. } => assert_eq!(floor, now + HORIZON + FAILOVER + 1),
+        other => panic!("{other}"),
+    }
 }
 
 #[test]
@@ -150,10 +155,7 @@ fn a_copy_in_the_files_place_is_noticed_by_who_has_it_open() {
 #[test]
 fn another_machine_is_noticed() {
     let place = Place::initialised();
-    place.run(
-        "UPDATE ringflake_namespace
-             SET incarnation = 'machine 0000' || substr(incarnation, 13);",
-    );
+    place.run("UPDATE ringflake_file SET identity = 'machine 0000' || substr(identity, 13);");
     let said = copied(acquire(&mut place.store()));
     assert!(said.contains("machine 0000"), "{said}");
 }

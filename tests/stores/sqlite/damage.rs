@@ -5,8 +5,9 @@ use std::fs;
 use ringflake::lease::{Block, Epoch, Floor, History, Init, LeaseStore, Renew};
 use ringflake_kit::assert_says;
 use rusqlite::ErrorCode;
+use rusqlite::types::Value;
 
-use super::{Place, acquire, ask, now, run_without_triggers, space};
+use super::{Place, acquire, ask, now, space};
 use crate::kit::{corrupt, format_mismatch};
 
 /// No method uses such a file, and none writes to it.
@@ -81,7 +82,9 @@ fn a_record_in_a_newer_format_is_refused() {
     let place = Place::initialised();
     let mut store = place.store();
     let grant = acquire(&mut store).unwrap();
-    place.run("UPDATE ringflake_namespace SET format = 2");
+    place.run(
+        "UPDATE ringflake SET value = json_set(value, '$.format', 2) WHERE key = 'test/record'",
+    );
     let renew = Renew::new(&grant, grant.ticks.end + 10, now());
     for said in [
         format_mismatch(acquire(&mut store)),
@@ -96,10 +99,11 @@ fn a_record_in_a_newer_format_is_refused() {
     }
 }
 
-/// A store that has granted three blocks, at once.
+/// A store that has granted blocks 0 to 2, at once.
 fn three_blocks() -> Place {
     let place = Place::initialised();
-    place.store().acquire(&space(), &ask(3)).unwrap();
+    let grants = place.store().acquire_within(&space(), &ask(3), 0..3);
+    assert_eq!(grants.unwrap().len(), 3);
     place
 }
 
@@ -107,14 +111,13 @@ fn three_blocks() -> Place {
 fn rows_that_no_version_writes_are_found() {
     for (sql, expected) in [
         (
-            "UPDATE ringflake_namespace SET layout = '31/31/31'",
+            "UPDATE ringflake SET value = replace(value, 'layout', 'plan') WHERE rank IS NULL",
             "layout",
         ),
-        ("UPDATE ringflake_namespace SET skew_ms = -1", "skew_ms"),
         ("UPDATE ringflake_file SET writes = -1", "writes"),
-        ("DROP TABLE ringflake_block", "tables"),
+        ("DROP VIEW ringflake_block; DROP TABLE ringflake", "tables"),
         (
-            "ALTER TABLE ringflake_block RENAME COLUMN hwm_end TO mark",
+            "ALTER TABLE ringflake RENAME COLUMN value TO text",
             "tables",
         ),
     ] {
@@ -125,76 +128,52 @@ fn rows_that_no_version_writes_are_found() {
 }
 
 #[test]
-fn a_row_that_no_version_writes_costs_its_block_alone() {
-    for (change, said) in [
-        ("hwm_end = 9000000000000000000", "9000000000000000000"),
-        ("hwm_end = -5", "-5"),
-        ("hwm_end = 0", "mark 0"),
-        ("epoch = -1", "-1"),
-        ("epoch = 0", "epoch is 0"),
-        ("epoch = hwm_end + 1", "above its mark"),
-        ("hwm_end = 'soon'", "hwm_end"),
-        ("epoch = x'07'", "epoch"),
-        ("released = 'yes'", "released"),
+fn a_value_that_no_version_writes_costs_its_block_alone() {
+    for (field, value, said) in [
+        ("hwm_end", "'09000000000000000000'", "9000000000000000000"),
+        ("hwm_end", "-5", "hwm_end"),
+        ("hwm_end", "'soon'", "soon"),
+        ("epoch", "-1", "-1"),
+        ("epoch", "0", "epoch is 0"),
+        ("epoch", "9000000000000000000", "above its mark"),
+        ("released", "'yes'", "released"),
+        ("holder_host", "CAST(x'ff' AS TEXT) || '\"'", "JSON"),
     ] {
         let place = three_blocks();
         let mut store = place.store();
-        // Among the first that can be granted, if its mark is among the lowest.
         let all = [0, 1, 2].map(|block| (Block::new(block), Epoch::FIRST));
         store.release_all(&space(), &all).unwrap();
-        place.run_without_types(&format!(
-            "UPDATE ringflake_block SET {change} WHERE block = 1;"
-        ));
+        match said {
+            "JSON" => place.run(
+                "UPDATE ringflake SET value = CAST(x'ff' AS TEXT) WHERE key LIKE '%/block/%1'",
+            ),
+            _ => place.set_field(1, field, value),
+        }
         // Out of those that were granted, so that none is fresh.
         let more = store.acquire_within(&space(), &ask(2), 0..3).unwrap();
         let mut blocks: Vec<_> = more.iter().map(|grant| grant.block.index()).collect();
         blocks.sort_unstable();
-        assert_eq!(blocks, [0, 2], "{change}");
+        assert_eq!(blocks, [0, 2], "{field}");
         let quarantined = place.list().quarantined;
         let [found] = &quarantined[..] else {
-            panic!("{change}: {quarantined:?}");
+            panic!("{field}: {quarantined:?}");
         };
-        assert_eq!(found.block, Some(Block::new(1)), "{change}");
+        assert_eq!(found.block, Some(Block::new(1)), "{field}");
         assert!(found.reason.contains(said), "{found}");
-        store.release_all(&space(), &all[1..2]).unwrap();
-        assert_eq!(place.list().quarantined, quarantined);
 
         let repaired = store.repair(&space(), Block::new(1), now()).unwrap();
         assert_eq!(place.list().blocks[1], repaired);
-        // The rules of the tables are in force again.
-        let sql = "UPDATE ringflake_block SET hwm_end = hwm_end - 1 WHERE block = 1";
-        let error = place.raw().execute(sql, []).unwrap_err();
-        assert!(error.to_string().contains("never falls"), "{error}");
     }
 }
 
 #[test]
-fn a_row_of_another_type_takes_no_other_blocks_place() {
+fn entries_of_no_block_take_no_block_away() {
     let place = three_blocks();
-    // All have ended, and the damaged one comes first.
-    place.run_without_types(
-        "UPDATE ringflake_block SET hwm_end = 2 + abs(block - 1);
-         UPDATE ringflake_block SET released = 'yes' WHERE block = 1;",
-    );
-    let more = place.store().acquire_within(&space(), &ask(2), 0..3);
-    let mut blocks: Vec<_> = more
-        .unwrap()
-        .iter()
-        .map(|grant| grant.block.index())
-        .collect();
-    blocks.sort_unstable();
-    assert_eq!(blocks, [0, 2]);
-}
-
-#[test]
-fn rows_of_no_block_take_no_block_away() {
-    let place = three_blocks();
-    for block in [-1, 4096, i64::MAX] {
-        let sql = format!(
-            "INSERT INTO ringflake_block (namespace, block, epoch, hwm_end, released)
-                 VALUES ('test', {block}, 1, 1, 0);"
-        );
-        run_without_triggers(&place.path, &sql);
+    let value = "{\"hwm_end\":\"00000000000000000001\",\"epoch\":1,\"released\":false}";
+    for block in ["-1", "00000000000000004096", "\u{e9}"] {
+        place.run(&format!(
+            "INSERT INTO ringflake (key, value, rank) VALUES ('test/block/{block}', '{value}', 1)"
+        ));
     }
     let more = place.store().acquire(&space(), &ask(3)).unwrap();
     assert_eq!(more.len(), 3);
@@ -209,17 +188,12 @@ fn rows_of_no_block_take_no_block_away() {
 #[test]
 fn what_is_for_people_alone_is_left_out() {
     let place = three_blocks();
-    place.run(
-        "UPDATE ringflake_block SET granted_unix_ms = -1, holder_host = CAST(x'ff' AS TEXT),
-             holder_instance = '7' WHERE block = 1;",
-    );
-    place.run_without_types("UPDATE ringflake_block SET granted_unix_ms = 'now' WHERE block = 2;");
+    place.set_field(1, "granted_unix_ms", "-1");
+    place.set_field(2, "granted_unix_ms", "'now'");
     let listing = place.list();
     assert!(listing.quarantined.is_empty());
     assert_eq!(listing.blocks[1].granted_unix_ms, None);
     assert_eq!(listing.blocks[2].granted_unix_ms, None);
-    let holder = listing.blocks[1].holder.as_ref().unwrap();
-    assert_eq!(holder.to_string(), "\u{fffd}/7");
 }
 
 #[test]
@@ -228,46 +202,50 @@ fn damage_inside_is_found_by_a_check() {
     // An entry of an index that is of no row.
     place.run(
         "PRAGMA writable_schema = ON;
-         UPDATE sqlite_schema SET sql = replace(sql, 'hwm_end, block', 'epoch, block')
-             WHERE name = 'ringflake_block_mark';",
+         UPDATE sqlite_schema SET sql = replace(sql, '(namespace, rank)', '(namespace, value)')
+             WHERE name = 'ringflake_rank';",
     );
     let said = corrupt(place.store().check(&space(), now()));
     assert_says(&said, &["is damaged"]);
 }
 
 #[test]
-fn a_block_that_was_forgotten_is_not_fresh() {
-    let place = three_blocks();
-    // The middle one of three: a gap.
-    let sql = "DELETE FROM ringflake_block WHERE block = 1";
-    run_without_triggers(&place.path, sql);
-    let grant = acquire(&mut place.store()).unwrap();
-    assert_eq!(grant.block.index(), 3);
-}
-
-#[test]
-fn the_tables_hold_the_rules_by_themselves() {
+fn no_entry_is_deleted_by_a_slip_of_the_hand() {
     let place = three_blocks();
     let known = place.list();
-    for sql in [
-        "UPDATE ringflake_block SET hwm_end = hwm_end - 1",
-        "UPDATE ringflake_block SET epoch = epoch - 1",
-        "UPDATE ringflake_block SET block = block + 3",
-        "UPDATE ringflake_block SET epoch = hwm_end + 1",
-        "INSERT INTO ringflake_block (namespace, block, epoch, hwm_end, released)
-             VALUES ('test', 5, 0, 0, 0)",
-        "INSERT INTO ringflake_block (namespace, block, epoch, hwm_end, released)
-             VALUES ('test', -5, 1, 1, 0)",
-        "DELETE FROM ringflake_block",
-        "UPDATE ringflake_namespace SET floor = floor - 1",
-        "UPDATE ringflake_namespace SET name = 'other'",
-        "DELETE FROM ringflake_namespace",
-        "INSERT INTO ringflake_block (namespace, block, epoch, hwm_end, released)
-             VALUES ('test', 5, 1, 'soon', 0)",
-    ] {
-        let error = place.raw().execute(sql, []).unwrap_err();
-        let code = error.sqlite_error_code();
-        assert_eq!(code, Some(ErrorCode::ConstraintViolation), "{sql}: {error}");
-    }
+    let error = place
+        .raw()
+        .execute("DELETE FROM ringflake", [])
+        .unwrap_err();
+    let code = error.sqlite_error_code();
+    assert_eq!(code, Some(ErrorCode::ConstraintViolation), "{error}");
     assert_eq!(place.list(), known);
+}
+
+/// As it is in the other stores.
+#[test]
+fn the_view_shows_blocks_to_people() {
+    let place = three_blocks();
+    place.set_field(2, "epoch", "'first'");
+    place.run("UPDATE ringflake SET value = '?' WHERE key LIKE '%/block/%1'");
+    let raw = place.raw();
+    let sql = "SELECT block, epoch, hwm_end, released FROM ringflake_block \
+               WHERE namespace = 'test' ORDER BY block";
+    let mut statement = raw.prepare(sql).unwrap();
+    let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?));
+    let shown: Vec<(i64, Value, Value, Value)> = statement
+        .query_map([], row)
+        .unwrap()
+        .map(Result::unwrap)
+        .collect();
+    let mark = || Value::Integer(place.list().blocks[0].hwm_end as i64);
+    let no = Value::Integer(0);
+    assert_eq!(
+        shown,
+        [
+            (0, Value::Integer(1), mark(), no.clone()),
+            (1, Value::Null, Value::Null, Value::Null),
+            (2, Value::Text("first".to_owned()), mark(), no),
+        ]
+    );
 }

@@ -34,7 +34,7 @@ fn a_lock_that_is_held_makes_the_store_unavailable_in_time() {
         "BEGIN IMMEDIATE",
         "BEGIN EXCLUSIVE",
         // A reader: the lock is had, and the commit has to wait.
-        "BEGIN; SELECT * FROM ringflake_namespace",
+        "BEGIN; SELECT * FROM ringflake",
     ] {
         let raw = holding(&place, held);
         let began = Instant::now();

@@ -11,7 +11,7 @@
 //! | recorded | the namespace never was | taken |
 //! | doubtful, lost, another's copy | refused | taken for this namespace |
 //!
-//! Doubtful is a file that has no note of its last write (see [`witness`](super::witness)), as
+//! Doubtful is a file that has no note of its last write (see [`SqliteStore`]), as
 //! after a reboot; one that does not agree with its note has lost something.
 //!
 //! A file that was put there by other means is not the one noted and counts as lost,
@@ -21,13 +21,12 @@ use std::io;
 
 use super::SqliteStore;
 use super::past::{Lock, Past, lock_file};
-use super::session::unavailable;
-use super::witness::Verdict;
 use crate::lease::error::StoreError;
 use crate::lease::namespace::Namespace;
 use crate::lease::record::StoreRecord;
 use crate::lease::request::{History, Init};
 use crate::lease::store::LeaseStore;
+use crate::lease::table::sqlite::Verdict;
 use crate::lease::voucher::Voucher;
 
 impl SqliteStore {
@@ -36,7 +35,7 @@ impl SqliteStore {
         namespace: &Namespace,
         init: &Init,
     ) -> Result<StoreRecord, StoreError> {
-        let durability = self.location.admit()?;
+        let durability = self.table_mut().admit()?;
         Voucher::Program.check(namespace, init, durability)?;
         self.check_init(namespace, init)?;
         if init.history == History::Unknown {
@@ -68,7 +67,7 @@ impl SqliteStore {
         }
         Err(StoreError::HistoryUnknown {
             namespace: namespace.name().to_owned(),
-            reason: format!("{}: {reason}", self.location.name()),
+            reason: format!("{}: {reason}", self.leases.table().name()),
         })
     }
 
@@ -79,7 +78,7 @@ impl SqliteStore {
         init: &Init,
     ) -> Result<StoreRecord, StoreError> {
         self.check_init(namespace, init)?;
-        self.location.admit()?;
+        self.admit()?;
         let lock = self.lock()?;
         let past = match self.past(&lock, false)? {
             Past::None if init.history == History::Unknown => Past::Lost,
@@ -97,7 +96,7 @@ impl SqliteStore {
         namespace: &Namespace,
         init: &Init,
     ) -> Result<StoreRecord, StoreError> {
-        let record = self.init_record(namespace, init)?;
+        let record = self.leases.init(namespace, init)?;
         let records = self.namespaces()?.len() as u64;
         self.noted(lock.note_records(records))?;
         Ok(record)
@@ -111,7 +110,7 @@ impl SqliteStore {
             if self.noted(lock.note_records(records))? {
                 return Ok(Past::Lost);
             }
-            return Ok(match self.verdict()? {
+            return Ok(match self.table_mut().verdict()? {
                 Verdict::Last => Past::Recorded,
                 Verdict::Unwitnessed => Past::Doubtful,
                 Verdict::Older => Past::Lost,
@@ -120,13 +119,23 @@ impl SqliteStore {
         Ok(past)
     }
 
+    /// Makes a note that was copied here this file's own.
+    pub(super) fn adopt_note(&self) -> Result<(), StoreError> {
+        if !lock_file(self.path()).exists() {
+            return Ok(());
+        }
+        let lock = self.lock()?;
+        self.noted(lock.adopt())
+    }
+
     /// Keeps others from making records by the note for as long as it is held.
     fn lock(&self) -> Result<Lock, StoreError> {
-        self.noted(Lock::of(self.path(), self.timeout))
+        self.noted(Lock::of(self.path(), self.leases.table().timeout()))
     }
 
     fn noted<T>(&self, outcome: io::Result<T>) -> Result<T, StoreError> {
-        outcome
-            .map_err(|error| unavailable(format!("{}: {error}", lock_file(self.path()).display())))
+        outcome.map_err(|error| StoreError::Unavailable {
+            source: format!("{}: {error}", lock_file(self.path()).display()).into(),
+        })
     }
 }

@@ -15,7 +15,7 @@
 //! | missing | none, or begun | there | lost: the secret may have been used elsewhere |
 //! | there | none, or begun | | lost: `leases.db` was brought here |
 //! | | "another was lost" | | lost: so what `leases.db` doesn't know of may have been |
-//! | | written in another file | | another's: the directory is a copy |
+//! | | written in another file | | another's: the directory is a copy; lost, once it was adopted |
 //!
 //! The lock file is `PATH.lock` beside the file, and so `leases.db.lock` in a data
 //! directory: all stores of one file find the same note. Whether there is a
@@ -62,6 +62,7 @@ use std::thread;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use self::note::{Line, Note};
+use crate::lease::{refuse_foreign, sync};
 
 /// The file of a store in the hands of one process.
 #[derive(Debug)]
@@ -185,6 +186,25 @@ impl Lock {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Makes a note that was copied here this file's own. What leases.db does not know of may have
+    /// been lost.
+    pub(crate) fn adopt(&self) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        (&self.file).rewind()?;
+        (&self.file).read_to_end(&mut bytes)?;
+        let note = Note::parse(&bytes);
+        let here = identity(&self.file.metadata()?);
+        if note.written_in.is_none_or(|file| file == here) {
+            return Ok(());
+        }
+        bytes.truncate(note.len);
+        let rest = bytes.splitn(2, |&byte| byte == b'\n').nth(1).unwrap_or(&[]);
+        let rest = String::from_utf8_lossy(rest);
+        // A crash in between leaves less than that, which is a past that was lost, too.
+        let text = Line::WrittenIn(&here).text() + &Line::Lost.text() + &rest;
+        self.write(0, &text)
     }
 
     /// Notes that the file has so many records, and answers whether it had more.
@@ -316,36 +336,6 @@ fn inode(_found: &Metadata) -> u64 {
     0
 }
 
-/// Refuses to let root make this file or directory in a place of another user, whom it would
-/// lock out.
-pub(crate) fn refuse_foreign(path: &Path) -> io::Result<()> {
-    let mut ancestors = path.ancestors().skip(1);
-    let Some(place) = ancestors.find(|place| place.exists()) else {
-        return Ok(());
-    };
-    match super::system::owner_if_not_ours(&place.metadata()?) {
-        None => Ok(()),
-        Some(owner) => Err(io::Error::new(
-            io::ErrorKind::PermissionDenied,
-            format!(
-                "{} belongs to user {owner}, and root would make {} there, which that user could \
-                 not open: run the same command as that user, with sudo -u '#{owner}'",
-                place.display(),
-                path.display()
-            ),
-        )),
-    }
-}
-
-/// Makes the names in `directory` durable, where the system can do that.
-pub(crate) fn sync(directory: &Path) -> io::Result<()> {
-    if cfg!(unix) {
-        File::open(directory)?.sync_all()
-    } else {
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -378,6 +368,26 @@ mod tests {
 
     fn put(directory: &Path, name: &str, contents: &str) {
         fs::write(directory.join(name), contents).unwrap();
+    }
+
+    #[test]
+    fn a_copied_note_is_adopted_with_what_it_says() {
+        let [original, copy] = [directory(), directory()];
+        begin(original.path());
+        lock(original.path()).note_secret("0123").unwrap();
+        for name in [STORE_NAME, LOCK_NAME] {
+            fs::copy(original.path().join(name), copy.path().join(name)).unwrap();
+        }
+        let lock = lock(copy.path());
+        assert_eq!(lock.past(false).unwrap(), Past::AnothersCopy);
+        for _ in 0..2 {
+            lock.adopt().unwrap();
+            assert_eq!(lock.past(false).unwrap(), Past::Lost);
+            assert!(lock.has_secret("0123").unwrap());
+        }
+        drop(lock);
+        self::lock(original.path()).adopt().unwrap();
+        assert_eq!(past(original.path()), Past::Recorded);
     }
 
     #[test]

@@ -1,21 +1,25 @@
 //! Where a grant log is kept.
 
+#[cfg(feature = "sqlite")]
+use super::file::{change_log, create_log};
 use super::grant_log::{Caller, GrantLog};
 use super::memory::MemoryTier;
 use super::operation::Operation;
 use crate::lease::block::{Block, BlockState};
 use crate::lease::error::StoreError;
+#[cfg(feature = "sqlite")]
+use crate::lease::leases::Leases;
 use crate::lease::namespace::Namespace;
 use crate::lease::report::{Listing, StoreReport};
 #[cfg(feature = "sqlite")]
 use crate::lease::store::LeaseStore;
 #[cfg(feature = "sqlite")]
-use crate::lease::stores::sqlite::SqliteStore;
+use crate::lease::table::sqlite::SqliteTable;
 
 #[derive(Debug)]
 pub(super) enum TierStorage {
     #[cfg(feature = "sqlite")]
-    File(Box<SqliteStore>),
+    File(Box<Leases<SqliteTable>>),
     Memory(MemoryTier),
 }
 
@@ -24,7 +28,10 @@ impl TierStorage {
     #[cfg(feature = "sqlite")]
     pub(super) fn with_clock(self, clock: std::sync::Arc<dyn crate::clock::Clock>) -> Self {
         match self {
-            Self::File(file) => Self::File(Box::new(file.with_clock(clock))),
+            Self::File(mut file) => {
+                file.table_mut().set_clock(clock);
+                Self::File(file)
+            }
             memory @ Self::Memory(..) => memory,
         }
     }
@@ -33,7 +40,7 @@ impl TierStorage {
     pub(super) fn name(&self) -> String {
         match self {
             #[cfg(feature = "sqlite")]
-            Self::File(file) => file.name().to_owned(),
+            Self::File(file) => file.table().name().to_owned(),
             Self::Memory(..) => "tier in memory".to_owned(),
         }
     }
@@ -42,7 +49,7 @@ impl TierStorage {
     pub(super) fn unix_ms(&self) -> u64 {
         match self {
             #[cfg(feature = "sqlite")]
-            Self::File(file) => file.unix_ms(),
+            Self::File(file) => file.table().unix_ms(),
             Self::Memory(memory) => memory.unix_ms(),
         }
     }
@@ -51,7 +58,7 @@ impl TierStorage {
     pub(super) fn create(&mut self, log: GrantLog) -> Result<(), StoreError> {
         match self {
             #[cfg(feature = "sqlite")]
-            Self::File(file) => file.create_log(&log),
+            Self::File(file) => create_log(file.table_mut(), &log),
             Self::Memory(memory) => {
                 memory.create(log);
                 Ok(())
@@ -69,7 +76,7 @@ impl TierStorage {
     ) -> Result<T, StoreError> {
         match self {
             #[cfg(feature = "sqlite")]
-            Self::File(file) => file.change_log(operation, namespace, step),
+            Self::File(file) => change_log(file.table_mut(), operation, namespace, step),
             Self::Memory(memory) => {
                 let _ = operation;
                 memory.change(namespace, step)
@@ -80,7 +87,7 @@ impl TierStorage {
     pub(super) fn list(&mut self, namespace: &Namespace) -> Result<Listing, StoreError> {
         match self {
             #[cfg(feature = "sqlite")]
-            Self::File(file) => LeaseStore::list(&mut **file, namespace),
+            Self::File(file) => file.list(namespace),
             Self::Memory(memory) => memory.list(namespace),
         }
     }
@@ -93,7 +100,7 @@ impl TierStorage {
     ) -> Result<BlockState, StoreError> {
         match self {
             #[cfg(feature = "sqlite")]
-            Self::File(file) => LeaseStore::repair(&mut **file, namespace, block, now_unix_ms),
+            Self::File(file) => file.repair(namespace, block, now_unix_ms),
             Self::Memory(memory) => {
                 let _ = (memory.list(namespace)?, now_unix_ms);
                 Err(StoreError::NotQuarantined { block })
@@ -108,7 +115,7 @@ impl TierStorage {
     ) -> Result<StoreReport, StoreError> {
         match self {
             #[cfg(feature = "sqlite")]
-            Self::File(file) => LeaseStore::check(&mut **file, namespace, now_unix_ms),
+            Self::File(file) => file.check(namespace, now_unix_ms),
             Self::Memory(memory) => memory.check(namespace, now_unix_ms),
         }
     }

@@ -19,7 +19,7 @@ use tempfile::TempDir;
 use super::Scenario;
 use super::rows::{self, other_blocks};
 use crate::matrix::case::Case;
-use crate::matrix::target::sqlite::{BLOCKS, RECORD, between_operations, keep_tables};
+use crate::matrix::target::sqlite::{between_operations, keep_rows};
 use crate::matrix::worker_pool::{LOST, Member, TWICE_AS_MANY, Terms, WORKERS, WorkerPool};
 use crate::matrix::{Outcome, space, text};
 
@@ -164,7 +164,7 @@ fn put_back_row_by_row(case: &mut Case<'_>) -> Outcome<()> {
     let file = directory.path().join("leases.db");
     let url = format!("sqlite:{}", file.display());
     let mut pool = case.pool_at(&url, &url, Terms::of(TWICE_AS_MANY))?;
-    let put_back = keep_tables(&file, pool.space.name(), &[RECORD, BLOCKS]);
+    let put_back = keep_rows(&file, pool.space.name(), true);
     other_blocks(&mut pool)?;
     rows::recover(&mut pool, |_| put_back())?;
     pool.finish()

@@ -4,11 +4,12 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::types::Value;
-use rusqlite::{Connection, Row, TransactionBehavior, params_from_iter};
+use ringflake::lease::Block;
+use ringflake::lease::table::Key;
+use rusqlite::{Connection, TransactionBehavior};
 use tempfile::TempDir;
 
-use super::{PutBack, Target, with_impossible_mark};
+use super::{PutBack, Target};
 use crate::matrix::{Outcome, text};
 use ringflake_kit::server;
 
@@ -64,13 +65,15 @@ impl Target for Sqlite {
 
     /// The blocks alone: the record's count of writes would show it.
     fn keep_rows(&self, namespace: &str) -> PutBack {
-        keep_tables(&self.path(), namespace, &[BLOCKS])
+        keep_rows(&self.path(), namespace, false)
     }
 
     fn damage(&self, namespace: &str, block: u64) {
         let connection = patient(&self.path()).unwrap();
-        let update = with_impossible_mark(namespace, block);
-        connection.execute_batch(&update).unwrap();
+        let update = "UPDATE ringflake SET value = json_set(value, '$.hwm_end', \
+                      '09000000000000000000') WHERE key = ?1";
+        let key = Key::block(namespace, Block::new(block));
+        assert_eq!(connection.execute(update, [key.as_str()]).unwrap(), 1);
     }
 
     fn writers(&self, workers: &[i32]) -> Vec<i32> {
@@ -88,56 +91,42 @@ impl Target for Sqlite {
     }
 }
 
-/// A table, and the column that names the namespace. Rows of each refer to those of the
-/// ones before it.
-pub(crate) type Table = (&'static str, &'static str);
-pub(crate) const RECORD: Table = ("ringflake_namespace", "name");
-pub(crate) const BLOCKS: Table = ("ringflake_block", "namespace");
+/// What the file has of a namespace, in one transaction: its blocks, and its record if that is
+/// wanted. The note that the file itself bears of its writes stays.
+pub(crate) fn keep_rows(path: &Path, namespace: &str, with_record: bool) -> PutBack {
+    type Row = (String, String, Option<i64>);
 
-/// What these tables have of a namespace, in one transaction. The note that the file
-/// itself bears of the record's writes stays.
-pub(crate) fn keep_tables(path: &Path, namespace: &str, tables: &'static [Table]) -> PutBack {
     let (path, namespace) = (path.to_owned(), namespace.to_owned());
-    let read = |connection: &Connection, (table, name): Table| {
-        let sql = format!("SELECT * FROM {table} WHERE {name} = ?1");
-        let mut statement = connection.prepare(&sql)?;
-        let columns = statement.column_count();
-        let row = |row: &Row<'_>| (0..columns).map(|at| row.get(at)).collect();
-        let rows = statement.query_map([&namespace], row)?;
-        rows.collect::<rusqlite::Result<Vec<Vec<Value>>>>()
+    let condition = match with_record {
+        true => format!("(key GLOB '{namespace}/block/*' OR key = '{namespace}/record')"),
+        false => format!("key GLOB '{namespace}/block/*'"),
     };
-    let keep = || -> rusqlite::Result<Vec<_>> {
-        let mut connection = patient(&path)?;
-        // All as of one moment.
-        let step = connection.transaction()?;
-        tables.iter().map(|&table| read(&step, table)).collect()
+    let sql = format!("SELECT key, value, rank FROM ringflake WHERE {condition}");
+    let keep = || -> rusqlite::Result<Vec<Row>> {
+        let connection = patient(&path)?;
+        let mut statement = connection.prepare(&sql)?;
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+        rows.collect()
     };
     let kept = keep().unwrap();
     let put_back = move || -> rusqlite::Result<()> {
         let mut connection = patient(&path)?;
         let step = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        // They forbid just this to all but the one who knows how.
-        let triggers: Vec<(String, String)> = step
-            .prepare("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'")?
-            .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
-            .collect::<rusqlite::Result<_>>()?;
-        for (name, _) in &triggers {
-            step.execute_batch(&format!("DROP TRIGGER {name}"))?;
+        let trigger = "ringflake_keeps_entries";
+        let create: String = step.query_row(
+            "SELECT sql FROM sqlite_schema WHERE name = ?1",
+            [trigger],
+            |row| row.get(0),
+        )?;
+        step.execute_batch(&format!("DROP TRIGGER {trigger}"))?;
+        step.execute(&format!("DELETE FROM ringflake WHERE {condition}"), [])?;
+        for row in &kept {
+            step.execute(
+                "INSERT INTO ringflake (key, value, rank) VALUES (?1, ?2, ?3)",
+                (&row.0, &row.1, row.2),
+            )?;
         }
-        for (table, name) in tables.iter().rev() {
-            let delete = format!("DELETE FROM {table} WHERE {name} = ?1");
-            step.execute(&delete, [&namespace])?;
-        }
-        for ((table, _), rows) in tables.iter().zip(&kept) {
-            for row in rows {
-                let places = vec!["?"; row.len()].join(", ");
-                let insert = format!("INSERT INTO {table} VALUES ({places})");
-                step.execute(&insert, params_from_iter(row))?;
-            }
-        }
-        for (_, sql) in &triggers {
-            step.execute_batch(sql)?;
-        }
+        step.execute_batch(&create)?;
         step.commit()
     };
     Box::new(move || put_back().map_err(text))

@@ -42,6 +42,7 @@
 //! and rarely even that: on a full disk the journal fails before, at the first
 //! change.
 
+use std::error::Error;
 use std::path::Path;
 use std::time::Instant;
 
@@ -49,25 +50,25 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::process::Operation;
 use super::queue::{BusyWait, Queue, busy_handler};
-use crate::lease::error::StoreError;
+use crate::lease::table::TableError;
 
 /// The rights of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::lease::stores) enum Access {
+pub(in crate::lease) enum Access {
     Read,
     Write,
 }
 
 /// A failure inside a transaction, before its commit.
 #[derive(Debug)]
-pub(in crate::lease::stores) enum StepError {
-    Store(StoreError),
+pub(super) enum StepError {
+    Table(TableError),
     Driver(rusqlite::Error),
 }
 
-impl From<StoreError> for StepError {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
+impl From<TableError> for StepError {
+    fn from(error: TableError) -> Self {
+        Self::Table(error)
     }
 }
 
@@ -78,10 +79,10 @@ impl From<rusqlite::Error> for StepError {
 }
 
 impl StepError {
-    /// As an error of the store with this name. Nothing was done.
-    pub(in crate::lease::stores) fn into_error(self, store: &str) -> StoreError {
+    /// As an error of the store with this name. Nothing was written.
+    pub(super) fn into_error(self, store: &str) -> TableError {
         let error = match self {
-            Self::Store(error) => return error,
+            Self::Table(error) => return error,
             Self::Driver(error) => error,
         };
         let detail = match error.sqlite_error_code() {
@@ -90,29 +91,42 @@ impl StepError {
             // A statement that can't be compiled, or one that breaks a rule. None
             // is for a value that is not of the type asked for.
             Some(ErrorCode::Unknown | ErrorCode::ConstraintViolation) | None => {
-                format!("the tables in {store} are not as they were made")
+                format!("the tables in {store} are not as they were created")
             }
             Some(_) => return unavailable(error),
         };
-        StoreError::Corrupt {
+        TableError::Corrupt {
             detail,
             source: Some(error.into()),
         }
     }
 }
 
-/// An error of which nothing more is known than that nothing was done.
-pub(super) fn unavailable(
-    source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
-) -> StoreError {
-    StoreError::Unavailable {
-        source: source.into(),
+/// Why a transaction was not confirmed.
+#[derive(Debug)]
+pub(in crate::lease) enum CommitError {
+    /// Nothing was written.
+    NotDone(TableError),
+    /// Perhaps it was written.
+    Unknown(Box<dyn Error + Send + Sync>),
+}
+
+/// An error of which nothing more is known than that nothing was written.
+pub(super) fn unavailable(source: impl Into<Box<dyn Error + Send + Sync>>) -> TableError {
+    TableError::Unavailable(source.into())
+}
+
+/// The file holds something else than it should.
+pub(super) fn corrupt(detail: String) -> TableError {
+    TableError::Corrupt {
+        detail,
+        source: None,
     }
 }
 
 /// An open transaction. Dropping it undoes it.
 #[derive(Debug)]
-pub(in crate::lease::stores) struct Session {
+pub(super) struct Session {
     // Closed first: the operation lasts until SQLite was left.
     connection: Connection,
     _operation: Operation,
@@ -191,21 +205,17 @@ impl Session {
     }
 
     /// The connection, inside the transaction.
-    pub(in crate::lease::stores) fn connection(&self) -> &Connection {
+    pub(super) fn connection(&self) -> &Connection {
         &self.connection
     }
 
     /// Ends the transaction. Once this returns without an error, it is durable.
-    pub(super) fn commit(self, operation: &'static str) -> Result<(), StoreError> {
-        self.connection
-            .execute_batch("COMMIT")
-            .map_err(|error| match error.sqlite_error_code() {
-                Some(ErrorCode::DatabaseBusy) => unavailable(error),
-                _ => StoreError::Ambiguous {
-                    operation,
-                    source: error.into(),
-                },
-            })
+    pub(super) fn commit(self) -> Result<(), CommitError> {
+        let ended = self.connection.execute_batch("COMMIT");
+        ended.map_err(|error| match error.sqlite_error_code() {
+            Some(ErrorCode::DatabaseBusy) => CommitError::NotDone(unavailable(error)),
+            _ => CommitError::Unknown(error.into()),
+        })
     }
 }
 
@@ -215,8 +225,8 @@ impl Drop for Session {
     }
 }
 
-fn not_kept(path: &Path, pragma: &str, found: &str) -> StoreError {
-    StoreError::NotDurable {
+fn not_kept(path: &Path, pragma: &str, found: &str) -> TableError {
+    TableError::NotDurable {
         store: format!("sqlite:{}", path.display()),
         reason: format!("SQLite keeps its setting {pragma} at {found}"),
     }

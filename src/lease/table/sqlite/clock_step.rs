@@ -7,7 +7,7 @@
 //! difference between the two stays as it is, unless somebody sets the clock.
 //!
 //! # States
-//! The record keeps the boot and the difference when the clock was last
+//! The file keeps the boot and the difference when the clock was last
 //! believed, and, while there is one, a doubt: another difference, and the
 //! uptime at which it was first seen.
 //!
@@ -31,17 +31,20 @@
 use std::time::Duration;
 
 use super::system;
-use crate::lease::error::StoreError;
+use crate::lease::table::ClockError;
 
 /// For how long a clock that was set must keep its new time before it counts.
-pub(super) const SETTLE: Duration = Duration::from_secs(60);
+const SETTLE: Duration = Duration::from_secs(60);
+
+/// A step up to this long is none: it moves marks no further ahead than grants reach by default.
+const LIMIT: Duration = Duration::from_secs(20 * 60);
 
 /// How long this boot of the machine has lasted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::lease::stores) struct Uptime {
+pub(in crate::lease) struct Uptime {
     /// Names the boot.
-    pub(in crate::lease::stores) boot: String,
-    pub(in crate::lease::stores) ms: u64,
+    pub(in crate::lease) boot: String,
+    pub(in crate::lease) ms: u64,
 }
 
 impl Uptime {
@@ -77,20 +80,15 @@ pub(super) struct Doubt {
 #[derive(Debug)]
 pub(super) enum Judgement {
     Believed(ClockOffset),
-    /// With the time that is expected instead.
-    Doubted(ClockOffset, u64, StoreError),
+    /// With the error that has the expected time.
+    Doubted(ClockOffset, ClockError),
 }
 
 /// Judges the clock's time, in milliseconds since 1970, by the uptime and what
 /// is recorded.
-pub(super) fn judge(
-    recorded: Option<&ClockOffset>,
-    uptime: &Uptime,
-    unix_ms: u64,
-    limit: Duration,
-) -> Judgement {
+pub(super) fn judge(recorded: Option<&ClockOffset>, uptime: &Uptime, unix_ms: u64) -> Judgement {
     let offset_ms = clamped(unix_ms) - clamped(uptime.ms);
-    let near = |other: i64| u128::from(offset_ms.abs_diff(other)) <= limit.as_millis();
+    let near = |other: i64| u128::from(offset_ms.abs_diff(other)) <= LIMIT.as_millis();
     let believed = || {
         Judgement::Believed(ClockOffset {
             boot: uptime.boot.clone(),
@@ -118,17 +116,17 @@ pub(super) fn judge(
     }
     let expected = recorded.offset_ms.saturating_add(clamped(uptime.ms));
     let expected_unix_ms = u64::try_from(expected).unwrap_or(0);
-    let error = StoreError::ClockStepped {
+    let error = ClockError::Stepped {
         expected_unix_ms,
         shown_unix_ms: unix_ms,
-        limit,
+        limit: LIMIT,
         retry_after: SETTLE - settled,
     };
     let clock = ClockOffset {
         doubt: Some(doubt),
         ..recorded.clone()
     };
-    Judgement::Doubted(clock, expected_unix_ms, error)
+    Judgement::Doubted(clock, error)
 }
 
 /// Half the range at most, so that the difference of two is in range.
@@ -140,7 +138,6 @@ fn clamped(ms: u64) -> i64 {
 mod tests {
     use super::*;
 
-    const LIMIT: Duration = Duration::from_secs(1200);
     const HOUR: u64 = 3_600_000;
     const TEN_YEARS: u64 = 10 * 365 * 24 * HOUR;
     /// The machine booted at this time.
@@ -157,27 +154,26 @@ mod tests {
                 boot: boot.into(),
                 ms: uptime_ms,
             };
-            match judge(self.0.as_ref(), &uptime, unix_ms, LIMIT) {
+            match judge(self.0.as_ref(), &uptime, unix_ms) {
                 Judgement::Believed(clock) => {
                     self.0 = Some(clock);
                     None
                 }
                 Judgement::Doubted(
                     clock,
-                    expected,
-                    StoreError::ClockStepped {
+                    ClockError::Stepped {
                         expected_unix_ms,
                         shown_unix_ms,
                         retry_after,
                         ..
                     },
                 ) => {
-                    assert_eq!((expected_unix_ms, shown_unix_ms), (expected, unix_ms));
-                    assert!(expected.abs_diff(unix_ms) > LIMIT.as_millis() as u64);
+                    assert_eq!(shown_unix_ms, unix_ms);
+                    assert!(expected_unix_ms.abs_diff(unix_ms) > LIMIT.as_millis() as u64);
                     self.0 = Some(clock);
                     Some(retry_after)
                 }
-                Judgement::Doubted(.., error) => panic!("{error}"),
+                Judgement::Doubted(_, error) => panic!("{error:?}"),
             }
         }
     }

@@ -66,6 +66,8 @@ const PAUSE: Duration = Duration::from_millis(2);
 /// The note of a file, under lock until this is dropped.
 #[derive(Debug)]
 pub(super) struct Witness {
+    /// Of the file.
+    name: String,
     note: File,
 }
 
@@ -119,7 +121,7 @@ impl Note {
 
 /// What a note says of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(in crate::lease) enum Verdict {
     /// It is the file that was written last.
     Last,
     /// It is an older state of that, or another file with its name.
@@ -186,7 +188,10 @@ impl Witness {
             };
             match note.try_lock() {
                 // Unless it was removed meanwhile.
-                Ok(()) if is_at(&note, &path) => return Ok(Self { note }),
+                Ok(()) if is_at(&note, &path) => {
+                    let name = name.to_owned();
+                    return Ok(Self { name, note });
+                }
                 Ok(()) => {}
                 Err(std::fs::TryLockError::WouldBlock) if Instant::now() < deadline => {
                     thread::sleep(PAUSE);
@@ -198,6 +203,11 @@ impl Witness {
                 Err(std::fs::TryLockError::Error(error)) => return Err(error),
             }
         }
+    }
+
+    /// Whether it is the note of the file with this name.
+    pub(super) fn is_of(&self, name: &str) -> bool {
+        self.name == name
     }
 
     /// What it says; none if that can't be read.

@@ -5,12 +5,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::filesystem;
-use super::past::refuse_foreign;
 use super::session::unavailable;
+use super::system;
 use crate::lease::connect::durability::DurabilityGate;
-use crate::lease::error::StoreError;
 use crate::lease::options::{OpenError, OpenOptions};
 use crate::lease::report::Durability;
+use crate::lease::table::TableError;
 
 /// The path of the file, and whether the place keeps files.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ impl Location {
 
     /// Sees that the file is there, and in a place that keeps it; answers how well. None
     /// if there is no file.
-    pub(super) fn find(&mut self) -> Result<Option<Durability>, StoreError> {
+    pub(super) fn find(&mut self) -> Result<Option<Durability>, TableError> {
         match self.path.metadata() {
             Ok(found) if found.is_file() => self.judge(&self.path.clone()).map(Some),
             Ok(_) => Err(unavailable(format!(
@@ -78,7 +78,7 @@ impl Location {
 
     /// Makes the file, without any content, unless it exists. Its name is durable
     /// when this returns.
-    pub(super) fn create(&mut self) -> Result<(), StoreError> {
+    pub(super) fn create(&mut self) -> Result<(), TableError> {
         self.admit()?;
         let directory = self.find_directory()?.to_owned();
         if !self.path.exists() {
@@ -99,12 +99,12 @@ impl Location {
     }
 
     /// Sees that the directory is there, and keeps files; answers how well.
-    pub(super) fn admit(&mut self) -> Result<Durability, StoreError> {
+    pub(super) fn admit(&mut self) -> Result<Durability, TableError> {
         let directory = self.find_directory()?.to_owned();
         self.judge(&directory)
     }
 
-    fn find_directory(&self) -> Result<&Path, StoreError> {
+    fn find_directory(&self) -> Result<&Path, TableError> {
         let directory = self.path.parent().unwrap_or(&self.path);
         match directory.metadata() {
             Ok(found) if found.is_dir() => Ok(directory),
@@ -117,20 +117,46 @@ impl Location {
     }
 
     /// Refuses a place that does not keep files, unless that was accepted.
-    fn judge(&mut self, path: &Path) -> Result<Durability, StoreError> {
+    fn judge(&mut self, path: &Path) -> Result<Durability, TableError> {
         let objection = (self.objection)(path).map_err(|error| failed(path, &error))?;
         let durability = Durability::of(objection.as_deref());
-        self.gate.admit(objection)?;
-        Ok(durability)
+        match self.gate.refusal(objection) {
+            None => Ok(durability),
+            Some(reason) => Err(TableError::NotDurable {
+                store: self.name().to_owned(),
+                reason,
+            }),
+        }
     }
 }
 
-fn failed(path: &Path, error: &io::Error) -> StoreError {
+fn failed(path: &Path, error: &io::Error) -> TableError {
     unavailable(format!("{}: {error}", path.display()))
 }
 
-/// Makes the names in a directory durable, where the system can do that.
-fn sync(directory: &Path) -> io::Result<()> {
+/// Refuses to let root make this file or directory in a place of another user, whom it would
+/// lock out.
+pub(crate) fn refuse_foreign(path: &Path) -> io::Result<()> {
+    let mut ancestors = path.ancestors().skip(1);
+    let Some(place) = ancestors.find(|place| place.exists()) else {
+        return Ok(());
+    };
+    match system::owner_if_not_ours(&place.metadata()?) {
+        None => Ok(()),
+        Some(owner) => Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            format!(
+                "{} belongs to user {owner}, and root would make {} there, which that user could \
+                 not open: run the same command as that user, with sudo -u '#{owner}'",
+                place.display(),
+                path.display()
+            ),
+        )),
+    }
+}
+
+/// Makes the names in `directory` durable, where the system can do that.
+pub(crate) fn sync(directory: &Path) -> io::Result<()> {
     if cfg!(unix) {
         File::open(directory)?.sync_all()
     } else {

@@ -3,9 +3,9 @@
 //! A copy of a lease store grants the same rectangles as the original, and
 //! raising the floor once would not help: the original goes on granting, and
 //! soon passes any floor. So a copy must be refused, for as long as nobody says
-//! that the original is out of use. To know one, the record of each namespace
-//! carries the identity of the file that it was written for, and each operation
-//! compares it with the file at hand.
+//! that the original is out of use. To know one, the file holds its own identity, and each
+//! commit compares that with the file at hand. Who raises the floor of any of its namespaces
+//! over lost grants says so: the copy is adopted, which is a new incarnation for all of them.
 //!
 //! # The identity
 //! * **The machine**: a hash of `/etc/machine-id` (see `machine-id(5)`), which
@@ -107,12 +107,9 @@ fn machine_of(text: &str) -> Option<String> {
     Some(kept.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// The incarnation of the file at `path` in this life.
-pub(super) fn incarnation(path: &Path, life: u64) -> io::Result<Incarnation> {
-    Ok(Incarnation::new(format!(
-        "{}, life {life}",
-        identity(path)?
-    )))
+/// The incarnation of a file in this life of it.
+pub(super) fn incarnation(identity: &str, life: u64) -> Incarnation {
+    Incarnation::new(format!("{identity}, life {life}"))
 }
 
 #[cfg(test)]

@@ -1,0 +1,221 @@
+//! The tables in the file, and the row about the file itself.
+
+use rusqlite::{Connection, params};
+
+use super::clock_step::{ClockOffset, Doubt};
+use super::session::{StepError, corrupt};
+
+/// The version of the tables, as `user_version`.
+const VERSION: i64 = 1;
+
+/// The purpose of a file. Blocks of one kind are not the other's to grant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::lease) enum Kind {
+    Store,
+    /// A machine's grant logs.
+    Tier,
+}
+
+impl Kind {
+    /// The scheme of the URL of a store in such a file.
+    pub(super) fn scheme(self) -> &'static str {
+        match self {
+            Self::Store => "sqlite",
+            Self::Tier => "tier",
+        }
+    }
+
+    /// Tells the files apart: "rflk" and "rflt".
+    fn application(self) -> i64 {
+        match self {
+            Self::Store => 0x7266_6c6b,
+            Self::Tier => 0x7266_6c74,
+        }
+    }
+
+    fn of_application(application: i64) -> Option<Self> {
+        [Self::Store, Self::Tier]
+            .into_iter()
+            .find(|kind| kind.application() == application)
+    }
+}
+
+/// The view is for people.
+const CREATE: &str = "
+    CREATE TABLE ringflake_file (
+        name TEXT NOT NULL,
+        identity TEXT NOT NULL,
+        writes INTEGER NOT NULL,
+        life INTEGER NOT NULL,
+        clock_boot TEXT,
+        clock_offset_ms INTEGER,
+        clock_doubt_offset_ms INTEGER,
+        clock_doubt_since_ms INTEGER
+    ) STRICT;
+    INSERT INTO ringflake_file (name, identity, writes, life)
+        VALUES (lower(hex(randomblob(16))), '', 0, 1);
+
+    CREATE TABLE ringflake (
+        key TEXT NOT NULL PRIMARY KEY,
+        value TEXT NOT NULL,
+        rank INTEGER,
+        namespace TEXT GENERATED ALWAYS AS (
+            CASE WHEN key GLOB '*/block/*' THEN substr(key, 1, instr(key, '/') - 1) END
+        ) VIRTUAL
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX ringflake_rank ON ringflake (namespace, rank) WHERE namespace IS NOT NULL;
+    CREATE TRIGGER ringflake_keeps_entries BEFORE DELETE ON ringflake
+    BEGIN
+        SELECT RAISE(ABORT, 'entries are never deleted');
+    END;
+
+    CREATE VIEW ringflake_block AS
+        SELECT namespace, block, value ->> 'epoch' AS epoch,
+            CAST(value ->> 'hwm_end' AS INTEGER) AS hwm_end, value ->> 'released' AS released,
+            value ->> 'start' AS start, value ->> 'granted_unix_ms' AS granted_unix_ms,
+            value ->> 'holder_host' AS holder_host, value ->> 'holder_instance' AS holder_instance
+        FROM (SELECT namespace, CAST(substr(key, -20) AS INTEGER) AS block,
+            CASE WHEN json_valid(value) THEN value END AS value
+            FROM ringflake WHERE namespace IS NOT NULL);
+";
+
+/// Whether the tables are there; false for a file without any content.
+pub(super) fn exist(connection: &Connection, store: &str) -> Result<bool, StepError> {
+    let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    let application = pragma("application_id")?;
+    match (Kind::of_application(application), pragma("user_version")?) {
+        (Some(_), VERSION) => Ok(true),
+        (Some(_), version) => Err(corrupt(format!(
+            "{store} has tables of version {version}, and this program reads version {VERSION}: \
+             use a program at least as new as the one that wrote it"
+        ))
+        .into()),
+        (None, version) => {
+            let things: i64 =
+                connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+            if (application, version, things) == (0, 0, 0) {
+                return Ok(false);
+            }
+            Err(corrupt(format!(
+                "{store} is the database of another application (its ID is {application:#x}, and \
+                 it has {things} tables and indexes): give the store a file of its own"
+            ))
+            .into())
+        }
+    }
+}
+
+/// Refuses a file that is for something else; one without any content is for both.
+pub(super) fn refuse_other_kind(
+    connection: &Connection,
+    store: &str,
+    kind: Kind,
+) -> Result<(), StepError> {
+    let application = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
+    let advice = match (kind, Kind::of_application(application)) {
+        (Kind::Store, Some(Kind::Tier)) => {
+            "is the file of a tier: its URL is tier:PATH?upstream=URL"
+        }
+        (Kind::Tier, Some(Kind::Store)) => {
+            "is a store: give the tier a file of its own, which need not exist"
+        }
+        _ => return Ok(()),
+    };
+    Err(corrupt(format!("{store} {advice}")).into())
+}
+
+/// Creates the tables in a file without any content.
+pub(super) fn create(connection: &Connection, kind: Kind) -> Result<(), StepError> {
+    connection.execute_batch(CREATE)?;
+    connection.pragma_update(None, "application_id", kind.application())?;
+    connection.pragma_update(None, "user_version", VERSION)?;
+    Ok(())
+}
+
+/// Looks for damage that reading some rows would not meet.
+pub(super) fn inspect(connection: &Connection, store: &str) -> Result<(), StepError> {
+    let found: String = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
+    if found == "ok" {
+        return Ok(());
+    }
+    Err(corrupt(format!("{store} is damaged: {found}")).into())
+}
+
+/// What the file has on record about itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct FileRow {
+    /// Random, under which its note lies.
+    pub(super) name: String,
+    /// See `identity`; empty before the first write.
+    pub(super) identity: String,
+    /// How many transactions have changed it.
+    pub(super) writes: u64,
+    /// How often it began a new life; see `witness`.
+    pub(super) life: u64,
+    /// None where the machine does not show its uptime.
+    pub(super) clock: Option<ClockOffset>,
+}
+
+impl FileRow {
+    pub(super) fn read(connection: &Connection) -> Result<Self, StepError> {
+        let sql = "SELECT name, identity, writes, life, clock_boot, clock_offset_ms, \
+                   clock_doubt_offset_ms, clock_doubt_since_ms FROM ringflake_file";
+        let (row, writes, life): (_, i64, i64) = connection.query_row(sql, [], |row| {
+            let (boot, offset): (Option<String>, Option<i64>) = (row.get(4)?, row.get(5)?);
+            let (doubted, since): (Option<i64>, Option<i64>) = (row.get(6)?, row.get(7)?);
+            let doubt = doubted.zip(since).map(|(offset_ms, since)| Doubt {
+                offset_ms,
+                since_ms: u64::try_from(since).unwrap_or(0),
+            });
+            let clock = boot.zip(offset).map(|(boot, offset_ms)| ClockOffset {
+                boot,
+                offset_ms,
+                doubt,
+            });
+            let file = Self {
+                name: row.get(0)?,
+                identity: row.get(1)?,
+                writes: 0,
+                life: 0,
+                clock,
+            };
+            Ok((file, row.get(2)?, row.get(3)?))
+        })?;
+        let number = |column: &str, value: i64| {
+            u64::try_from(value).map_err(|_| corrupt(format!("{column} is {value}")))
+        };
+        Ok(Self {
+            writes: number("writes", writes)?,
+            life: number("life", life)?,
+            ..row
+        })
+    }
+
+    pub(super) fn write(&self, connection: &Connection) -> Result<(), StepError> {
+        let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+        let clock = self.clock.as_ref();
+        let doubt = clock.and_then(|clock| clock.doubt.as_ref());
+        connection.execute(
+            "UPDATE ringflake_file SET name = ?1, identity = ?2, writes = ?3, life = ?4, \
+                 clock_boot = ?5, clock_offset_ms = ?6, clock_doubt_offset_ms = ?7, \
+                 clock_doubt_since_ms = ?8",
+            params![
+                self.name,
+                self.identity,
+                number(self.writes),
+                number(self.life),
+                clock.map(|clock| &clock.boot),
+                clock.map(|clock| clock.offset_ms),
+                doubt.map(|doubt| doubt.offset_ms),
+                doubt.map(|doubt| number(doubt.since_ms)),
+            ],
+        )?;
+        Ok(())
+    }
+}
+
+/// A name that no other file has.
+pub(super) fn new_name(connection: &Connection) -> Result<String, StepError> {
+    let sql = "SELECT lower(hex(randomblob(16)))";
+    Ok(connection.query_row(sql, [], |row| row.get(0))?)
+}

@@ -1,0 +1,396 @@
+//! A transaction on the file, from the lock to the commit.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use super::clock_step::{self, Judgement, Uptime};
+use super::entries::{self, Entries};
+use super::schema::{self, FileRow, Kind};
+use super::session::{Access, CommitError, Session, StepError, corrupt, unavailable};
+use super::witness::{self, Note, Verdict, Witness};
+use super::{SqliteTable, identity};
+use crate::lease::record::Incarnation;
+use crate::lease::report::Durability;
+use crate::lease::table::{
+    ClockError, Description, Key, Put, Query, Snapshot, StoreTime, TableError, Txn,
+};
+
+/// A transaction on a file. Dropping it undoes it.
+#[derive(Debug)]
+pub(in crate::lease) struct Transaction {
+    store: String,
+    path: PathBuf,
+    durability: Durability,
+    deadline: Instant,
+    /// The clock before the lock was waited for, in milliseconds since 1970.
+    arrived_unix_ms: u64,
+    /// The clock when the lock was held, in milliseconds since 1970.
+    unix_ms: u64,
+    uptime: Option<Uptime>,
+    /// Of the file at hand; see `identity`.
+    identity: String,
+    /// None without tables.
+    file: Option<OpenedFile>,
+    doubt: Option<ClockError>,
+    /// The file does not know yet since when the clock is in doubt.
+    is_doubt_new: bool,
+    /// There is something to commit.
+    is_changed: bool,
+    // Ended before the note is let go.
+    session: Session,
+    /// Locked for a transaction that writes; none where there are no notes.
+    witness: Option<Witness>,
+}
+
+/// What the file says of itself, and its note of it.
+#[derive(Clone, Debug)]
+struct OpenedFile {
+    row: FileRow,
+    device: u64,
+    verdict: Verdict,
+}
+
+impl SqliteTable {
+    /// Begins a transaction, once the file's lock is had; none if there is no file.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub(in crate::lease) fn begin(
+        &mut self,
+        access: Access,
+    ) -> Result<Option<Transaction>, TableError> {
+        /// A file in WAL mode can be written between a look at it and one at its note.
+        const LOOKS: u32 = 3;
+
+        let mut looks = 0;
+        loop {
+            let Some(opened) = self.begin_once(access)? else {
+                return Ok(None);
+            };
+            looks += 1;
+            let is_doubtful = opened.verdict() == Verdict::Older;
+            if access == Access::Write || !is_doubtful || looks == LOOKS {
+                return Ok(Some(opened));
+            }
+        }
+    }
+
+    fn begin_once(&mut self, access: Access) -> Result<Option<Transaction>, TableError> {
+        let deadline = self.deadline();
+        let arrived_unix_ms = self.clock.unix_ms();
+        let Some(durability) = self.location.find()? else {
+            return Ok(None);
+        };
+        let store = self.location.name().to_owned();
+        let path = self.location.path().to_owned();
+        let begun = Session::begin(&path, access, &self.queue, deadline).and_then(|session| {
+            schema::refuse_other_kind(session.connection(), &store, self.kind)?;
+            Ok(session)
+        });
+        let session = begun.map_err(|error| error.into_error(&store))?;
+        let mut opened = Transaction {
+            identity: identity::identity(&path).map_err(unavailable)?,
+            store,
+            path,
+            durability,
+            deadline,
+            arrived_unix_ms,
+            unix_ms: arrived_unix_ms,
+            uptime: None,
+            file: None,
+            doubt: None,
+            is_doubt_new: false,
+            is_changed: false,
+            session,
+            witness: None,
+        };
+        opened.look_at_file(access)?;
+        // No clock is read before all locks are held.
+        opened.unix_ms = self.clock.unix_ms();
+        opened.uptime = self.uptime.and_then(|read| read());
+        opened.look_at_clock();
+        Ok(Some(opened))
+    }
+}
+
+impl Transaction {
+    /// Creates the tables in a file without any content.
+    pub(in crate::lease) fn create_tables(&mut self, kind: Kind) -> Result<(), TableError> {
+        if self.file.is_none() {
+            let created = schema::create(self.session.connection(), kind);
+            created.map_err(|error| self.describe(error))?;
+            self.is_changed = true;
+            self.look_at_file(Access::Write)?;
+            self.look_at_clock();
+        }
+        Ok(())
+    }
+
+    /// Compares the file with its note, once it has tables. A transaction that writes locks the
+    /// note.
+    fn look_at_file(&mut self, access: Access) -> Result<(), TableError> {
+        let connection = self.session.connection();
+        let described = |error: StepError| error.into_error(&self.store);
+        if !schema::exist(connection, &self.store).map_err(described)? {
+            return Ok(());
+        }
+        let row = FileRow::read(connection).map_err(described)?;
+        let found = self.path.metadata().map_err(unavailable)?;
+        let device = witness::device(&found);
+        let note = match access {
+            _ if !witness::is_possible() => None,
+            Access::Read => witness::peek(&row.name),
+            Access::Write => {
+                let locked = Witness::lock(&row.name, &found, self.deadline);
+                let witness = self.witness.insert(locked.map_err(unavailable)?);
+                witness.note().map_err(unavailable)?
+            }
+        };
+        let verdict = match witness::is_possible() {
+            // Of a file that was made in this transaction nothing can be older.
+            true if row.writes > 0 => Verdict::of(note, row.writes, device),
+            _ => Verdict::Last,
+        };
+        self.file = Some(OpenedFile {
+            row,
+            device,
+            verdict,
+        });
+        Ok(())
+    }
+
+    /// Judges the clock by how the file has seen it.
+    fn look_at_clock(&mut self) {
+        let (Some(file), Some(uptime)) = (&mut self.file, &self.uptime) else {
+            return;
+        };
+        match clock_step::judge(file.row.clock.as_ref(), uptime, self.unix_ms) {
+            Judgement::Believed(clock) => file.row.clock = Some(clock),
+            Judgement::Doubted(clock, error) => {
+                self.is_doubt_new = file.row.clock.as_ref() != Some(&clock);
+                file.row.clock = Some(clock);
+                self.doubt = Some(error);
+            }
+        }
+    }
+
+    pub(in crate::lease) fn has_tables(&self) -> bool {
+        self.file.is_some()
+    }
+
+    /// The store's name in errors.
+    pub(in crate::lease) fn store(&self) -> &str {
+        &self.store
+    }
+
+    /// The file at hand and its life: a new one if the file is a copy, or may be an older state
+    /// of itself.
+    pub(in crate::lease) fn incarnation(&self) -> Incarnation {
+        identity::incarnation(&self.identity, self.life())
+    }
+
+    fn life(&self) -> u64 {
+        match &self.file {
+            None => 1,
+            Some(file) => {
+                let is_new = file.verdict != Verdict::Last || self.is_copy();
+                file.row.life.saturating_add(u64::from(is_new))
+            }
+        }
+    }
+
+    /// What the note says of the file; the last one written, if there are no tables.
+    pub(super) fn verdict(&self) -> Verdict {
+        self.file
+            .as_ref()
+            .map_or(Verdict::Last, |file| file.verdict)
+    }
+
+    /// Whether the file was written for another place than this.
+    pub(in crate::lease) fn is_copy(&self) -> bool {
+        let recorded = self.file.as_ref().map(|file| &file.row.identity);
+        recorded.is_some_and(|recorded| !recorded.is_empty() && *recorded != self.identity)
+    }
+
+    /// Refuses a copy.
+    pub(super) fn refuse_copy(&self) -> Result<(), TableError> {
+        match &self.file {
+            Some(file) if self.is_copy() => Err(TableError::Copied {
+                store: self.store.clone(),
+                recorded: file.row.identity.clone(),
+                found: self.identity.clone(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Gives a copy another name, so that it shares no note with its original. It is adopted by
+    /// the commit.
+    pub(in crate::lease) fn part_from_original(&mut self) -> Result<(), TableError> {
+        let name = schema::new_name(self.session.connection());
+        let name = name.map_err(|error| self.describe(error))?;
+        if let Some(file) = &mut self.file {
+            file.row.name = name;
+            self.is_changed = true;
+        }
+        Ok(())
+    }
+
+    /// The clock before the lock was waited for, in milliseconds since 1970.
+    pub(in crate::lease) fn arrived_unix_ms(&self) -> u64 {
+        self.arrived_unix_ms
+    }
+
+    /// The clock now that the lock is held, in milliseconds since 1970.
+    pub(in crate::lease) fn unix_ms(&self) -> u64 {
+        self.unix_ms
+    }
+
+    /// The time by the clock if that is believed, and otherwise by the uptime, in milliseconds
+    /// since 1970.
+    pub(in crate::lease) fn expected_unix_ms(&self) -> u64 {
+        match self.doubt {
+            Some(ClockError::Stepped {
+                expected_unix_ms, ..
+            }) => expected_unix_ms,
+            _ => self.unix_ms,
+        }
+    }
+
+    /// Why the clock is not believed, if it isn't.
+    pub(in crate::lease) fn clock_doubt(&self) -> Option<ClockError> {
+        self.doubt.clone()
+    }
+
+    /// Whether a doubt of the clock should be noted. Not in a copy, which a commit would adopt.
+    pub(super) fn has_new_doubt(&self) -> bool {
+        self.is_doubt_new && !self.is_copy()
+    }
+
+    /// Notes since when the clock is in doubt, and nothing else.
+    pub(in crate::lease) fn note_doubt(mut self) -> Result<(), CommitError> {
+        self.is_changed |= self.has_new_doubt();
+        self.commit()
+    }
+
+    pub(super) fn holds(&self, txn: &Txn) -> Result<bool, TableError> {
+        if self.doubt.is_some() && txn.not_before_unix_ms > 0 {
+            return Ok(false);
+        }
+        let window = txn.not_before_unix_ms..=txn.not_after_unix_ms;
+        let incarnation = self.incarnation();
+        if !window.contains(&self.expected_unix_ms())
+            || (txn.incarnation.as_ref()).is_some_and(|wanted| *wanted != incarnation)
+        {
+            return Ok(false);
+        }
+        for (key, expected) in &txn.compare {
+            let found = entries::get(self.session.connection(), key);
+            if found.map_err(|error| self.describe(error))? != *expected {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    pub(super) fn select(&self, query: &Query) -> Result<Snapshot, TableError> {
+        let (entries, complete) = match self.has_tables() {
+            false => (Entries::new(), true),
+            true => entries::select(self.session.connection(), query)
+                .map_err(|error| self.describe(error))?,
+        };
+        let time = StoreTime {
+            unix_ms: self.unix_ms,
+            earliest_unix_ms: self.arrived_unix_ms.min(self.unix_ms),
+            latest_unix_ms: self.unix_ms,
+        };
+        Ok(Snapshot {
+            entries,
+            complete,
+            time: self.clock_doubt().map_or(Ok(time), Err),
+            incarnation: self.incarnation(),
+        })
+    }
+
+    /// All entries of a namespace.
+    pub(in crate::lease) fn entries_of(&self, namespace: &str) -> Result<Entries, TableError> {
+        let found = entries::with_prefix(self.session.connection(), &format!("{namespace}/"));
+        let found = found.map_err(|error| self.describe(error))?;
+        Ok(found.into_iter().collect())
+    }
+
+    /// The value of an entry.
+    pub(in crate::lease) fn get(&self, key: &Key) -> Result<Option<String>, TableError> {
+        entries::get(self.session.connection(), key).map_err(|error| self.describe(error))
+    }
+
+    /// Every record of a namespace.
+    pub(super) fn records(&self) -> Result<Vec<(Key, String)>, TableError> {
+        if !self.has_tables() {
+            return Ok(Vec::new());
+        }
+        entries::records(self.session.connection()).map_err(|error| self.describe(error))
+    }
+
+    pub(in crate::lease) fn put(&mut self, put: &Put) -> Result<(), TableError> {
+        self.is_changed = true;
+        entries::put(self.session.connection(), put).map_err(|error| self.describe(error))
+    }
+
+    /// Looks for damage, and describes the store.
+    pub(super) fn inspect(&self) -> Result<Description, TableError> {
+        if self.has_tables() {
+            let inspected = schema::inspect(self.session.connection(), &self.store);
+            inspected.map_err(|error| self.describe(error))?;
+        }
+        Ok(Description {
+            store: self.store.clone(),
+            durability: self.durability.clone(),
+        })
+    }
+
+    fn describe(&self, error: StepError) -> TableError {
+        error.into_error(&self.store)
+    }
+
+    /// Counts the write, and ends the transaction between the two notes of it. What is adopted
+    /// by it is this file, in this life.
+    pub(in crate::lease) fn commit(mut self) -> Result<(), CommitError> {
+        let not_done = CommitError::NotDone;
+        if !self.is_changed {
+            return Ok(());
+        }
+        let life = self.life();
+        let Some(file) = &mut self.file else {
+            return Err(not_done(corrupt(format!("{} has no tables", self.store))));
+        };
+        file.row.identity = self.identity;
+        file.row.writes = file.row.writes.saturating_add(1);
+        file.row.life = life;
+        let written = file.row.write(self.session.connection());
+        written.map_err(|error| not_done(error.into_error(&self.store)))?;
+        let mut note = Note {
+            writes: file.row.writes,
+            pending: true,
+            device: file.device,
+        };
+        if let Some(witness) = &mut self.witness {
+            let mut lock = || -> std::io::Result<()> {
+                if !witness.is_of(&file.row.name) {
+                    let found = self.path.metadata()?;
+                    *witness = Witness::lock(&file.row.name, &found, self.deadline)?;
+                }
+                witness.write(note, &self.path)
+            };
+            lock().map_err(|error| not_done(unavailable(error)))?;
+        }
+        self.session.commit()?;
+        if let Some(witness) = &mut self.witness {
+            note.pending = false;
+            // What was not noted as done must not be answered.
+            let noted = witness.write(note, &self.path);
+            noted.map_err(|error| CommitError::Unknown(error.into()))?;
+        }
+        Ok(())
+    }
+}
