@@ -118,7 +118,7 @@ use crate::lease::table::sqlite::{Kind, SqliteTable};
 /// then is one change. Changes follow each
 /// other, so that, times twenty, is what the last of twenty processes waits. A
 /// process waits for the lock for as long as [`OpenOptions::operation_timeout`]
-/// says, in no order but with equal chances; then it is [`Unavailable`]. A sync that the disk holds up is
+/// says, in the order of arrival; then it is [`Unavailable`]. A sync that the disk holds up is
 /// not cut short. Time grows with the logarithm of the number of blocks ever
 /// granted, but for `list`, `check`, and acquisitions when almost all blocks are held, which read
 /// all of them.

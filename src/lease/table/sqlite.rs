@@ -33,7 +33,6 @@ use std::time::{Duration, Instant};
 
 use self::clock_step::Uptime;
 use self::location::Location;
-use self::queue::Queue;
 pub(in crate::lease) use self::schema::Kind;
 use self::session::{Access, CommitError};
 pub(in crate::lease) use self::witness::Verdict;
@@ -51,7 +50,6 @@ pub struct SqliteTable {
     /// None for a file whose name is no text, and with a clock of its own.
     key: Option<StoreKey>,
     kind: Kind,
-    queue: Queue,
     timeout: Duration,
     clock: Arc<dyn Clock>,
     /// None for a clock that has nothing to do with the machine's uptime.
@@ -71,7 +69,6 @@ impl SqliteTable {
             key: key.map(|path| StoreKey::new(&format!("sqlite:{path}"), options)),
             location,
             kind,
-            queue: Queue::default(),
             timeout: options.operation_timeout(),
             clock: Arc::new(SystemClock),
             uptime: Some(Uptime::read),

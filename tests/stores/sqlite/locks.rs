@@ -1,5 +1,6 @@
 //! Waiting for the lock.
 
+use std::process::Stdio;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Barrier, OnceLock};
@@ -10,7 +11,7 @@ use ringflake::lease::{LeaseStore, SqliteStore};
 use ringflake_kit::eventually;
 use rusqlite::Connection;
 
-use super::{Place, acquire, now, options, space};
+use super::{Place, acquire, child, given_path, now, options, space};
 use crate::kit::unavailable;
 
 fn with_patience(place: &Place, timeout: Duration) -> SqliteStore {
@@ -88,4 +89,25 @@ fn twenty_connections_get_through_and_none_stands_back() {
     // Chance makes some come later than others, but none comes last each time.
     let had = first_done.get().unwrap();
     assert!(had.iter().all(|&had| had > 0), "{had:?}");
+}
+
+/// Those that wait must leave the processor to the one that has the lock.
+#[test]
+fn hundreds_of_processes_get_through_at_once() {
+    if let Some(path) = given_path() {
+        let mut store = SqliteStore::new(path, &options()).unwrap();
+        acquire(&mut store).unwrap();
+        return;
+    }
+    let processes = ringflake_kit::short_or_long(100, 500);
+    let place = Place::in_memory();
+    place.init();
+    let children: Vec<_> = (0..processes)
+        .map(|_| child(&place.path).stderr(Stdio::piped()).spawn().unwrap())
+        .collect();
+    for child in children {
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+    }
+    assert_eq!(place.list().blocks.len(), processes as usize);
 }

@@ -49,7 +49,7 @@ use std::time::Instant;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::process::Operation;
-use super::queue::{BusyWait, Queue, busy_handler};
+use super::queue::{BusyWait, Turn, busy_handler};
 use crate::lease::table::TableError;
 
 /// The rights of a transaction.
@@ -131,20 +131,16 @@ pub(super) struct Session {
     connection: Connection,
     _operation: Operation,
     _wait: BusyWait,
-    queue: Queue,
+    _turn: Option<Turn>,
 }
 
 impl Session {
     /// Opens the file, which must exist, and begins.
-    pub(super) fn begin(
-        path: &Path,
-        access: Access,
-        queue: &Queue,
-        deadline: Instant,
-    ) -> Result<Self, StepError> {
-        if access == Access::Write {
-            queue.join(deadline);
-        }
+    pub(super) fn begin(path: &Path, access: Access, deadline: Instant) -> Result<Self, StepError> {
+        let turn = match access {
+            Access::Read => None,
+            Access::Write => Turn::wait(path, deadline),
+        };
         let operation = Operation::begin().map_err(unavailable)?;
         // Without NOFOLLOW: a link is resolved, and the journal lies beside the
         // file itself. Without URI: the path is a path.
@@ -152,8 +148,8 @@ impl Session {
         let mut session = Self {
             connection: Connection::open_with_flags(path, flags)?,
             _operation: operation,
-            _wait: queue.wait_until(deadline),
-            queue: queue.clone(),
+            _wait: BusyWait::until(deadline),
+            _turn: turn,
         };
         session.connection.busy_handler(Some(busy_handler))?;
         session.settle(path)?;
@@ -216,12 +212,6 @@ impl Session {
             Some(ErrorCode::DatabaseBusy) => CommitError::NotDone(unavailable(error)),
             _ => CommitError::Unknown(error.into()),
         })
-    }
-}
-
-impl Drop for Session {
-    fn drop(&mut self) {
-        self.queue.leave();
     }
 }
 

@@ -83,7 +83,7 @@ impl SqliteTable {
         };
         let store = self.location.name().to_owned();
         let path = self.location.path().to_owned();
-        let begun = Session::begin(&path, access, &self.queue, deadline).and_then(|session| {
+        let begun = Session::begin(&path, access, deadline).and_then(|session| {
             schema::refuse_other_kind(session.connection(), &store, self.kind)?;
             Ok(session)
         });
