@@ -214,6 +214,25 @@ fn s9_a_tier_is_no_store_and_a_store_is_no_tier() {
     assert!(store.list(&space()).unwrap().blocks.is_empty());
 }
 
+#[test]
+fn a_write_test_writes_to_the_file() {
+    let mut machine = Machine::new();
+    let mut process = machine.process();
+    // Without a file to the upstream store.
+    process.write_test(&space(), now()).unwrap();
+    machine.acquire(&mut process);
+    process.write_test(&space(), now()).unwrap();
+    let raw = Connection::open(machine.path()).unwrap();
+    let refuse = "CREATE TRIGGER refuse BEFORE INSERT ON ringflake
+        BEGIN SELECT RAISE(ABORT, 'no write'); END;
+        CREATE TRIGGER refuse_too BEFORE UPDATE ON ringflake
+        BEGIN SELECT RAISE(ABORT, 'no write'); END";
+    raw.execute_batch(refuse).unwrap();
+    drop(raw);
+    process.check(&space(), now()).unwrap();
+    corrupt(process.write_test(&space(), now()));
+}
+
 /// What was written down for the machine's processes outlives them all.
 #[test]
 fn s9_processes_start_while_the_upstream_store_is_away() {

@@ -467,6 +467,16 @@ impl LeaseStore for TierStore {
         }
     }
 
+    /// Of the file; of the upstream store where there is no file yet.
+    fn write_test(&mut self, namespace: &Namespace, now_unix_ms: u64) -> Result<(), StoreError> {
+        match self.storage.write_test(namespace, now_unix_ms) {
+            Err(StoreError::NotInitialised { .. }) => {
+                self.upstream.write_test(namespace, now_unix_ms)
+            }
+            tested => tested,
+        }
+    }
+
     fn key(&self) -> Option<StoreKey> {
         self.key.clone()
     }

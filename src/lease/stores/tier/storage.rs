@@ -119,4 +119,19 @@ impl TierStorage {
             Self::Memory(memory) => memory.check(namespace, now_unix_ms),
         }
     }
+
+    pub(super) fn write_test(
+        &mut self,
+        namespace: &Namespace,
+        now_unix_ms: u64,
+    ) -> Result<(), StoreError> {
+        match self {
+            #[cfg(feature = "sqlite")]
+            Self::File(file) => file.write_test(namespace, now_unix_ms),
+            Self::Memory(memory) => {
+                let _ = now_unix_ms;
+                memory.list(namespace).map(drop)
+            }
+        }
+    }
 }
