@@ -33,6 +33,7 @@
 //! | lease store recovered | info | since_unix_ms | by that thread, at the first good answer |
 //! | lease history lost | error | | by that thread, or a tier for the machine: a store knew less than it had confirmed |
 //! | upstream lease store failed | warn | error, cause, suppressed | by a tier, for the machine; its processes go on |
+//! | upstream lease history lost: the machine's blocks last to their ends | warn | suppressed | by a tier; new blocks begin above all that may have been lost |
 //! | upstream lease store recovered | info | since_unix_ms | by a tier, at the first requests to its upstream store that succeed |
 //! | machine's blocks given up | warn | store, recorded, found | by a tier whose file is a copy or was put back |
 //! | block quarantined | warn | namespace, block, reason | when its record is met and can't be true, once for each block and process |

@@ -24,6 +24,16 @@ pub(super) fn upstream_failed(throttle: &Throttle, error: &StoreError) {
     }
 }
 
+pub(super) fn upstream_history_lost(throttle: &Throttle) {
+    if let Some(suppressed) = throttle.admit() {
+        tracing::warn!(
+            target: "ringflake",
+            suppressed,
+            "upstream lease history lost: the machine's blocks last to their ends"
+        );
+    }
+}
+
 pub(super) fn upstream_recovered(since_unix_ms: u64) {
     tracing::info!(target: "ringflake", since_unix_ms, "upstream lease store recovered");
 }

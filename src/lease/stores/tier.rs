@@ -469,7 +469,12 @@ impl LeaseStore for TierStore {
 
     /// Of the file; of the upstream store where there is no file yet.
     fn write_test(&mut self, namespace: &Namespace, now_unix_ms: u64) -> Result<(), StoreError> {
-        match self.storage.write_test(namespace, now_unix_ms) {
+        // As every step does, this makes a copied file the tier's own.
+        let looked_at = self
+            .storage
+            .change(Operation::TEST, namespace, |_, _| Ok(()));
+        let written = |()| self.storage.write_test(namespace, now_unix_ms);
+        match looked_at.and_then(written) {
             Err(StoreError::NotInitialised { .. }) => {
                 self.upstream.write_test(namespace, now_unix_ms)
             }

@@ -8,6 +8,7 @@ mod upkeep;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::time::Duration;
 
 use super::requests::{Failing, UpstreamState};
 use crate::lease::block::{Block, BlockState, Epoch};
@@ -153,7 +154,8 @@ impl GrantLog {
         let (long, _) = self.offers(now, acquire.length);
         let missing = wanted.saturating_sub(long.len());
         let floor_is_ahead = self.record.earliest_start(now) >= self.record.horizon_end(now);
-        if missing == 0 || floor_is_ahead {
+        let has_asked = self.ahead(now).count() >= missing;
+        if missing == 0 || floor_is_ahead || has_asked {
             return self.grant(at, acquire).map(AcquireStep::Granted);
         }
         let is_probe = self.upstream_state.is_failing();
@@ -187,7 +189,11 @@ impl GrantLog {
         if offers.is_empty() {
             let record = &self.record;
             let lowest = LowestMarks::of(self.blocks.values());
-            return Err(record.refusal(at.unix_ms, now, acquire, lowest));
+            let refusal = record.refusal(at.unix_ms, now, acquire, lowest);
+            return Err(match (refusal, self.ahead(now).min()) {
+                (StoreError::Exhausted { .. }, Some(start)) => self.starts_later(at, now, start),
+                (refusal, _) => refusal,
+            });
         }
         offers.truncate(acquire.blocks as usize);
         let grants = offers.into_iter().map(|offer| {
@@ -205,6 +211,17 @@ impl GrantLog {
             Grant::new(offer.block, epoch, offer.ticks)
         });
         Ok(grants.collect())
+    }
+
+    /// The refusal while all that the machine has begins at `start` or later.
+    fn starts_later(&self, at: &Caller, now: u64, start: u64) -> StoreError {
+        let layout = self.record.namespace.layout();
+        let possible = layout.tick_start_unix_ms(self.record.reached_from(start));
+        StoreError::FloorAhead {
+            floor: start,
+            horizon_end: self.record.horizon_end(now),
+            retry_after: Duration::from_millis(possible.saturating_sub(at.unix_ms)),
+        }
     }
 
     /// Refuses a grant log that knows less than it has said; answers the tick.

@@ -14,6 +14,7 @@ use crate::lease::conformance::{Given, Suite};
 use crate::lease::error::Fence;
 use crate::lease::fingerprint::Fingerprint;
 use crate::lease::limits::StoreLimits;
+use crate::lease::record::Incarnation;
 use crate::lease::request::History;
 use crate::lease::stores::memory::MemoryStore;
 
@@ -758,4 +759,45 @@ fn s9_of_one_reply_what_is_sound_is_taken_in() {
     let all = rig.upstream();
     assert!(all.contains(&(grant.block.index(), ticks.clone(), Standing::Held)));
     assert!(all.contains(&(77, ticks, Standing::Held)));
+}
+
+/// The machine asks for what it needs once, and waits for it.
+#[test]
+fn a_lost_history_upstream_costs_a_few_blocks_and_the_gap_of_the_guide() {
+    const STEP: u64 = 10;
+    let mut rig = Rig::new();
+    let mut process = rig.process();
+    let mut grants = [0; 2].map(|_| rig.acquire(&mut process).unwrap());
+    // Half a renewal later, so that their ends differ from what a request would get.
+    rig.clock.advance(150 * SECOND);
+    for grant in &mut grants {
+        rig.renew(&mut process, grant).unwrap();
+    }
+    let blocks = |rig: &mut Rig| rig.upstream.server.list(&rig.space).unwrap().blocks.len();
+    let before = blocks(&mut rig);
+    rig.upstream
+        .server
+        .set_incarnation(Incarnation::new("another"));
+
+    let (mut gap, mut longest) = ([0; 2], 0);
+    for _ in 0..2 * REACH / STEP {
+        rig.clock.advance(Duration::from_secs(STEP));
+        for (grant, gap) in grants.iter_mut().zip(&mut gap) {
+            let is_over = rig.renew(&mut process, grant).is_err() && grant.ticks.end <= rig.tick();
+            if is_over && let Ok(next) = rig.acquire(&mut process) {
+                *grant = next;
+            }
+            // A generator can borrow as far as a sub-grant reaches.
+            let now = rig.tick();
+            let serves = grant.ticks.end > now && grant.ticks.start < now + SUB;
+            *gap = if serves { 0 } else { *gap + STEP };
+            longest = longest.max(*gap);
+        }
+    }
+    assert!(
+        longest <= 300 + 60 + 2 - SUB + 2 * STEP,
+        "{longest} s without IDs"
+    );
+    let taken = blocks(&mut rig) - before;
+    assert!(taken <= 8, "{taken} blocks");
 }

@@ -3,7 +3,7 @@
 use super::TierStore;
 use super::operation::Operation;
 use super::requests::{DueRequests, describe};
-use crate::lease::error::StoreError;
+use crate::lease::error::{Fence, StoreError};
 use crate::lease::events;
 use crate::lease::grant::Grant;
 use crate::lease::holder::Holder;
@@ -42,6 +42,10 @@ impl TierStore {
                     Ok(())
                 })?;
             match answer {
+                Err(StoreError::Fenced {
+                    fence: Fence::Floor { .. } | Fence::Incarnation,
+                    ..
+                }) => events::upstream_history_lost(&self.failures),
                 Ok(_) | Err(StoreError::Fenced { .. }) => {}
                 Err(error) => return Err(error),
             }

@@ -91,7 +91,18 @@ impl GrantLog {
             lasts(upstream) && !self.quarantined.contains_key(block)
         };
         let idle = idle.iter().filter(serves).count();
-        (ending + spares_for(in_use.len() + coming)).saturating_sub(idle.saturating_sub(coming))
+        let missing = (ending + spares_for(in_use.len() + coming))
+            .saturating_sub(idle.saturating_sub(coming));
+        missing.saturating_sub(self.ahead(now).count())
+    }
+
+    /// The starts of upstream grants that begin further ahead than sub-grants reach, as all new
+    /// ones do after the upstream store has lost its history. Others would begin no earlier.
+    pub(super) fn ahead(&self, now: u64) -> impl Iterator<Item = u64> {
+        let starts_by = self.record.horizon_end(now);
+        let held = (self.upstream.values()).filter(|it| it.standing == Standing::Held);
+        held.map(|it| it.ticks.start)
+            .filter(move |&start| start >= starts_by)
     }
 
     /// For as long as the upstream store grants, with what it must know.
