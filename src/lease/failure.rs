@@ -80,8 +80,9 @@ kinds! {
     LayoutEnded "has come to the end of the layout's ticks",
     /// [`StoreError::Copied`].
     Copied "is a copy of the file that the leases are in",
-    /// [`StoreError::ClockSkew`], [`StoreError::ClockStepped`] or
-    /// [`StoreError::BeforeEpoch`].
+    /// [`StoreError::ClockStepped`].
+    ClockStepped "waits a minute because this machine's clock was set",
+    /// [`StoreError::ClockSkew`] or [`StoreError::BeforeEpoch`].
     Clock "refuses because its clock and this machine's are too far apart, or before the epoch",
     /// [`StoreError::NotDurable`].
     NotDurable "is set up so that it can forget what it has confirmed",
@@ -112,9 +113,8 @@ impl StoreFailureKind {
             StoreError::HistoryLost { .. } => Self::HistoryLost,
             StoreError::LayoutEnded { .. } => Self::LayoutEnded,
             StoreError::Copied { .. } => Self::Copied,
-            StoreError::ClockSkew { .. }
-            | StoreError::ClockStepped { .. }
-            | StoreError::BeforeEpoch { .. } => Self::Clock,
+            StoreError::ClockStepped { .. } => Self::ClockStepped,
+            StoreError::ClockSkew { .. } | StoreError::BeforeEpoch { .. } => Self::Clock,
             StoreError::NotDurable { .. } => Self::NotDurable,
             StoreError::Unavailable { .. } => Self::Unavailable,
             StoreError::Denied { .. } => Self::Denied,

@@ -105,7 +105,9 @@ impl Advice {
             } => anyhow::anyhow!(
                 "IDs are made with this secret, {}, from leases.db in {} (namespace {namespace}), \
                  and with leases of the store as well they would come twice: give the store a \
-                 secret of its own with --secret-file ('ringflake keygen --out FILE' makes one)",
+                 secret of its own with --secret-file ('ringflake keygen --out FILE' makes one), \
+                 or, to go on in the store for good, end all that use the directory, move it \
+                 away, and use the secret in it",
                 secret::source(&self.key, &self.data_dir),
                 directory.display()
             ),

@@ -165,6 +165,25 @@ fn a_store_that_was_put_back_by_renaming_is_not_taken_for_new() {
     assert_eq!(distinct(ids), 41_000);
 }
 
+/// As the runbook says under "Moving".
+#[test]
+fn a_data_directory_can_be_left_for_a_store() {
+    let home = Home::new();
+    let mut ids = home.generate("-n 100");
+    let store = format!(
+        "--store sqlite:{} --namespace orders",
+        home.path("shared.db")
+    );
+    let limits = "--history unknown --horizon 2min --failover 2s --skew 1s";
+    let refused = home.refuse(format!("store init {store} {limits}"));
+    assert_says(&refused, &["move it away"]);
+    fs::rename(home.data_dir(), home.file("old")).unwrap();
+    let secret = format!("--secret-file {}", home.path("old/secret"));
+    home.print(format!("store init {store} {limits} {secret}"));
+    ids.extend(home.generate(&format!("-n 100 {store} --wait 2min {secret}")));
+    assert_eq!(distinct(ids), 200);
+}
+
 /// Runs the command that a message names between quotes, as a shell would.
 fn follow(home: &Home, message: &str) {
     let command = message
