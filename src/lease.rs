@@ -96,8 +96,6 @@ mod registry;
 mod renewal;
 mod report;
 mod request;
-#[allow(dead_code, reason = "read by the stores that are features")]
-mod row;
 mod show;
 mod store;
 mod stores;

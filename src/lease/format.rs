@@ -2,38 +2,44 @@
 //!
 //! | value | fields |
 //! |---|---|
-//! | record | those of [`RecordRow`], of which `format` is the version |
+//! | record | `format` (the version), `name`, `layout`, `block_bits`, `fingerprint`, `horizon_ms`, `failover_ms`, `skew_ms`, `floor`, `incarnation` |
 //! | block | `hwm_end` (20 digits, so that values sort by mark), `epoch`, `released`, `start`, `granted_unix_ms`, `holder_host`, `holder_instance` |
 //!
-//! Unknown fields with scalar values are ignored, and dropped at the next write. A field that is missing or of another type makes a record
-//! corrupt, and quarantines a block. A block's last four fields are for people: what can't be read
-//! of them is left out.
+//! All integers are below 2^63. Unknown fields with scalar values are ignored, and dropped at the
+//! next write. A field that is missing or of another type makes a record corrupt, and quarantines
+//! a block. A block's last four fields are for people: what can't be read of them is left out.
 
 pub(super) mod json;
+
+use std::time::Duration;
 
 use self::json::{Object, Scalar};
 use super::block::{Block, BlockState, Epoch};
 use super::error::StoreError;
+use super::fingerprint::Fingerprint;
 use super::holder::Holder;
+use super::limits::StoreLimits;
 use super::namespace::Namespace;
 use super::quarantine::{self, Judged, Quarantined};
-use super::record::StoreRecord;
-use super::row::{FORMAT, RecordRow, corrupt, of_another_format, to_column};
+use super::record::{Incarnation, StoreRecord};
+
+/// The version of a record. One in another version is neither read nor changed.
+const FORMAT: i64 = 1;
 
 /// The value of a namespace's record.
 pub(super) fn encode_record(record: &StoreRecord) -> String {
-    let row = RecordRow::new(record);
+    let (space, limits) = (&record.namespace, &record.limits);
     let mut object = Object::default();
-    object.add("format", Scalar::Integer(row.format));
-    object.add_text("name", row.name);
-    object.add_text("layout", row.layout);
-    object.add("block_bits", Scalar::Integer(row.block_bits));
-    object.add_text("fingerprint", row.fingerprint);
-    object.add("horizon_ms", Scalar::Integer(row.horizon_ms));
-    object.add("failover_ms", Scalar::Integer(row.failover_ms));
-    object.add("skew_ms", Scalar::Integer(row.skew_ms));
-    object.add("floor", Scalar::Integer(row.floor));
-    object.add_text("incarnation", row.incarnation);
+    object.add("format", Scalar::Integer(FORMAT));
+    object.add_text("name", space.name());
+    object.add_text("layout", space.layout().to_string());
+    object.add_number("block_bits", u64::from(space.block_bits()));
+    object.add_text("fingerprint", space.fingerprint().to_string());
+    object.add_number("horizon_ms", limits.horizon_ms());
+    object.add_number("failover_ms", limits.failover_ms());
+    object.add_number("skew_ms", limits.skew_ms());
+    object.add_number("floor", record.floor);
+    object.add_text("incarnation", record.incarnation.as_str());
     object.to_string()
 }
 
@@ -45,47 +51,84 @@ pub(super) fn decode_record(name: &str, value: &str) -> Result<StoreRecord, Stor
     let wrong = |what: &str| corrupt(format!("{what} in the record of namespace {name:?}"));
     let object = Object::parse(value).ok_or_else(|| wrong("no flat JSON object"))?;
     let text = |field: &str| match object.get(field) {
-        Some(Scalar::Text(text)) => Ok(text.clone()),
+        Some(Scalar::Text(text)) => Ok(text.as_str()),
         _ => Err(wrong(&format!("no text {field}"))),
     };
-    let integer = |field: &str| match object.get(field) {
-        Some(Scalar::Integer(number)) => Ok(*number),
+    let number = |field: &str| match object.get(field) {
+        Some(Scalar::Integer(number)) => {
+            u64::try_from(*number).map_err(|_| wrong(&format!("{field} {number}")))
+        }
         _ => Err(wrong(&format!("no integer {field}"))),
     };
+    let millis = |field: &str| number(field).map(Duration::from_millis);
     // First: another version may have other fields.
-    let format = integer("format")?;
-    if format != FORMAT {
-        return Err(of_another_format(name, format));
+    match object.get("format") {
+        Some(Scalar::Integer(FORMAT)) => {}
+        Some(&Scalar::Integer(recorded)) => {
+            return Err(StoreError::Format {
+                namespace: name.to_owned(),
+                recorded,
+                known: FORMAT,
+            });
+        }
+        _ => return Err(wrong("no integer format")),
     }
-    let row = RecordRow {
-        format,
-        name: text("name")?,
-        layout: text("layout")?,
-        block_bits: integer("block_bits")?,
-        fingerprint: text("fingerprint")?,
-        horizon_ms: integer("horizon_ms")?,
-        failover_ms: integer("failover_ms")?,
-        skew_ms: integer("skew_ms")?,
-        floor: integer("floor")?,
-        incarnation: text("incarnation")?,
-    };
-    if row.name != name {
-        return Err(wrong(&format!("the name {:?}", row.name)));
+    if text("name")? != name {
+        return Err(wrong(&format!("the name {:?}", text("name")?)));
     }
-    row.into_record()
+    let layout = text("layout")?;
+    let layout = layout
+        .parse()
+        .map_err(|_| wrong(&format!("layout {layout:?}")))?;
+    let digits = text("fingerprint")?;
+    let fingerprint = parse_fingerprint(digits);
+    let fingerprint = fingerprint.ok_or_else(|| wrong(&format!("fingerprint {digits:?}")))?;
+    let bits = number("block_bits")?;
+    let namespace = u32::try_from(bits).ok().and_then(|bits| {
+        let space = Namespace::new(name, &layout, fingerprint);
+        space.and_then(|space| space.with_block_bits(bits)).ok()
+    });
+    let namespace = namespace.ok_or_else(|| wrong(&format!("block_bits {bits}")))?;
+    let limits = StoreLimits::default()
+        .with_horizon(millis("horizon_ms")?)
+        .with_failover(millis("failover_ms")?)
+        .with_skew(millis("skew_ms")?);
+    let incarnation = Incarnation::new(text("incarnation")?);
+    Ok(StoreRecord::new(
+        namespace,
+        limits,
+        number("floor")?,
+        incarnation,
+    ))
+}
+
+fn parse_fingerprint(digits: &str) -> Option<Fingerprint> {
+    let canonical = |fingerprint: &Fingerprint| fingerprint.to_string() == digits;
+    u128::from_str_radix(digits, 16)
+        .ok()
+        .map(|bits| Fingerprint::from_bytes(bits.to_be_bytes()))
+        .filter(canonical)
+}
+
+/// A value that no version of this crate writes.
+pub(super) fn corrupt(detail: String) -> StoreError {
+    StoreError::Corrupt {
+        detail,
+        source: None,
+    }
 }
 
 /// The value of a block that was granted.
 pub(super) fn encode_block(block: &BlockState) -> String {
     let mut object = Object::default();
     object.add_text("hwm_end", format!("{:020}", block.hwm_end));
-    object.add("epoch", Scalar::Integer(to_column(block.epoch.get())));
+    object.add_number("epoch", block.epoch.get());
     object.add("released", Scalar::Truth(block.released));
     if let Some(start) = block.start {
-        object.add("start", Scalar::Integer(to_column(start)));
+        object.add_number("start", start);
     }
     if let Some(unix_ms) = block.granted_unix_ms {
-        object.add("granted_unix_ms", Scalar::Integer(to_column(unix_ms)));
+        object.add_number("granted_unix_ms", unix_ms);
     }
     if let Some(holder) = &block.holder {
         object.add_text("holder_host", holder.host());
@@ -148,9 +191,6 @@ fn parse_mark(digits: &str) -> Option<u64> {
 mod tests {
     use super::*;
     use crate::layout::Layout;
-    use crate::lease::fingerprint::Fingerprint;
-    use crate::lease::limits::StoreLimits;
-    use crate::lease::record::Incarnation;
 
     fn space() -> Namespace {
         Namespace::new("orders", &Layout::RANDFLAKE, Fingerprint::PLAIN).unwrap()
@@ -222,6 +262,10 @@ mod tests {
             good.replace("4711", "\"4711\""),
             good.replace("orders", "refunds"),
             good.replace("\"floor\"", "\"roof\""),
+            good.replace("30/17/17", "31/31/31"),
+            good.replace("\"block_bits\":5", "\"block_bits\":40"),
+            good.replace("\"fingerprint\":\"0", "\"fingerprint\":\"+"),
+            good.replace("\"skew_ms\":", "\"skew_ms\":-"),
         ] {
             let error = decode_record("orders", &bad).unwrap_err();
             assert!(

@@ -25,6 +25,12 @@ impl Object {
         self.0.push((name.to_owned(), value));
     }
 
+    /// A number that is below 2^63 by the rules of whoever writes it.
+    pub(in crate::lease) fn add_number(&mut self, name: &str, number: u64) {
+        let number = i64::try_from(number).unwrap_or(i64::MAX);
+        self.add(name, Scalar::Integer(number));
+    }
+
     pub(in crate::lease) fn add_text(&mut self, name: &str, text: impl Into<String>) {
         self.add(name, Scalar::Text(text.into()));
     }

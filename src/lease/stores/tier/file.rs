@@ -22,11 +22,10 @@ use super::values::{
 use crate::lease::block::BlockState;
 use crate::lease::error::StoreError;
 use crate::lease::events;
-use crate::lease::format::{decode_record, encode_block, encode_record, judge_block};
+use crate::lease::format::{corrupt, decode_record, encode_block, encode_record, judge_block};
 use crate::lease::leases::into_store_error;
 use crate::lease::namespace::Namespace;
 use crate::lease::record::{Incarnation, StoreRecord};
-use crate::lease::row::corrupt;
 use crate::lease::table::sqlite::session::{Access, CommitError};
 use crate::lease::table::sqlite::transaction::Transaction;
 use crate::lease::table::sqlite::{Kind, SqliteTable};

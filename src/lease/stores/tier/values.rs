@@ -10,8 +10,8 @@ use super::grant_log::{GrantLog, Standing, UpstreamGrant};
 use super::requests::{Failing, UpstreamState};
 use crate::lease::block::{Block, Epoch};
 use crate::lease::error::StoreError;
+use crate::lease::format::corrupt;
 use crate::lease::format::json::{Object, Scalar};
-use crate::lease::row::{corrupt, from_column, to_column};
 use crate::lease::table::Key;
 
 /// The key of what is neither a block nor the record.
@@ -33,9 +33,9 @@ pub(super) fn upstream_block(namespace: &str, key: &Key) -> Option<Block> {
 
 pub(super) fn encode_upstream(upstream: &UpstreamGrant) -> String {
     let mut object = Object::default();
-    object.add("epoch", Scalar::Integer(to_column(upstream.epoch.get())));
-    object.add("start", Scalar::Integer(to_column(upstream.ticks.start)));
-    object.add("end", Scalar::Integer(to_column(upstream.ticks.end)));
+    object.add_number("epoch", upstream.epoch.get());
+    object.add_number("start", upstream.ticks.start);
+    object.add_number("end", upstream.ticks.end);
     object.add_text("standing", standing(upstream.standing));
     if let Some(user) = &upstream.used_by {
         object.add_text("used_by", user);
@@ -74,16 +74,15 @@ fn standing(standing: Standing) -> &'static str {
 
 pub(super) fn encode_tier(log: &GrantLog) -> String {
     let mut object = Object::default();
-    let mut number = |name: &str, value: u64| object.add(name, Scalar::Integer(to_column(value)));
-    number("first_epoch", log.first_epoch.get());
-    number("reach", log.reach);
+    object.add_number("first_epoch", log.first_epoch.get());
+    object.add_number("reach", log.reach);
     if let Some(began) = log.upstream_state.began_unix_ms {
-        number("began_unix_ms", began);
+        object.add_number("began_unix_ms", began);
     }
     if let Some(failing) = &log.upstream_state.failing {
-        number("failing_since_unix_ms", failing.since_unix_ms);
-        number("failed_last_unix_ms", failing.last_unix_ms);
-        number("failures", u64::from(failing.failures));
+        object.add_number("failing_since_unix_ms", failing.since_unix_ms);
+        object.add_number("failed_last_unix_ms", failing.last_unix_ms);
+        object.add_number("failures", u64::from(failing.failures));
         object.add_text("failure", &failing.message);
     }
     object.to_string()
@@ -131,7 +130,9 @@ impl<'a> Fields<'a> {
 
     fn number(&self, name: &str) -> Result<u64, StoreError> {
         match self.object.get(name) {
-            Some(Scalar::Integer(number)) => from_column(name, *number),
+            Some(Scalar::Integer(number)) => {
+                u64::try_from(*number).map_err(|_| self.wrong(&format!("{name} {number}")))
+            }
             _ => Err(self.wrong(&format!("no integer {name}"))),
         }
     }
