@@ -376,10 +376,7 @@ mod tests {
             store: "tier:/a".into(),
         };
         for (error, numbers) in [
-            (
-                below,
-                &["17", "4711", first, second, "--history unused"][..],
-            ),
+            (below, &["17", "4711", first, second, "History::Unused"][..]),
             (running, &["tick 17", "tick 16", first, second]),
             (
                 used_up(Some(at(1))),
@@ -401,10 +398,13 @@ mod tests {
                     "9999 s",
                     "815",
                     "2025-06-15T15:06:40Z",
-                    "--force",
+                    "Floor::AnyTick",
                 ],
             ),
-            (copied, &["sqlite:/a", "inode 1", "inode 2", "raise-floor"]),
+            (
+                copied,
+                &["sqlite:/a", "inode 1", "inode 2", "raising its floor"],
+            ),
             (
                 lost(Some((Epoch::new(2), 60))),
                 &["block 7 epoch 3", "100", "epoch 2", "60"],

@@ -65,7 +65,7 @@ pub(super) fn block_quarantined(namespace: &str, block: Option<u64>, reason: &st
             namespace,
             block,
             reason,
-            "block quarantined: it is not granted until 'ringflake store repair'"
+            "block quarantined: it is not granted until it is repaired"
         );
     }
 }

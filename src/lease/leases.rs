@@ -455,13 +455,14 @@ impl<T: Table> LeaseStore for Leases<T> {
         let opened = self.read_all(namespace)?;
         let time = attempts.expected_time(&opened.snapshot)?;
         let now = opened.record.tick_at(time.unix_ms)?;
-        let report = StoreReport::new(
+        let mut report = StoreReport::new(
             store.store,
             opened.record.clone(),
             opened.snapshot.incarnation.clone(),
             store.durability,
             now_unix_ms,
         );
+        report.is_copy = store.is_copy;
         let nearest = time.nearest(now_unix_ms);
         Ok(report.at(nearest).with_blocks(now, opened.blocks()))
     }

@@ -44,9 +44,9 @@ impl fmt::Display for Obstacle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Copied => f.write_str(
-                "the file was replaced, restored or copied since its last lease: once the \
-                 earlier one is out of use for good, 'ringflake store raise-floor \
-                 --over-lost-grants' lets leases begin above all that it granted",
+                "the file was replaced, restored or copied since its last lease: once nobody uses \
+                 the earlier one any more, for good, raise the floor over lost grants, and leases \
+                 begin above all that it granted",
             ),
             Self::HistoryLost { failover } => write!(
                 f,
@@ -74,8 +74,7 @@ impl fmt::Display for Obstacle {
             ),
             Self::Exhausted { quarantined } => write!(
                 f,
-                "every block is held, but for {quarantined} that are quarantined: 'ringflake \
-                 store repair' brings them back"
+                "every block is held, but for {quarantined} that are quarantined: repair those"
             ),
         }
     }
@@ -108,14 +107,13 @@ impl StoreReport {
         let layout = record.namespace.layout();
         let mut obstacles = Vec::new();
         // A tier gives up its blocks then, and takes others.
-        if self.history_lost() && !self.store.starts_with("tier:") {
-            let is_other_file = !record.incarnation.is_same_file(&self.incarnation);
-            obstacles.push(if self.store.starts_with("sqlite:") && is_other_file {
-                Obstacle::Copied
-            } else {
+        if !self.store.starts_with("tier:") {
+            if self.is_copy {
+                obstacles.push(Obstacle::Copied);
+            } else if self.history_lost() {
                 let failover = record.limits.failover();
-                Obstacle::HistoryLost { failover }
-            });
+                obstacles.push(Obstacle::HistoryLost { failover });
+            }
         }
         let limit_ms = record.limits.skew().as_millis();
         if let Some(skew_ms) = self.skew_ms()
@@ -180,17 +178,17 @@ mod tests {
         let mut lost = report(now);
         lost.incarnation = Incarnation::new("two");
         let mut copied = lost.clone();
-        copied.store = "sqlite:/a".to_owned();
-        let mut tier = lost.clone();
+        copied.is_copy = true;
+        let mut tier = copied.clone();
         tier.store = "tier:/a".to_owned();
         assert_eq!(tier.obstacles(), []);
         for (report, said) in [
             (ahead, "in 8 s"),
             (skewed, "5001 ms"),
             (full, "every block"),
-            (damaged, "'ringflake store repair'"),
+            (damaged, "1 that are quarantined"),
             (lost, "raises the floor"),
-            (copied, "raise-floor"),
+            (copied, "raise the floor"),
             (report(LAYOUT.ticks()), "run out"),
         ] {
             let obstacles = report.obstacles();

@@ -92,6 +92,8 @@ pub struct StoreReport {
     pub incarnation: Incarnation,
     /// Whether the store keeps what it has confirmed.
     pub durability: Durability,
+    /// Whether the store is a file that was copied, and that nobody adopted.
+    pub is_copy: bool,
     /// The store's time in milliseconds since 1970; none if it has no clock.
     pub store_unix_ms: Option<u64>,
     /// The caller's time in milliseconds since 1970.
@@ -119,6 +121,7 @@ impl StoreReport {
             record,
             incarnation,
             durability,
+            is_copy: false,
             store_unix_ms: None,
             client_unix_ms,
             granted_blocks: 0,

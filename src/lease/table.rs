@@ -493,6 +493,19 @@ pub struct Description {
     pub store: String,
     /// Whether it keeps what it has confirmed.
     pub durability: Durability,
+    /// Whether the table is a copy that nobody [adopted](Txn::adopts). No server's is.
+    pub is_copy: bool,
+}
+
+impl Description {
+    /// Of a table that is no copy.
+    pub fn new(store: impl Into<String>, durability: Durability) -> Self {
+        Self {
+            store: store.into(),
+            durability,
+            is_copy: false,
+        }
+    }
 }
 
 #[cfg(test)]

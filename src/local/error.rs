@@ -179,8 +179,8 @@ impl fmt::Display for LocalError {
                     f,
                     " was not made in {}, or was given to a store since, and IDs may be made \
                      with it elsewhere: where they are, share a store with `lease_store`; where \
-                     nobody else has it, say so once, with `LocalSpace::init` or 'ringflake store \
-                     init': --history new if no ID was ever made with it, and else --history unknown",
+                     nobody else has it, say so once, with `LocalSpace::init`: `History::New` if no \
+                     ID was ever made with it, and else `History::Unknown`",
                     directory.display()
                 )
             }
@@ -191,7 +191,7 @@ impl fmt::Display for LocalError {
                 f,
                 "IDs are made with this secret from leases.db in {} (namespace {namespace}), and \
                  with leases from elsewhere as well they would come twice: use another secret \
-                 there ('ringflake keygen --out FILE' makes one)",
+                 there",
                 directory.display()
             ),
             Self::SecretGiven => f.write_str(
@@ -201,8 +201,8 @@ impl fmt::Display for LocalError {
             Self::Copied { directory } => write!(
                 f,
                 "{} is a copy, and IDs may have been made from the original: go back to that, \
-                 or, if nobody can use it any more, run 'ringflake store raise-floor \
-                 --over-lost-grants --all'",
+                 or, if nobody can use it any more, adopt this one: raise the floor of one of its \
+                 namespaces over lost grants",
                 directory.display()
             ),
             Self::Store(StoreError::NotDurable { store, reason }) => write!(

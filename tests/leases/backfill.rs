@@ -157,7 +157,7 @@ fn an_import_and_a_serving_generator_make_no_id_twice() {
     let BuildError::Store(StoreError::PastExhausted { blocks: 8, .. }) = &error else {
         panic!("{error:?}");
     };
-    let said = ["all 8", "later ticks", "--history unused"];
+    let said = ["all 8", "later ticks", "History::Unused"];
     assert_says(&error.to_string(), &said);
 }
 
@@ -169,7 +169,7 @@ fn a_namespace_that_is_new_has_no_past_before_it() {
     let BuildError::Store(StoreError::BeforeFloor { start: 100, .. }) = &error else {
         panic!("{error:?}");
     };
-    assert_says(&error.to_string(), &["floor", "--history unused"]);
+    assert_says(&error.to_string(), &["floor", "History::Unused"]);
 }
 
 #[test]

@@ -545,7 +545,7 @@ fn a_secret_that_was_brought_is_refused_and_nothing_is_made() {
             panic!("{error:?}");
         };
         assert_eq!(found.as_ref(), Some(&path));
-        assert_says(&text, &["lease_store", "--history new", "orders.secret"]);
+        assert_says(&text, &["lease_store", "History::New", "orders.secret"]);
         assert!(!text.contains("  "), "{text}");
         let mut made = names(home.path());
         made.retain(|name| !before.contains(name) && name != "leases.db.lock");

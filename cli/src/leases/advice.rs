@@ -6,7 +6,7 @@ use std::io;
 use std::sync::Arc;
 
 use anyhow::Result;
-use ringflake::lease::{Fingerprint, OpenOptions, SqliteStore, StoreError};
+use ringflake::lease::{Fence, Fingerprint, OpenOptions, SqliteStore, StoreError};
 use ringflake::local;
 use ringflake::{IdWidth, Layout, LocalError, Secret};
 
@@ -254,6 +254,21 @@ impl Advice {
                      or use that --namespace"
                 }
             ),
+            StoreError::HistoryUnknown { namespace, reason } => format!(
+                "the store has no namespace {namespace}, and may have lost it: {reason}; run \
+                 'ringflake store init --history unknown{words}', or, if no ID was ever made in \
+                 it, the same with '--history new'"
+            ),
+            StoreError::FloorTooFar { tick, .. } => {
+                format!("{error}: 'ringflake store raise-floor --to-tick {tick} --force{words}'")
+            }
+            StoreError::NotQuarantined { .. } => {
+                format!("{error}: 'ringflake store check{words}'")
+            }
+            StoreError::Fenced {
+                fence: Fence::Quarantined { .. },
+                block,
+            } => format!("{error}: 'ringflake store repair --block {block}{words}'"),
             StoreError::NotDurable { store, reason } => format!(
                 "{store} can lose what it has confirmed, and then IDs come twice: {reason}; or \
                  accept the risk with --best-effort"

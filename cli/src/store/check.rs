@@ -110,6 +110,19 @@ fn test_write(
     Some(store.write_test(&report.record.namespace, now_unix_ms))
 }
 
+/// An obstacle, and the command that removes it, if there is one.
+fn with_command(obstacle: &Obstacle) -> String {
+    match obstacle {
+        Obstacle::Copied => {
+            format!("{obstacle}: 'ringflake store raise-floor --over-lost-grants'")
+        }
+        Obstacle::Exhausted { quarantined: 1.. } => {
+            format!("{obstacle}: 'ringflake store repair'")
+        }
+        _ => obstacle.to_string(),
+    }
+}
+
 /// What somebody should know, whether leases are granted or not.
 fn alarms(report: &StoreReport) -> Vec<String> {
     let ahead = report.floor_ahead();
@@ -136,7 +149,7 @@ impl<'a> Object<'a> {
         let record = &report.record;
         let namespace = &record.namespace;
         let obstacles = report.obstacles();
-        let mut refusals: Vec<String> = obstacles.iter().map(ToString::to_string).collect();
+        let mut refusals: Vec<String> = obstacles.iter().map(with_command).collect();
         let writes = match tested {
             Some(Ok(())) => "accepted",
             Some(Err(error)) => {
@@ -369,8 +382,7 @@ mod tests {
     fn no_write_is_tried_where_nothing_could_be_granted() {
         let now = LAYOUT.tick_at(NOW_MS).unwrap();
         let mut copied = report(now);
-        copied.store = "sqlite:/a".to_owned();
-        copied.incarnation = Incarnation::new("two");
+        copied.is_copy = true;
         for report in [copied, report(LAYOUT.ticks())] {
             let (object, writes) = object_of(&report, true);
             assert_eq!(

@@ -62,10 +62,9 @@ impl fmt::Display for Fence {
             }
             Self::Incarnation => write!(f, "the store was replaced or restored"),
             Self::Upstream => write!(f, "the machine doesn't have the block any more"),
-            Self::Quarantined { reason } => write!(
-                f,
-                "it is quarantined, since {reason} ('ringflake store repair' brings it back)"
-            ),
+            Self::Quarantined { reason } => {
+                write!(f, "it is quarantined until it is repaired, since {reason}")
+            }
         }
     }
 }

@@ -21,7 +21,7 @@ impl fmt::Display for StoreError {
                 f,
                 "the store has no namespace {namespace:?}, and may have lost it: {reason}; \
                  declare its history unknown (`History::Unknown`), or, if no ID was ever issued \
-                 in it, initialise it once by hand with 'ringflake store init --history new'"
+                 in it, let a person initialise it once, with `History::New`"
             ),
             Self::FingerprintMismatch {
                 namespace,
@@ -39,13 +39,13 @@ impl fmt::Display for StoreError {
                 "namespace {namespace:?} had this secret for IDs of another width (`id_width`) \
                  before its record was lost, and with one secret IDs of both widths could be the \
                  same: initialise it at the width that it had, with its history declared unknown, \
-                 or give it a secret of its own ('ringflake keygen --out FILE' makes one)"
+                 or give it a secret of its own"
             ),
             Self::SecretInUse { namespace, other } => write!(
                 f,
                 "the secret of namespace {namespace:?} is that of namespace {other:?} already, \
                  and with one secret both could issue the same IDs: give {namespace:?} a secret of \
-                 its own ('ringflake keygen --out FILE' makes one), or use {other:?}"
+                 its own, or use {other:?}"
             ),
             Self::Format {
                 namespace,
@@ -90,7 +90,7 @@ impl fmt::Display for StoreError {
                 "the past ticks asked for begin at tick {start} ({}), and nothing is granted before \
                  the namespace's floor, tick {floor} ({}), since it may have been given away without \
                  this record: begin there or later, or give the IDs of the time before a namespace \
-                 and a secret of their own, initialised with 'ringflake store init --history unused'",
+                 and a secret of their own, initialised with `History::Unused`",
                 Utc(*start_unix_ms),
                 Utc(*floor_unix_ms),
             ),
@@ -125,7 +125,7 @@ impl fmt::Display for StoreError {
                 }
                 f.write_str(
                     "; ask for later ticks, or give these IDs a namespace and a secret of their own, \
-                     initialised with 'ringflake store init --history unused', and smaller blocks if \
+                     initialised with `History::Unused`, and smaller blocks if \
                      many imports are to come",
                 )
             }
@@ -154,16 +154,16 @@ impl fmt::Display for StoreError {
                 f,
                 "tick {tick} begins at {}, and with the floor there nothing would be granted for \
                  {} s: a floor is never lowered; give a tick up to {latest} ({}), which lies above \
-                 all that was ever granted, or, if so long a pause is meant, force it \
-                 ('ringflake store raise-floor --to-tick {tick} --force', `Floor::AnyTick`)",
+                 all that was ever granted, or, if so long a pause is meant, force it with \
+                 `Floor::AnyTick`",
                 Utc(*tick_unix_ms),
                 idle.as_secs(),
                 Utc(*latest_unix_ms),
             ),
             Self::NotQuarantined { block } => write!(
                 f,
-                "block {block} is not quarantined, and nothing was done: 'ringflake store check' \
-                 lists the blocks that are"
+                "block {block} is not quarantined, and nothing was done: a check lists the blocks \
+                 that are"
             ),
             Self::HistoryLost {
                 confirmed,
@@ -223,8 +223,7 @@ impl fmt::Display for StoreError {
                 f,
                 "{store} is a copy, or was put back to an earlier state: it was written for \
                  {recorded}, and this is {found}; go back to the original, or, if nobody can \
-                 use that any more, adopt this one by raising its floor over lost grants \
-                 (raise-floor)"
+                 use that any more, adopt this one by raising its floor over lost grants"
             ),
             Self::ClockStepped {
                 expected_unix_ms,

@@ -343,10 +343,7 @@ impl Table for EtcdTable {
             members.len()
         );
         // etcd can't be asked about `--unsafe-no-fsync`.
-        Ok(Description {
-            store,
-            durability: Durability::Durable,
-        })
+        Ok(Description::new(store, Durability::Durable))
     }
 
     fn key(&self) -> Option<StoreKey> {

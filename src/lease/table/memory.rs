@@ -146,9 +146,6 @@ impl Table for MemoryTable {
     }
 
     fn describe(&mut self) -> Result<Description, TableError> {
-        Ok(Description {
-            store: "memory".to_owned(),
-            durability: Durability::Volatile,
-        })
+        Ok(Description::new("memory", Durability::Volatile))
     }
 }

@@ -180,10 +180,8 @@ impl Table for RedisTable {
     fn describe(&mut self) -> Result<Description, TableError> {
         self.connection = None;
         let connection = connect::open(&self.config, &self.options, &self.deadline())?;
-        let description = Description {
-            store: connection.gate.store().to_owned(),
-            durability: connection.gate.durability(),
-        };
+        let gate = &connection.gate;
+        let description = Description::new(gate.store(), gate.durability());
         self.connection = Some(connection);
         Ok(description)
     }

@@ -242,10 +242,8 @@ impl<S: Session> Client<S> {
     pub(super) fn describe(&mut self) -> Result<Description, TableError> {
         let described = self.run(|session| {
             session.inspect()?;
-            Ok(Description {
-                store: session.gate().store().to_owned(),
-                durability: session.gate().durability(),
-            })
+            let gate = session.gate();
+            Ok(Description::new(gate.store(), gate.durability()))
         });
         described.map_err(Failure::into_error)
     }

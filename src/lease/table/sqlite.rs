@@ -31,10 +31,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use self::clock_step::Uptime;
+use self::clock_step::{MachineClock, Uptime};
 use self::location::Location;
 pub(in crate::lease) use self::schema::Kind;
 use self::session::{Access, CommitError};
+use self::transaction::Transaction;
 pub(in crate::lease) use self::witness::Verdict;
 use super::{Commit, Description, Key, Query, Snapshot, StoreTime, Table, TableError, Txn};
 use crate::clock::{Clock, SystemClock};
@@ -51,9 +52,7 @@ pub struct SqliteTable {
     key: Option<StoreKey>,
     kind: Kind,
     timeout: Duration,
-    clock: Arc<dyn Clock>,
-    /// None for a clock that has nothing to do with the machine's uptime.
-    uptime: Option<fn() -> Option<Uptime>>,
+    clock: MachineClock,
 }
 
 impl SqliteTable {
@@ -70,16 +69,14 @@ impl SqliteTable {
             location,
             kind,
             timeout: options.operation_timeout(),
-            clock: Arc::new(SystemClock),
-            uptime: Some(Uptime::read),
+            clock: MachineClock::new(Arc::new(SystemClock), Some(Uptime::read)),
         })
     }
 
     /// Another clock than the system's, for tests. Its steps are not noticed: it need not run
     /// with the machine's uptime.
     pub(in crate::lease) fn set_clock(&mut self, clock: Arc<dyn Clock>) {
-        self.clock = clock;
-        self.uptime = None;
+        self.clock = MachineClock::new(clock, None);
         self.key = None;
     }
 
@@ -90,9 +87,9 @@ impl SqliteTable {
         clock: Arc<dyn Clock>,
         uptime: fn() -> Option<Uptime>,
     ) {
-        self.set_clock(clock);
         self.set_objection(|_| Ok(None));
-        self.uptime = Some(uptime);
+        self.clock = MachineClock::new(clock, Some(uptime));
+        self.key = None;
     }
 
     /// Whether places keep files.
@@ -129,10 +126,20 @@ impl SqliteTable {
         self.location.admit()
     }
 
-    /// Creates the file, without any content, unless it exists, and begins a transaction.
-    pub(in crate::lease) fn create(
+    /// Begins a transaction, once the file's lock is had; none if there is no file.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub(in crate::lease) fn begin(
         &mut self,
-    ) -> Result<Option<transaction::Transaction>, TableError> {
+        access: Access,
+    ) -> Result<Option<Transaction>, TableError> {
+        let deadline = self.deadline();
+        Transaction::begin(&mut self.location, self.kind, &self.clock, access, deadline)
+    }
+
+    /// Creates the file, without any content, unless it exists, and begins a transaction.
+    pub(in crate::lease) fn create(&mut self) -> Result<Option<Transaction>, TableError> {
         self.location.create()?;
         self.begin(Access::Write)
     }
@@ -232,10 +239,10 @@ impl Table for SqliteTable {
     fn describe(&mut self) -> Result<Description, TableError> {
         match self.begin(Access::Read)? {
             Some(opened) => opened.inspect(),
-            None => Ok(Description {
-                durability: self.location.admit()?,
-                store: self.name().to_owned(),
-            }),
+            None => {
+                let durability = self.location.admit()?;
+                Ok(Description::new(self.name(), durability))
+            }
         }
     }
 

@@ -28,9 +28,11 @@
 //! shifts the uptime looks like a clock that was set. Uniqueness has no part in
 //! this: marks and floor see to it, whatever the clock says.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::system;
+use crate::clock::Clock;
 use crate::lease::table::ClockError;
 
 /// For how long a clock that was set must keep its new time before it counts.
@@ -55,6 +57,29 @@ impl Uptime {
             boot: boot.trim().to_owned(),
             ms: system::uptime_ms()?,
         })
+    }
+}
+
+/// The machine's clock, and its uptime beside it.
+#[derive(Clone, Debug)]
+pub(super) struct MachineClock {
+    clock: Arc<dyn Clock>,
+    /// None for a clock that has nothing to do with the machine's uptime.
+    uptime: Option<fn() -> Option<Uptime>>,
+}
+
+impl MachineClock {
+    pub(super) fn new(clock: Arc<dyn Clock>, uptime: Option<fn() -> Option<Uptime>>) -> Self {
+        Self { clock, uptime }
+    }
+
+    /// In milliseconds since 1970.
+    pub(super) fn unix_ms(&self) -> u64 {
+        self.clock.unix_ms()
+    }
+
+    pub(super) fn uptime(&self) -> Option<Uptime> {
+        self.uptime.and_then(|read| read())
     }
 }
 

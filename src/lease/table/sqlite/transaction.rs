@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use super::clock_step::{self, Judgement, Uptime};
+use super::clock_step::{self, Judgement, MachineClock, Uptime};
 use super::entries::{self, Entries};
+use super::identity;
+use super::location::Location;
 use super::schema::{self, FileRow, Kind};
 use super::session::{Access, CommitError, Session, StepError, corrupt, unavailable};
 use super::witness::{self, Note, Verdict, Witness};
-use super::{SqliteTable, identity};
 use crate::lease::record::Incarnation;
 use crate::lease::report::Durability;
 use crate::lease::table::{
@@ -50,21 +51,24 @@ struct OpenedFile {
     verdict: Verdict,
 }
 
-impl SqliteTable {
+impl Transaction {
     /// Begins a transaction, once the file's lock is had; none if there is no file.
     ///
     /// # Errors
     /// [`TableError`].
-    pub(in crate::lease) fn begin(
-        &mut self,
+    pub(super) fn begin(
+        location: &mut Location,
+        kind: Kind,
+        clock: &MachineClock,
         access: Access,
-    ) -> Result<Option<Transaction>, TableError> {
+        deadline: Instant,
+    ) -> Result<Option<Self>, TableError> {
         /// A file in WAL mode can be written between a look at it and one at its note.
         const LOOKS: u32 = 3;
 
         let mut looks = 0;
         loop {
-            let Some(opened) = self.begin_once(access)? else {
+            let Some(opened) = Self::begin_once(location, kind, clock, access, deadline)? else {
                 return Ok(None);
             };
             looks += 1;
@@ -75,20 +79,25 @@ impl SqliteTable {
         }
     }
 
-    fn begin_once(&mut self, access: Access) -> Result<Option<Transaction>, TableError> {
-        let deadline = self.deadline();
-        let arrived_unix_ms = self.clock.unix_ms();
-        let Some(durability) = self.location.find()? else {
+    fn begin_once(
+        location: &mut Location,
+        kind: Kind,
+        clock: &MachineClock,
+        access: Access,
+        deadline: Instant,
+    ) -> Result<Option<Self>, TableError> {
+        let arrived_unix_ms = clock.unix_ms();
+        let Some(durability) = location.find()? else {
             return Ok(None);
         };
-        let store = self.location.name().to_owned();
-        let path = self.location.path().to_owned();
+        let store = location.name().to_owned();
+        let path = location.path().to_owned();
         let begun = Session::begin(&path, access, deadline).and_then(|session| {
-            schema::refuse_other_kind(session.connection(), &store, self.kind)?;
+            schema::refuse_other_kind(session.connection(), &store, kind)?;
             Ok(session)
         });
         let session = begun.map_err(|error| error.into_error(&store))?;
-        let mut opened = Transaction {
+        let mut opened = Self {
             identity: identity::identity(&path).map_err(unavailable)?,
             store,
             path,
@@ -106,14 +115,12 @@ impl SqliteTable {
         };
         opened.look_at_file(access)?;
         // No clock is read before all locks are held.
-        opened.unix_ms = self.clock.unix_ms();
-        opened.uptime = self.uptime.and_then(|read| read());
+        opened.unix_ms = clock.unix_ms();
+        opened.uptime = clock.uptime();
         opened.look_at_clock();
         Ok(Some(opened))
     }
-}
 
-impl Transaction {
     /// Creates the tables in a file without any content.
     pub(in crate::lease) fn create_tables(&mut self, kind: Kind) -> Result<(), TableError> {
         if self.file.is_none() {
@@ -346,6 +353,7 @@ impl Transaction {
         Ok(Description {
             store: self.store.clone(),
             durability: self.durability.clone(),
+            is_copy: self.is_copy(),
         })
     }
 
