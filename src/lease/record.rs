@@ -35,15 +35,13 @@ impl Incarnation {
     }
 
     /// Whether both are of one file, in this life of it or another.
+    #[cfg(feature = "sqlite")]
     pub(super) fn is_same_file(&self, other: &Self) -> bool {
-        self.identity() == other.identity()
-    }
-
-    /// Of a file, the part that a copy does not have.
-    pub(super) fn identity(&self) -> &str {
-        self.0
-            .rsplit_once(", life ")
-            .map_or(&self.0, |(identity, _)| identity)
+        let identity = |it: &Self| {
+            let parts = it.0.rsplit_once(", life ");
+            parts.map(|(identity, _)| identity.to_owned())
+        };
+        identity(self) == identity(other)
     }
 }
 

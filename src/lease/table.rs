@@ -47,8 +47,9 @@
 //!   time within [`Txn::not_before_unix_ms`] and [`Txn::not_after_unix_ms`]. If the server
 //!   can't compare its clock in a commit, a reading from before the commit is compared.
 //! * **T4** The incarnation is the server's. It changes whenever committed writes may have been
-//!   lost, as far as the server can show that. A former value can come back only with a server
-//!   that was put back, which is for people to say, with `raise_floor`. A commit
+//!   lost, as far as the server can show that. A former value can come back only with entries from
+//!   before it, or with a server that was put back unnoticed, which is for people to say, with
+//!   `raise_floor`. A commit
 //!   applies only in [`Txn::incarnation`], where that is given; if a difference shows only
 //!   afterwards, the commit is [`Commit::Unknown`].
 //! * **T5** If the table can't tell whether a commit was applied, it returns

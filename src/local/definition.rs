@@ -187,7 +187,9 @@ impl Local {
     /// The known past of the directory, which is locked.
     pub(super) fn past(&self, directory: &DataDir, lock: &Lock) -> Result<Past, LocalError> {
         let secret = directory.has_secret()?;
-        Ok(self.store(directory)?.past(lock, secret)?)
+        Ok(self
+            .store(directory)?
+            .past(lock, secret, &StoreLimits::default())?)
     }
 
     /// Makes `leases.db` and the note on the past if they are missing, and returns

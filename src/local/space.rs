@@ -54,7 +54,7 @@ impl LocalSpace {
         store.check_init(&self.namespace, init)?;
         let lock = self.directory.lock()?;
         let secret = self.secret.as_ref();
-        let past = store.past(&lock, self.directory.has_secret()?)?;
+        let past = store.past(&lock, self.directory.has_secret()?, &init.limits)?;
         self.directory.begin(&lock, past)?;
         let record = store.init_noted(&lock, &self.namespace, &self.with_secret(init.clone()))?;
         self.directory.adopt(&lock, secret)?;

@@ -164,7 +164,7 @@ impl LeaseStore for LocalStore {
 }
 
 impl Drop for LocalStore {
-    /// Writes the releases, in one transaction.
+    /// Writes the releases, many in a transaction.
     fn drop(&mut self) {
         if !self.released.is_empty() {
             // Optional: the blocks come free by themselves.

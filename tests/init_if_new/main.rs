@@ -33,7 +33,7 @@ fn reason(outcome: Result<CachedGenerator, BuildError>) -> String {
     match outcome.unwrap_err() {
         BuildError::Store(error @ StoreError::HistoryUnknown { .. }) => {
             let text = error.to_string();
-            assert_says(&text, &["History::Unknown", "ringflake store init"]);
+            assert_says(&text, &["History::Unknown", "let a person initialise it"]);
             text
         }
         other => panic!("{other:?}"),

@@ -8,6 +8,8 @@ mod files;
 mod forks;
 mod kills;
 mod locks;
+#[cfg(target_os = "linux")]
+mod put_back;
 mod renewals;
 #[cfg(target_os = "linux")]
 mod witness;

@@ -94,16 +94,18 @@ fn raise_all(args: &RaiseFloorArgs, data_dir: &DataDir) -> Result<ExitCode> {
             "--all is for leases.db or another sqlite: store; otherwise give --namespace",
         )?,
     };
-    let namespaces = file.namespaces()?;
-    if namespaces.is_empty() {
-        bail!("there is no namespace in {}", file.path().display());
+    if !file.path().exists() {
+        bail!("there is no file {}", file.path().display());
     }
-    for namespace in namespaces {
-        let now_unix_ms = SystemClock.unix_ms();
-        let old_floor = file.list(&namespace)?.record.floor;
-        let raised = file.raise_floor(&namespace, Floor::OverLostGrants, now_unix_ms)?;
-        output::answer(|out| print(out, args, &namespace, (old_floor, raised)))?;
+    let mut old_floors = Vec::new();
+    for namespace in file.namespaces()? {
+        old_floors.push(file.list(&namespace)?.record.floor);
     }
+    let raised = file.raise_all_floors(SystemClock.unix_ms())?;
+    output::answer(|out| {
+        let mut floors = old_floors.iter().zip(&raised);
+        floors.try_for_each(|(&old, (namespace, new))| print(out, args, namespace, (old, *new)))
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 

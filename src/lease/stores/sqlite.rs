@@ -21,7 +21,6 @@ use crate::lease::record::{Incarnation, StoreRecord};
 use crate::lease::report::{Listing, StoreReport};
 use crate::lease::request::{Acquire, Floor, Init, Renew};
 use crate::lease::store::LeaseStore;
-use crate::lease::table::Key;
 use crate::lease::table::sqlite::{Kind, SqliteTable};
 
 /// A store in a file of SQLite's: the embedded default, for any number of
@@ -66,11 +65,11 @@ use crate::lease::table::sqlite::{Kind, SqliteTable};
 /// the store must not open the file by other means, not even to copy it: when it
 /// closes the file, POSIX drops the locks of all of the process.
 ///
-/// The lowest free block is granted first, unless another process takes it at the same moment.
+/// The lowest free block is granted first, unless other processes write at the same moment.
 ///
 /// # Copies, backups, moves
 /// The file holds its own identity: the machine, the inode, the time of birth. A copy can be read.
-/// All else is [`Copied`], and a renewal is fenced, until somebody adopts the copy: the original
+/// All else is [`Copied`], or a fenced renewal, until somebody adopts the copy: the original
 /// could still be granting. The file may be renamed within its file system, together with its
 /// journal, while no process uses it.
 ///
@@ -222,12 +221,33 @@ impl SqliteStore {
     /// # Errors
     /// [`StoreError`].
     pub fn namespaces(&mut self) -> Result<Vec<Namespace>, StoreError> {
-        let records = self.table_mut().records()?;
-        let namespace = |(key, value): (Key, String)| {
-            let record = decode_record(key.namespace(), &value)?;
-            Ok(record.namespace)
+        let records = self.records()?.into_iter();
+        Ok(records.map(|record| record.namespace).collect())
+    }
+
+    fn records(&mut self) -> Result<Vec<StoreRecord>, StoreError> {
+        let records = self.table_mut().records()?.into_iter();
+        let decoded = records.map(|(key, value)| decode_record(key.namespace(), &value));
+        decoded.collect()
+    }
+
+    /// Raises the floor [over lost grants](Floor::OverLostGrants) of every namespace in the
+    /// file, as somebody does who takes a copy into use. Returns each with its floor.
+    ///
+    /// # Errors
+    /// Those of [`raise_floor`](LeaseStore::raise_floor); then some may have been raised.
+    pub fn raise_all_floors(
+        &mut self,
+        now_unix_ms: u64,
+    ) -> Result<Vec<(Namespace, u64)>, StoreError> {
+        self.adopt_note()?;
+        let namespaces = self.namespaces()?.into_iter();
+        let raise = |namespace: Namespace| {
+            let floor = Floor::OverLostGrants;
+            let raised = self.leases.raise_floor(&namespace, floor, now_unix_ms)?;
+            Ok((namespace, raised))
         };
-        records.into_iter().map(namespace).collect()
+        namespaces.map(raise).collect()
     }
 
     /// Sees that the file's directory keeps files, before one is made there.
@@ -339,11 +359,10 @@ impl LeaseStore for SqliteStore {
         floor: Floor,
         now_unix_ms: u64,
     ) -> Result<u64, StoreError> {
-        let raised = self.leases.raise_floor(namespace, floor, now_unix_ms)?;
         if floor == Floor::OverLostGrants {
             self.adopt_note()?;
         }
-        Ok(raised)
+        self.leases.raise_floor(namespace, floor, now_unix_ms)
     }
 
     fn repair(

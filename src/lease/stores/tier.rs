@@ -279,6 +279,11 @@ impl TierStore {
         }
     }
 
+    /// Makes a copied file the tier's own, as every step on the grant log does.
+    fn adopt(&mut self, namespace: &Namespace) -> Result<(), StoreError> {
+        (self.storage).change(Operation::ADOPT, namespace, |_, _| Ok(()))
+    }
+
     /// The grant log of a machine that has nothing yet.
     fn first(&self, upstream: StoreRecord, unix_ms: u64) -> GrantLog {
         let now = upstream.tick_at(unix_ms).unwrap_or(0);
@@ -447,6 +452,7 @@ impl LeaseStore for TierStore {
         block: Block,
         now_unix_ms: u64,
     ) -> Result<BlockState, StoreError> {
+        self.adopt(namespace)?;
         self.storage.repair(namespace, block, now_unix_ms)
     }
 
@@ -469,12 +475,8 @@ impl LeaseStore for TierStore {
 
     /// Of the file; of the upstream store where there is no file yet.
     fn write_test(&mut self, namespace: &Namespace, now_unix_ms: u64) -> Result<(), StoreError> {
-        // As every step does, this makes a copied file the tier's own.
-        let looked_at = self
-            .storage
-            .change(Operation::TEST, namespace, |_, _| Ok(()));
-        let written = |()| self.storage.write_test(namespace, now_unix_ms);
-        match looked_at.and_then(written) {
+        let adopted = self.adopt(namespace);
+        match adopted.and_then(|()| self.storage.write_test(namespace, now_unix_ms)) {
             Err(StoreError::NotInitialised { .. }) => {
                 self.upstream.write_test(namespace, now_unix_ms)
             }

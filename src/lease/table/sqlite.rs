@@ -35,7 +35,7 @@ use self::clock_step::{MachineClock, Uptime};
 use self::location::Location;
 pub(in crate::lease) use self::schema::Kind;
 use self::session::{Access, CommitError};
-use self::transaction::Transaction;
+use self::transaction::{FilePast, Transaction};
 pub(in crate::lease) use self::witness::Verdict;
 use super::{Commit, Description, Key, Query, Snapshot, StoreTime, Table, TableError, Txn};
 use crate::clock::{Clock, SystemClock};
@@ -144,11 +144,15 @@ impl SqliteTable {
         self.begin(Access::Write)
     }
 
-    /// What the note of the last write says of the file; the last one written, if there is no
-    /// file.
-    pub(in crate::lease) fn verdict(&mut self) -> Result<Verdict, TableError> {
+    /// What may be missing in the file.
+    pub(in crate::lease) fn past(&mut self) -> Result<FilePast, TableError> {
         let opened = self.begin(Access::Read)?;
-        Ok(opened.map_or(Verdict::Last, |opened| opened.verdict()))
+        let none = FilePast {
+            verdict: Verdict::Last,
+            is_copy: false,
+            life_began_unix_ms: 0,
+        };
+        Ok(opened.map_or(none, |opened| opened.past()))
     }
 
     /// The records of all namespaces, by key.

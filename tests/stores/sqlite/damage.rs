@@ -114,7 +114,7 @@ fn rows_that_no_version_writes_are_found() {
             "UPDATE ringflake SET value = replace(value, 'layout', 'plan') WHERE rank IS NULL",
             "layout",
         ),
-        ("UPDATE ringflake_file SET writes = -1", "writes"),
+        ("UPDATE ringflake_file SET life = -1", "life"),
         ("DROP VIEW ringflake_block; DROP TABLE ringflake", "tables"),
         (
             "ALTER TABLE ringflake RENAME COLUMN value TO text",

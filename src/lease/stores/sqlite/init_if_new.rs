@@ -9,10 +9,12 @@
 //! |---|---|---|
 //! | none | the namespace never was | taken; after `Unknown` the past is lost |
 //! | recorded | the namespace never was | taken |
-//! | doubtful, lost, another's copy | refused | taken for this namespace |
+//! | doubtful, lost, another's copy | refused | taken for this namespace, unless `leases.db` is a copy |
 //!
 //! Doubtful is a file that has no note of its last write (see [`SqliteStore`]), as
-//! after a reboot; one that does not agree with its note has lost something.
+//! after a reboot; one that does not agree with its note has lost something. The first write
+//! makes a note again, and a new life of the file. What was granted before ends by the horizon
+//! and the failover time; until they have passed since, the past stays doubtful.
 //!
 //! A file that was put there by other means is not the one noted and counts as lost,
 //! since another may have been there before.
@@ -22,6 +24,7 @@ use std::io;
 use super::SqliteStore;
 use super::past::{Lock, Past, lock_file};
 use crate::lease::error::StoreError;
+use crate::lease::limits::StoreLimits;
 use crate::lease::namespace::Namespace;
 use crate::lease::record::StoreRecord;
 use crate::lease::request::{History, Init};
@@ -42,15 +45,15 @@ impl SqliteStore {
             return self.init_for_a_person(namespace, init);
         }
         let lock = self.lock()?;
-        let past = self.past(&lock, false)?;
+        let past = self.past(&lock, false, &init.limits)?;
         let reason = match past {
             Past::None | Past::Recorded => {
                 self.noted(lock.begin(past))?;
                 return self.init_noted(&lock, namespace, init);
             }
             Past::Doubtful => {
-                "the machine has started since the file was written last, and the file may have \
-                 been put back to an earlier state"
+                "it may have been put back to an earlier state, which nothing shows after the \
+                 machine was started"
             }
             Past::Lost if self.path().exists() => {
                 "going by the note beside it, it was brought here, or put back to an earlier state"
@@ -80,7 +83,7 @@ impl SqliteStore {
         self.check_init(namespace, init)?;
         self.admit()?;
         let lock = self.lock()?;
-        let past = match self.past(&lock, false)? {
+        let past = match self.past(&lock, false, &init.limits)? {
             Past::None if init.history == History::Unknown => Past::Lost,
             past => past,
         };
@@ -102,30 +105,52 @@ impl SqliteStore {
         Ok(record)
     }
 
-    /// The past as far as it is known, where a secret may have been used (or not).
-    pub(crate) fn past(&mut self, lock: &Lock, secret: bool) -> Result<Past, StoreError> {
+    /// The past as far as it is known, where a secret may have been used (or not). What may be
+    /// missing had limits like these, or like those on record.
+    pub(crate) fn past(
+        &mut self,
+        lock: &Lock,
+        secret: bool,
+        limits: &StoreLimits,
+    ) -> Result<Past, StoreError> {
         let past = self.noted(lock.past(secret))?;
-        if past == Past::Recorded {
-            let records = self.namespaces()?.len() as u64;
-            if self.noted(lock.note_records(records))? {
-                return Ok(Past::Lost);
-            }
-            return Ok(match self.table_mut().verdict()? {
-                Verdict::Last => Past::Recorded,
-                Verdict::Unwitnessed => Past::Doubtful,
-                Verdict::Older => Past::Lost,
-            });
+        if past != Past::Recorded {
+            return Ok(past);
         }
-        Ok(past)
+        let records = self.records()?;
+        if self.noted(lock.note_records(records.len() as u64))? {
+            return Ok(Past::Lost);
+        }
+        let reach = |limits: &StoreLimits| limits.horizon_ms() + 2 * limits.failover_ms();
+        let on_record = records.iter().map(|record| reach(&record.limits));
+        let longest = on_record.fold(reach(limits), u64::max);
+        let now_unix_ms = self.leases.table().unix_ms();
+        let file = self.table_mut().past()?;
+        let is_fresh = file.life_began_unix_ms.saturating_add(longest) > now_unix_ms;
+        Ok(match file.verdict {
+            Verdict::Older => Past::Lost,
+            _ if file.is_copy => Past::Lost,
+            Verdict::Unwitnessed => Past::Doubtful,
+            Verdict::Last if file.life_began_unix_ms > 0 && is_fresh => Past::Doubtful,
+            Verdict::Last => Past::Recorded,
+        })
     }
 
-    /// Makes a note that was copied here this file's own.
-    pub(super) fn adopt_note(&self) -> Result<(), StoreError> {
-        if !lock_file(self.path()).exists() {
+    /// Before a copy is adopted: notes that what it does not know of may have been lost, whether
+    /// the note was copied with it or not.
+    pub(super) fn adopt_note(&mut self) -> Result<(), StoreError> {
+        let path = self.path().canonicalize();
+        let has_note = path.is_ok_and(|path| lock_file(&path).exists());
+        if !has_note {
+            // Which says as much.
             return Ok(());
         }
         let lock = self.lock()?;
-        self.noted(lock.adopt())
+        let is_anothers = self.noted(lock.past(true))? == Past::AnothersCopy;
+        if is_anothers || self.table_mut().past()?.is_copy {
+            self.noted(lock.adopt())?;
+        }
+        Ok(())
     }
 
     /// Keeps others from making records by the note for as long as it is held.

@@ -188,8 +188,8 @@ impl Lock {
         }
     }
 
-    /// Makes a note that was copied here this file's own. What leases.db does not know of may have
-    /// been lost.
+    /// Makes a note that was copied here this file's own, and notes that what leases.db does not
+    /// know of may have been lost.
     pub(crate) fn adopt(&self) -> io::Result<()> {
         let mut bytes = Vec::new();
         (&self.file).rewind()?;
@@ -197,7 +197,11 @@ impl Lock {
         let note = Note::parse(&bytes);
         let here = identity(&self.file.metadata()?);
         if note.written_in.is_none_or(|file| file == here) {
-            return Ok(());
+            self.begin_note()?;
+            return match self.note()?.lost {
+                true => Ok(()),
+                false => self.add(&Line::Lost),
+            };
         }
         bytes.truncate(note.len);
         let rest = bytes.splitn(2, |&byte| byte == b'\n').nth(1).unwrap_or(&[]);
@@ -386,8 +390,9 @@ mod tests {
             assert!(lock.has_secret("0123").unwrap());
         }
         drop(lock);
+        // Other contents were written over this file.
         self::lock(original.path()).adopt().unwrap();
-        assert_eq!(past(original.path()), Past::Recorded);
+        assert_eq!(past(original.path()), Past::Lost);
     }
 
     #[test]

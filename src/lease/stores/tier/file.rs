@@ -11,6 +11,7 @@
 //! whatever it has forgotten, and raises the floor over the sub-grants of them.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use super::alive;
 use super::grant_log::{Caller, GrantLog};
@@ -25,7 +26,7 @@ use crate::lease::events;
 use crate::lease::format::{corrupt, decode_record, encode_block, encode_record, judge_block};
 use crate::lease::leases::into_store_error;
 use crate::lease::namespace::Namespace;
-use crate::lease::record::{Incarnation, StoreRecord};
+use crate::lease::record::StoreRecord;
 use crate::lease::table::sqlite::session::{Access, CommitError};
 use crate::lease::table::sqlite::transaction::Transaction;
 use crate::lease::table::sqlite::{Kind, SqliteTable};
@@ -40,6 +41,7 @@ pub(super) fn create_log(table: &mut SqliteTable, log: &GrantLog) -> Result<(), 
         return Err(namespace.not_initialised());
     };
     opened.create_tables(Kind::Tier)?;
+    part_from_original(&mut opened, table.path())?;
     if opened.get(&Key::record(name))?.is_some() {
         return Ok(());
     }
@@ -47,9 +49,6 @@ pub(super) fn create_log(table: &mut SqliteTable, log: &GrantLog) -> Result<(), 
         let secret = Key::secret(claimed);
         namespace.check_secret(claimed, opened.get(&secret)?.as_deref())?;
         put(&mut opened, secret, name.to_owned())?;
-    }
-    if opened.is_copy() {
-        opened.part_from_original()?;
     }
     let record = StoreRecord {
         incarnation: opened.incarnation(),
@@ -75,6 +74,7 @@ pub(super) fn change_log<T>(
     let opened = table.begin(Access::Write)?;
     let opened = opened.filter(Transaction::has_tables);
     let mut opened = opened.ok_or_else(|| namespace.not_initialised())?;
+    part_from_original(&mut opened, &path)?;
     let mut before = read(&opened, namespace)?;
     let mut log = before.clone();
     let found = opened.incarnation();
@@ -86,11 +86,7 @@ pub(super) fn change_log<T>(
             let now = log.record.tick_at(opened.expected_unix_ms())?;
             log.record.observe(&found, now);
         } else {
-            if is_same_but_for_the_machine(&recorded, &found) && alive::is_shared(&path) {
-                return Err(shared_with_another(opened.store(), &recorded, &found));
-            }
             events::tier_given_up(opened.store(), recorded.as_str(), found.as_str());
-            opened.part_from_original()?;
             log.forget(&found, opened.unix_ms());
         }
         // Whatever becomes of the step: a file that has been made this one's has nothing left
@@ -134,22 +130,25 @@ fn put(opened: &mut Transaction, key: Key, value: String) -> Result<(), StoreErr
     Ok(opened.put(&Put { key, value, rank })?)
 }
 
-fn is_same_but_for_the_machine(recorded: &Incarnation, found: &Incarnation) -> bool {
-    let [recorded, found] = [recorded, found].map(|it| it.identity().split_once(", "));
-    recorded.map(|(_, inode)| inode) == found.map(|(_, inode)| inode)
-}
-
-/// Processes live that take the machine for another one. Each would give up what the
-/// others have.
-fn shared_with_another(store: &str, recorded: &Incarnation, found: &Incarnation) -> StoreError {
-    StoreError::Copied {
-        store: store.to_owned(),
-        recorded: recorded.to_string(),
-        found: format!(
-            "{found}, while other processes use the file: containers of one machine need its \
-             /etc/machine-id mounted, and each machine needs a file of its own"
-        ),
+/// Makes a copy a file of its own, unless processes live that take the machine for another one:
+/// each would give up what the others have.
+fn part_from_original(opened: &mut Transaction, path: &Path) -> Result<(), StoreError> {
+    let Some((recorded, found)) = opened.copied() else {
+        return Ok(());
+    };
+    // The same file, where the machine is said to be another one.
+    let inode = |identity: &str| identity.split_once(", ").map(|(_, inode)| inode.to_owned());
+    if inode(recorded) == inode(found) && alive::is_shared(path) {
+        return Err(StoreError::Copied {
+            store: opened.store().to_owned(),
+            recorded: recorded.to_owned(),
+            found: format!(
+                "{found}, while other processes use the file: containers of one machine need its \
+                 /etc/machine-id mounted, and each machine needs a file of its own"
+            ),
+        });
     }
+    Ok(opened.part_from_original()?)
 }
 
 fn read(opened: &Transaction, namespace: &Namespace) -> Result<GrantLog, StoreError> {
@@ -227,8 +226,6 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use std::path::Path;
-
     use super::*;
     use crate::clock::ManualClock;
     use crate::layout::Layout;
@@ -237,6 +234,7 @@ mod tests {
     use crate::lease::grant::Grant;
     use crate::lease::limits::StoreLimits;
     use crate::lease::options::OpenOptions;
+    use crate::lease::record::Incarnation;
     use crate::lease::request::{History, Init};
     use crate::lease::stores::tier::grant_log::Standing;
     use crate::lease::stores::tier::requests::UpstreamState;

@@ -19,7 +19,7 @@ impl Operation {
     pub(super) const RELEASE: Self = Self::new("release", false, false);
     pub(super) const RAISE: Self = Self::new("raise_floor", false, false);
     pub(super) const RAISE_BY_THE_CLOCK: Self = Self::new("raise_floor", true, false);
-    pub(super) const TEST: Self = Self::new("write_test", false, false);
+    pub(super) const ADOPT: Self = Self::new("adopt", false, false);
     pub(super) const INIT: Self = Self::new("init", false, false);
     pub(super) const UPSTREAM_REPLY: Self =
         Self::new("write down what the upstream store said", false, false);

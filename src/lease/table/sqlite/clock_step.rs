@@ -38,7 +38,7 @@ use crate::lease::table::ClockError;
 /// For how long a clock that was set must keep its new time before it counts.
 const SETTLE: Duration = Duration::from_secs(60);
 
-/// A step up to this long is none: it moves marks no further ahead than grants reach by default.
+/// A step up to this long is none. It puts blocks out of use for as long at most.
 const LIMIT: Duration = Duration::from_secs(20 * 60);
 
 /// How long this boot of the machine has lasted.

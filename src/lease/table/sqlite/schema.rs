@@ -45,15 +45,16 @@ const CREATE: &str = "
     CREATE TABLE ringflake_file (
         name TEXT NOT NULL,
         identity TEXT NOT NULL,
-        writes INTEGER NOT NULL,
+        token TEXT NOT NULL,
         life INTEGER NOT NULL,
+        life_began_unix_ms INTEGER NOT NULL,
         clock_boot TEXT,
         clock_offset_ms INTEGER,
         clock_doubt_offset_ms INTEGER,
         clock_doubt_since_ms INTEGER
     ) STRICT;
-    INSERT INTO ringflake_file (name, identity, writes, life)
-        VALUES (lower(hex(randomblob(16))), '', 0, 1);
+    INSERT INTO ringflake_file (name, identity, token, life, life_began_unix_ms)
+        VALUES (lower(hex(randomblob(16))), '', '', 1, 0);
 
     CREATE TABLE ringflake (
         key TEXT NOT NULL PRIMARY KEY,
@@ -148,19 +149,22 @@ pub(super) struct FileRow {
     pub(super) name: String,
     /// See `identity`; empty before the first write.
     pub(super) identity: String,
-    /// How many transactions have changed it.
-    pub(super) writes: u64,
+    /// Of its last write; empty before the first.
+    pub(super) token: String,
     /// How often it began a new life; see `witness`.
     pub(super) life: u64,
+    /// When it began this life, in milliseconds since 1970; 0 in the first one.
+    pub(super) life_began_unix_ms: u64,
     /// None where the machine does not show its uptime.
     pub(super) clock: Option<ClockOffset>,
 }
 
 impl FileRow {
     pub(super) fn read(connection: &Connection) -> Result<Self, StepError> {
-        let sql = "SELECT name, identity, writes, life, clock_boot, clock_offset_ms, \
-                   clock_doubt_offset_ms, clock_doubt_since_ms FROM ringflake_file";
-        let (row, writes, life): (_, i64, i64) = connection.query_row(sql, [], |row| {
+        let sql = "SELECT name, identity, token, life, clock_boot, clock_offset_ms, \
+                   clock_doubt_offset_ms, clock_doubt_since_ms, life_began_unix_ms \
+                   FROM ringflake_file";
+        let (row, life, began): (_, i64, i64) = connection.query_row(sql, [], |row| {
             let (boot, offset): (Option<String>, Option<i64>) = (row.get(4)?, row.get(5)?);
             let (doubted, since): (Option<i64>, Option<i64>) = (row.get(6)?, row.get(7)?);
             let doubt = doubted.zip(since).map(|(offset_ms, since)| Doubt {
@@ -175,18 +179,19 @@ impl FileRow {
             let file = Self {
                 name: row.get(0)?,
                 identity: row.get(1)?,
-                writes: 0,
+                token: row.get(2)?,
                 life: 0,
+                life_began_unix_ms: 0,
                 clock,
             };
-            Ok((file, row.get(2)?, row.get(3)?))
+            Ok((file, row.get(3)?, row.get(8)?))
         })?;
         let number = |column: &str, value: i64| {
             u64::try_from(value).map_err(|_| corrupt(format!("{column} is {value}")))
         };
         Ok(Self {
-            writes: number("writes", writes)?,
             life: number("life", life)?,
+            life_began_unix_ms: number("life_began_unix_ms", began)?,
             ..row
         })
     }
@@ -196,26 +201,27 @@ impl FileRow {
         let clock = self.clock.as_ref();
         let doubt = clock.and_then(|clock| clock.doubt.as_ref());
         connection.execute(
-            "UPDATE ringflake_file SET name = ?1, identity = ?2, writes = ?3, life = ?4, \
+            "UPDATE ringflake_file SET name = ?1, identity = ?2, token = ?3, life = ?4, \
                  clock_boot = ?5, clock_offset_ms = ?6, clock_doubt_offset_ms = ?7, \
-                 clock_doubt_since_ms = ?8",
+                 clock_doubt_since_ms = ?8, life_began_unix_ms = ?9",
             params![
                 self.name,
                 self.identity,
-                number(self.writes),
+                self.token,
                 number(self.life),
                 clock.map(|clock| &clock.boot),
                 clock.map(|clock| clock.offset_ms),
                 doubt.map(|doubt| doubt.offset_ms),
                 doubt.map(|doubt| number(doubt.since_ms)),
+                number(self.life_began_unix_ms),
             ],
         )?;
         Ok(())
     }
 }
 
-/// A name that no other file has.
-pub(super) fn new_name(connection: &Connection) -> Result<String, StepError> {
+/// A name that no other file has, or a token that no other write has.
+pub(super) fn draw(connection: &Connection) -> Result<String, StepError> {
     let sql = "SELECT lower(hex(randomblob(16)))";
     Ok(connection.query_row(sql, [], |row| row.get(0))?)
 }

@@ -43,6 +43,18 @@ pub(in crate::lease) struct Transaction {
     witness: Option<Witness>,
 }
 
+/// What is known of the past of a file.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::lease) struct FilePast {
+    /// What the note of the last write says; the last one written, if there is no file.
+    pub(in crate::lease) verdict: Verdict,
+    /// It was written for another place, and nobody has adopted it.
+    pub(in crate::lease) is_copy: bool,
+    /// When the file was last found to be a copy, or no certain state, in milliseconds since
+    /// 1970; 0 if never.
+    pub(in crate::lease) life_began_unix_ms: u64,
+}
+
 /// What the file says of itself, and its note of it.
 #[derive(Clone, Debug)]
 struct OpenedFile {
@@ -72,7 +84,7 @@ impl Transaction {
                 return Ok(None);
             };
             looks += 1;
-            let is_doubtful = opened.verdict() == Verdict::Older;
+            let is_doubtful = opened.verdict() != Verdict::Last;
             if access == Access::Write || !is_doubtful || looks == LOOKS {
                 return Ok(Some(opened));
             }
@@ -155,7 +167,7 @@ impl Transaction {
         };
         let verdict = match witness::is_possible() {
             // Of a file that was made in this transaction nothing can be older.
-            true if row.writes > 0 => Verdict::of(note, row.writes, device),
+            true if !row.token.is_empty() => Verdict::of(note.as_ref(), &row.token, device),
             _ => Verdict::Last,
         };
         self.file = Some(OpenedFile {
@@ -213,28 +225,42 @@ impl Transaction {
             .map_or(Verdict::Last, |file| file.verdict)
     }
 
-    /// Whether the file was written for another place than this.
-    pub(in crate::lease) fn is_copy(&self) -> bool {
-        let recorded = self.file.as_ref().map(|file| &file.row.identity);
-        recorded.is_some_and(|recorded| !recorded.is_empty() && *recorded != self.identity)
+    /// What may be missing in the file.
+    pub(super) fn past(&self) -> FilePast {
+        FilePast {
+            verdict: self.verdict(),
+            is_copy: self.is_copy(),
+            life_began_unix_ms: self.file.as_ref().map_or(0, |it| it.row.life_began_unix_ms),
+        }
+    }
+
+    /// The place that the file was written for, and this one, if they differ.
+    pub(in crate::lease) fn copied(&self) -> Option<(&str, &str)> {
+        let recorded = self.file.as_ref()?.row.identity.as_str();
+        let is_copy = !recorded.is_empty() && recorded != self.identity;
+        is_copy.then_some((recorded, self.identity.as_str()))
+    }
+
+    fn is_copy(&self) -> bool {
+        self.copied().is_some()
     }
 
     /// Refuses a copy.
     pub(super) fn refuse_copy(&self) -> Result<(), TableError> {
-        match &self.file {
-            Some(file) if self.is_copy() => Err(TableError::Copied {
+        match self.copied() {
+            None => Ok(()),
+            Some((recorded, found)) => Err(TableError::Copied {
                 store: self.store.clone(),
-                recorded: file.row.identity.clone(),
-                found: self.identity.clone(),
+                recorded: recorded.to_owned(),
+                found: found.to_owned(),
             }),
-            _ => Ok(()),
         }
     }
 
     /// Gives a copy another name, so that it shares no note with its original. It is adopted by
     /// the commit.
     pub(in crate::lease) fn part_from_original(&mut self) -> Result<(), TableError> {
-        let name = schema::new_name(self.session.connection());
+        let name = schema::draw(self.session.connection());
         let name = name.map_err(|error| self.describe(error))?;
         if let Some(file) = &mut self.file {
             file.row.name = name;
@@ -368,18 +394,23 @@ impl Transaction {
         if !self.is_changed {
             return Ok(());
         }
-        let life = self.life();
+        let (life, now_unix_ms) = (self.life(), self.expected_unix_ms());
         let Some(file) = &mut self.file else {
             return Err(not_done(corrupt(format!("{} has no tables", self.store))));
         };
+        let connection = self.session.connection();
+        let describe = |error: StepError| not_done(error.into_error(&self.store));
+        let token = schema::draw(connection).map_err(describe)?;
+        let before = std::mem::replace(&mut file.row.token, token);
         file.row.identity = self.identity;
-        file.row.writes = file.row.writes.saturating_add(1);
-        file.row.life = life;
-        let written = file.row.write(self.session.connection());
-        written.map_err(|error| not_done(error.into_error(&self.store)))?;
+        if file.row.life != life {
+            file.row.life = life;
+            file.row.life_began_unix_ms = now_unix_ms;
+        }
+        file.row.write(connection).map_err(describe)?;
         let mut note = Note {
-            writes: file.row.writes,
-            pending: true,
+            token: file.row.token.clone(),
+            pending_after: Some(before).filter(|before| !before.is_empty()),
             device: file.device,
         };
         if let Some(witness) = &mut self.witness {
@@ -388,15 +419,15 @@ impl Transaction {
                     let found = self.path.metadata()?;
                     *witness = Witness::lock(&file.row.name, &found, self.deadline)?;
                 }
-                witness.write(note, &self.path)
+                witness.write(&note, &self.path)
             };
             lock().map_err(|error| not_done(unavailable(error)))?;
         }
         self.session.commit()?;
         if let Some(witness) = &mut self.witness {
-            note.pending = false;
+            note.pending_after = None;
             // What was not noted as done must not be answered.
-            let noted = witness.write(note, &self.path);
+            let noted = witness.write(&note, &self.path);
             noted.map_err(|error| CommitError::Unknown(error.into()))?;
         }
         Ok(())

@@ -3,19 +3,19 @@
 //! Good backup tools bring back everything that is in a file or on its inode: contents, times,
 //! extended attributes, and with a snapshot the inode itself. So the note lies outside, in the
 //! machine's shared memory (`/dev/shm`, a file system that ends with each boot), under a random
-//! name that the file holds. It has the number of the last write and the device that the file
-//! was on.
+//! name that the file holds. It has the token of the last write, which is drawn for each, and the
+//! device that the file was on.
 //!
 //! # A write
 //! ```text
-//! lock the note --> compare --> "pending n + 1" --> COMMIT --> "done n + 1" --> answer
+//! lock the note --> compare --> "pending u after t" --> COMMIT --> "done u" --> answer
 //!                      |
 //!                      `--> differs, or there is none: a new life of the file
 //! ```
 //! | note | file has | |
 //! |---|---|---|
-//! | done n | write n, same device | the file is the one last written |
-//! | pending n + 1 | write n or n + 1, same device | the same: nobody was answered write n + 1 |
+//! | done t | token t, same device | the file is the one last written |
+//! | pending u after t | token t or u, same device | the same: nobody was answered write u |
 //! | any | anything else | unknown: it may be an older state |
 //! | none, or unreadable | | unknown |
 //!
@@ -24,12 +24,13 @@
 //! it grants or renews again.
 //!
 //! # Why it is right
-//! * **An older state is noticed.** Every answered write n has left "done n" behind before the
-//!   answer, and each later write a higher number. A file with another number than the note
-//!   allows is not the one last written. A number that is allowed by "pending" was not answered.
+//! * **An older state is noticed.** Every answered write has left its token behind before the
+//!   answer. No two writes have the same one, so a file with the note's token is in the state that
+//!   this write has left. A number that counts writes would not do: it repeats once a state was
+//!   put back, and then another.
 //! * **Two files with one name** (a snapshot beside the original) share the note. Each write
 //!   holds its lock from the comparison to "done", so their writes are one sequence, in which
-//!   each finds the other's number or device and begins a new life above all that was granted
+//!   each finds the other's token or device and begins a new life above all that was granted
 //!   before.
 //! * **No note** after a reboot, or where it was removed, costs a raised floor and no duplicate.
 //! * **Not noticed:** a machine that was suspended, snapshot with its memory and resumed twice.
@@ -72,50 +73,50 @@ pub(super) struct Witness {
 }
 
 /// What a note says, beside the path of its file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Note {
-    pub(super) writes: u64,
-    /// The last write may not have been committed.
-    pub(super) pending: bool,
+    /// Of the last write.
+    pub(super) token: String,
+    /// Of the write before, if the last one may not have been committed.
+    pub(super) pending_after: Option<String>,
     pub(super) device: u64,
 }
 
 impl Note {
-    /// Whether a file with this many writes, on this device, is the one last written.
-    pub(super) fn agrees(self, writes: u64, device: u64) -> bool {
-        let is_last = self.writes == writes;
-        let is_before = self.pending && self.writes.checked_sub(1) == Some(writes);
-        self.device == device && (is_last || is_before)
+    /// Whether a file with this token, on this device, is the one last written.
+    pub(super) fn agrees(&self, token: &str, device: u64) -> bool {
+        let is_before = self.pending_after.as_deref() == Some(token);
+        self.device == device && (self.token == token || is_before)
     }
 
     fn parse(text: &str) -> Option<Self> {
-        let mut words = text.strip_suffix('\n')?.splitn(6, ' ');
-        let pending = match words.next()? {
-            "done" => false,
-            "pending" => true,
-            _ => return None,
+        let (state, rest) = text.strip_suffix('\n')?.split_once(" device ")?;
+        let (device, _) = rest.split_once(" file ")?;
+        let token = |text: &str| {
+            let is_token = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+            is_token.then(|| text.to_owned())
         };
-        let mut number = |name: &str| {
-            let is_named = words.next()? == name;
-            let number = words.next()?.parse().ok()?;
-            is_named.then_some(number)
+        let (last, pending_after) = match state.strip_prefix("done ") {
+            Some(last) => (last, None),
+            None => {
+                let (last, before) = state.strip_prefix("pending ")?.split_once(" after ")?;
+                (last, Some(token(before)?))
+            }
         };
-        let (writes, device) = (number("write")?, number("device")?);
-        words.next()?.strip_prefix("file ")?;
         Some(Self {
-            writes,
-            pending,
-            device,
+            token: token(last)?,
+            pending_after,
+            device: device.parse().ok()?,
         })
     }
 
-    fn text(self, file: &Path) -> String {
-        let state = if self.pending { "pending" } else { "done" };
-        let (writes, device) = (self.writes, self.device);
-        format!(
-            "{state} write {writes} device {device} file {}\n",
-            file.display()
-        )
+    fn text(&self, file: &Path) -> String {
+        let (token, device) = (&self.token, self.device);
+        let state = match &self.pending_after {
+            None => format!("done {token}"),
+            Some(before) => format!("pending {token} after {before}"),
+        };
+        format!("{state} device {device} file {}\n", file.display())
     }
 }
 
@@ -131,10 +132,10 @@ pub(in crate::lease) enum Verdict {
 }
 
 impl Verdict {
-    pub(super) fn of(note: Option<Note>, writes: u64, device: u64) -> Self {
+    pub(super) fn of(note: Option<&Note>, token: &str, device: u64) -> Self {
         match note {
             None => Self::Unwitnessed,
-            Some(note) if note.agrees(writes, device) => Self::Last,
+            Some(note) if note.agrees(token, device) => Self::Last,
             Some(_) => Self::Older,
         }
     }
@@ -222,7 +223,7 @@ impl Witness {
     }
 
     /// Replaces what it says. `file` is for whoever removes notes of files that are gone.
-    pub(super) fn write(&mut self, note: Note, file: &Path) -> io::Result<()> {
+    pub(super) fn write(&mut self, note: &Note, file: &Path) -> io::Result<()> {
         let text = note.text(file);
         self.note.rewind()?;
         self.note.write_all(text.as_bytes())?;
@@ -329,10 +330,10 @@ fn make(path: &Path, _file: &Metadata) -> io::Result<File> {
 mod tests {
     use super::*;
 
-    fn done(writes: u64) -> Note {
+    fn done(token: &str) -> Note {
         Note {
-            writes,
-            pending: false,
+            token: token.to_owned(),
+            pending_after: None,
             device: 7,
         }
     }
@@ -345,25 +346,21 @@ mod tests {
     #[test]
     fn a_note_agrees_with_the_last_write_and_a_pending_one_also_with_the_write_before() {
         let pending = Note {
-            pending: true,
-            ..done(5)
+            pending_after: Some("b".to_owned()),
+            ..done("c")
         };
-        for (note, writes, device, agrees) in [
-            (done(5), 5, 7, true),
-            (done(5), 4, 7, false),
-            (done(5), 6, 7, false),
-            (done(5), 5, 8, false),
-            (pending, 5, 7, true),
-            (pending, 4, 7, true),
-            (pending, 3, 7, false),
-            (pending, 6, 7, false),
-            (pending, 4, 8, false),
+        for (note, token, device, agrees) in [
+            (done("c"), "c", 7, true),
+            (done("c"), "b", 7, false),
+            (done("c"), "", 7, false),
+            (done("c"), "c", 8, false),
+            (pending.clone(), "c", 7, true),
+            (pending.clone(), "b", 7, true),
+            (pending.clone(), "a", 7, false),
+            (pending, "b", 8, false),
         ] {
-            assert_eq!(
-                note.agrees(writes, device),
-                agrees,
-                "{note:?} {writes} {device}"
-            );
+            let found = note.agrees(token, device);
+            assert_eq!(found, agrees, "{note:?} {token} {device}");
         }
     }
 
@@ -374,9 +371,13 @@ mod tests {
         let deadline = Instant::now() + Duration::from_secs(60);
         let mut witness = Witness::lock(&name, &file, deadline).unwrap();
         assert_eq!(witness.note().unwrap(), None);
-        for note in [done(u64::MAX), done(9)] {
-            witness.write(note, Path::new("/a file")).unwrap();
-            assert_eq!(witness.note().unwrap(), Some(note));
+        let pending = Note {
+            pending_after: Some("01".to_owned()),
+            ..done("0123456789abcdef")
+        };
+        for note in [pending, done("9")] {
+            witness.write(&note, Path::new("/a file")).unwrap();
+            assert_eq!(witness.note().unwrap().as_ref(), Some(&note));
             assert_eq!(peek(&name), Some(note));
         }
         let taken = Witness::lock(&name, &file, Instant::now()).unwrap_err();
@@ -389,16 +390,18 @@ mod tests {
 
     #[test]
     fn anything_else_is_no_note() {
-        let good = done(5).text(Path::new("/a b"));
-        assert_eq!(Note::parse(&good), Some(done(5)));
+        let good = done("5a").text(Path::new("/a b"));
+        assert_eq!(Note::parse(&good), Some(done("5a")));
         for bad in [
             "",
             "done",
             good.trim_end(),
-            "done write 5 device 7\n",
-            "gone write 5 device 7 file /a\n",
-            "done write -5 device 7 file /a\n",
-            "done device 7 write 5 file /a\n",
+            "done 5a device 7\n",
+            "gone 5a device 7 file /a\n",
+            "done 5x device 7 file /a\n",
+            "done  device 7 file /a\n",
+            "pending 5a device 7 file /a\n",
+            "done 5a device -7 file /a\n",
         ] {
             assert_eq!(Note::parse(bad), None, "{bad:?}");
         }
