@@ -1,13 +1,12 @@
 //! Waiting for the file's write lock, in the order of arrival.
 //!
-//! SQLite's lock has no queue: the store that asks while it is free has it, and who waits has to
-//! ask again and again. Hundreds that do so leave little of the processor to the one that has the
-//! lock. So a store that writes first waits for its *turn*: a lock on the file's directory, for
-//! which the system keeps a queue and wakes one at a time.
+//! SQLite's lock has no queue: waiters poll it, and hundreds of polling processes leave little CPU
+//! time to the one that holds the lock. So a writer first locks the file's directory. The operating
+//! system queues these locks, and wakes one waiter at a time.
 //!
-//! Turns order those that wait, and nothing else. Who is out of time, or can't read the directory,
-//! goes on without. What is locked by others, a shell or readers, is asked for every few
-//! milliseconds.
+//! The directory's lock only orders writers. After a time-out, or where the directory can't be
+//! read, a writer goes on without it. SQLite's own lock, which readers and other programs hold as
+//! well, is polled every few milliseconds.
 
 use std::cell::Cell;
 use std::fs::{File, TryLockError};
@@ -18,23 +17,23 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A store's turn to write. No other store has one meanwhile.
+/// The lock on the directory of a file, which orders the writers of that file.
 #[derive(Debug)]
-pub(super) struct Turn {
+pub(super) struct QueueLock {
     directory: File,
 }
 
-impl Turn {
-    /// Waits for the turn to write to the file at `path`. It lasts until it is dropped.
-    pub(super) fn wait(path: &Path, deadline: Instant) -> Option<Self> {
+impl QueueLock {
+    /// Waits for the lock until `deadline`.
+    pub(super) fn acquire(path: &Path, deadline: Instant) -> Option<Self> {
         let directory = File::open(path.parent()?).ok()?;
         match directory.try_lock() {
             Ok(()) => return Some(Self { directory }),
             Err(TryLockError::WouldBlock) => {}
             Err(TryLockError::Error(_)) => return None,
         }
-        // The system's wait has no time-out. A thread that is still there after the deadline gives
-        // its turn up when it comes.
+        // The system call has no time-out. After the deadline the thread releases the lock as soon
+        // as it gets it.
         let (sender, receiver) = mpsc::channel();
         let wait = move || {
             if directory.lock().is_ok() {
@@ -48,9 +47,9 @@ impl Turn {
     }
 }
 
-impl Drop for Turn {
+impl Drop for QueueLock {
     fn drop(&mut self) {
-        // Explicitly: a child that was forked meanwhile has the same open file.
+        // Closing would not release it while a forked child has the same open file.
         let _ = self.directory.unlock();
     }
 }
@@ -135,19 +134,22 @@ mod tests {
     }
 
     #[test]
-    fn one_has_its_turn_at_a_time() {
+    fn only_one_holds_the_queue_lock() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("leases.db");
         let long = || Instant::now() + Duration::from_secs(60);
-        let first = Turn::wait(&path, long()).unwrap();
-        assert!(Turn::wait(&path, Instant::now()).is_none(), "out of time");
+        let first = QueueLock::acquire(&path, long()).unwrap();
+        assert!(
+            QueueLock::acquire(&path, Instant::now()).is_none(),
+            "out of time"
+        );
         thread::scope(|scope| {
-            let second = scope.spawn(|| Turn::wait(&path, long()).is_some());
+            let second = scope.spawn(|| QueueLock::acquire(&path, long()).is_some());
             drop(first);
             assert!(second.join().unwrap());
         });
-        // Whoever gave up stands in nobody's way.
-        assert!(Turn::wait(&path, long()).is_some());
-        assert!(Turn::wait(&path.join("missing/leases.db"), long()).is_none());
+        // The waiter that timed out has released it.
+        assert!(QueueLock::acquire(&path, long()).is_some());
+        assert!(QueueLock::acquire(&path.join("missing/leases.db"), long()).is_none());
     }
 }

@@ -49,7 +49,7 @@ use std::time::Instant;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::process::Operation;
-use super::queue::{BusyWait, Turn, busy_handler};
+use super::queue::{BusyWait, QueueLock, busy_handler};
 use crate::lease::table::TableError;
 
 /// The rights of a transaction.
@@ -131,15 +131,15 @@ pub(super) struct Session {
     connection: Connection,
     _operation: Operation,
     _wait: BusyWait,
-    _turn: Option<Turn>,
+    _queue_lock: Option<QueueLock>,
 }
 
 impl Session {
     /// Opens the file, which must exist, and begins.
     pub(super) fn begin(path: &Path, access: Access, deadline: Instant) -> Result<Self, StepError> {
-        let turn = match access {
+        let queue_lock = match access {
             Access::Read => None,
-            Access::Write => Turn::wait(path, deadline),
+            Access::Write => QueueLock::acquire(path, deadline),
         };
         let operation = Operation::begin().map_err(unavailable)?;
         // Without NOFOLLOW: a link is resolved, and the journal lies beside the
@@ -149,7 +149,7 @@ impl Session {
             connection: Connection::open_with_flags(path, flags)?,
             _operation: operation,
             _wait: BusyWait::until(deadline),
-            _turn: turn,
+            _queue_lock: queue_lock,
         };
         session.connection.busy_handler(Some(busy_handler))?;
         session.settle(path)?;
