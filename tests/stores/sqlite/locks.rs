@@ -99,7 +99,7 @@ fn hundreds_of_processes_get_through_at_once() {
         acquire(&mut store).unwrap();
         return;
     }
-    let processes = ringflake_kit::short_or_long(100, 500);
+    let processes = ringflake_kit::short_or_long(40, 500);
     let place = Place::in_memory();
     place.init();
     let children: Vec<_> = (0..processes)

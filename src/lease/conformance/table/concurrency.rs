@@ -11,7 +11,7 @@ use super::connection::{Connection, all_of, block, keys, put};
 use crate::lease::table::{Key, Put, Query, Txn};
 
 /// How long the threads of one check may take.
-const DEADLINE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_secs(300);
 
 /// Flips of two keys, at least, and reads by each reader that begin after different flips.
 const FLIPS: u64 = 200;
