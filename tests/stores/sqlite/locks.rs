@@ -3,16 +3,17 @@
 use std::process::Stdio;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Barrier, OnceLock};
+use std::sync::{Arc, Barrier, Once, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ringflake::lease::{LeaseStore, SqliteStore};
+use ringflake::Clock;
+use ringflake::lease::{History, Init, LeaseStore, SqliteStore};
 use ringflake_kit::eventually;
 use rusqlite::Connection;
 
 use super::{Place, acquire, child, given_path, now, options, space};
-use crate::kit::unavailable;
+use crate::kit::{self, unavailable};
 
 fn with_patience(place: &Place, timeout: Duration) -> SqliteStore {
     SqliteStore::new(&place.path, &options().timeout(timeout)).unwrap()
@@ -49,6 +50,27 @@ fn a_lock_that_is_held_makes_the_store_unavailable_in_time() {
         assert_eq!(place.list(), known, "{held}");
     }
     eventually("the lock is had", || acquire(&mut store).is_ok());
+}
+
+/// A minute passes after the first look at it.
+#[derive(Debug)]
+struct MinuteLater(Once);
+
+impl Clock for MinuteLater {
+    fn unix_ms(&self) -> u64 {
+        let mut unix_ms = now() + 60_000;
+        self.0.call_once(|| unix_ms -= 60_000);
+        unix_ms
+    }
+}
+
+#[test]
+fn a_first_record_may_wait_for_longer_than_clocks_may_differ() {
+    let place = Place::new();
+    let mut store = place.store().with_clock(Arc::new(MinuteLater(Once::new())));
+    let init = Init::new(History::New, now()).with_limits(kit::limits());
+    assert!(kit::limits().skew() < Duration::from_secs(60));
+    store.init(&space(), &init).unwrap();
 }
 
 #[test]

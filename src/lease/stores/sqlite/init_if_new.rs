@@ -99,7 +99,12 @@ impl SqliteStore {
         namespace: &Namespace,
         init: &Init,
     ) -> Result<StoreRecord, StoreError> {
-        let record = self.leases.init(namespace, init)?;
+        // The caller's clock was compared before the locks were waited for.
+        let init = Init {
+            now_unix_ms: self.leases.table().unix_ms(),
+            ..init.clone()
+        };
+        let record = self.leases.init(namespace, &init)?;
         let records = self.namespaces()?.len() as u64;
         self.noted(lock.note_records(records))?;
         Ok(record)
