@@ -41,6 +41,8 @@ pub(super) fn words_of(args: &TargetArgs) -> String {
 pub(super) struct Advice {
     /// What names the target on a command line.
     words: String,
+    /// What names the file of a store, or the target, where a copy is adopted.
+    adopted: String,
     is_embedded: bool,
     key: KeyArgs,
     data_dir: DataDir,
@@ -49,11 +51,18 @@ pub(super) struct Advice {
 impl Advice {
     pub(super) fn new(key: &KeyArgs, data_dir: &DataDir, words: String, is_embedded: bool) -> Self {
         Self {
+            adopted: words.clone(),
             words,
             is_embedded,
             key: key.clone(),
             data_dir: data_dir.clone(),
         }
+    }
+
+    /// For a file, named by these words, that holds every namespace it knows by itself.
+    pub(super) fn of_file(mut self, file: &str) -> Self {
+        self.adopted = format!(" --all{file}");
+        self
     }
 
     pub(super) fn store(&self, error: Arc<StoreError>) -> anyhow::Error {
@@ -280,7 +289,8 @@ impl Advice {
             } => format!(
                 "{store} is a copy, or was put back to an earlier state: it was written for \
                  {recorded}, and this is {found}; go back to the original, or, if nobody can use \
-                 that any more, run 'ringflake store raise-floor --over-lost-grants{words}'"
+                 that any more, run 'ringflake store raise-floor --over-lost-grants{}'",
+                self.adopted
             ),
             StoreError::FloorAhead { retry_after, .. } => format!(
                 "leases begin in {}, above all that may have been granted before: try again \

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use ringflake::lease::{
-    History, Init, LeaseStore, Namespace, OpenOptions, StoreError, StoreRecord,
+    History, Init, LeaseStore, Namespace, OpenOptions, SqliteStore, StoreError, StoreRecord,
 };
 use ringflake::local::LocalSpace;
 use ringflake::{Layout, Local, LocalError};
@@ -102,13 +102,13 @@ impl StoreTarget {
                 "--block-bits is about a --store; leases.db has blocks of its own size",
             )),
             (None, name) => {
-                let mut words =
-                    format!(" --data-dir {}", quoted(data_dir.find()?.path().display()));
+                let place = format!(" --data-dir {}", quoted(data_dir.find()?.path().display()));
+                let mut words = place.clone();
                 if let Some(name) = name {
                     words += &format!(" --namespace {name}");
                 }
                 words += &words_of(args);
-                let advice = Advice::new(&args.key, data_dir, words, true);
+                let advice = Advice::new(&args.key, data_dir, words, true).of_file(&place);
                 let local = match name {
                     Some(name) => named(name, &args.key, layout, data_dir)?,
                     None => {
@@ -160,10 +160,11 @@ impl StoreTarget {
                          in the URL",
                     );
                 }
-                let mut words = String::new();
-                if !store.is_from_environment() {
-                    words += " --store URL";
-                }
+                let place = match store.is_from_environment() {
+                    true => "",
+                    false => " --store URL",
+                };
+                let mut words = place.to_owned();
                 words += &format!(" --namespace {name}");
                 let key = secret::kept_or_refused(&args.key, data_dir)?;
                 let mut namespace = Namespace::new(name, layout, key.fingerprint())?;
@@ -172,7 +173,10 @@ impl StoreTarget {
                     namespace = namespace.with_block_bits(bits)?;
                 }
                 words += &words_of(args);
-                let advice = Advice::new(&args.key, data_dir, words, false);
+                let mut advice = Advice::new(&args.key, data_dir, words, false);
+                if SqliteStore::from_url(&url, &options).is_ok() {
+                    advice = advice.of_file(place);
+                }
                 if purpose != Purpose::LookAfter {
                     advice.refuse_used(key.secret(), &url)?;
                 }

@@ -114,7 +114,7 @@ fn test_write(
 fn with_command(obstacle: &Obstacle) -> String {
     match obstacle {
         Obstacle::Copied => {
-            format!("{obstacle}: 'ringflake store raise-floor --over-lost-grants'")
+            format!("{obstacle}: 'ringflake store raise-floor --over-lost-grants --all'")
         }
         Obstacle::Exhausted { quarantined: 1.. } => {
             format!("{obstacle}: 'ringflake store repair'")

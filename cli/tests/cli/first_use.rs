@@ -155,7 +155,11 @@ fn a_store_that_was_put_back_by_renaming_is_not_taken_for_new() {
     fs::rename(&backup, &store).unwrap();
     // It was written for another file, whether a namespace is on record in it or not.
     for command in [&format!("generate {plain}"), "generate -n 3"] {
-        assert_says(&home.refuse(command), &["put back"]);
+        let remedy = format!(
+            "'ringflake store raise-floor --over-lost-grants --all --data-dir {}'",
+            home.data_dir().display()
+        );
+        assert_says(&home.refuse(command), &["put back", &remedy]);
     }
     home.print("store raise-floor --over-lost-grants --all");
     let output = succeed(home.run(format!("generate -n 1k --format u64 {plain}")));

@@ -17,9 +17,11 @@ use crate::matrix::case::{Case, Record};
 use crate::matrix::report::Figures;
 use ringflake_kit::words;
 
-const RESTORED: &str = "what the file that is put back does not know of begins above all that may \
-                        have been issued, and what it knows of is refused until somebody raises \
-                        the floor; nothing at all comes twice";
+const RENAMED: &str = "every run is refused until somebody raises the floor; then what the file does \
+                       not know of begins above all that may have been issued by itself; nothing \
+                       at all comes twice";
+const OVERWRITTEN: &str = "what the file does not know of begins above all that may have been issued, \
+                           and nobody need help; nothing at all comes twice";
 const BROUGHT: &str = "a secret that was not made in a directory is refused there with the ways \
                        out, and nothing is issued or made";
 
@@ -28,7 +30,11 @@ pub(super) fn of() -> Vec<Scenario> {
 
     // Whether a run is under way.
     let restored = |name, how, under_way| {
-        Scenario::new(name, move |case| put_back(case, how, under_way)).promising(RESTORED)
+        let promise = match how {
+            Renamed => RENAMED,
+            Overwritten => OVERWRITTEN,
+        };
+        Scenario::new(name, move |case| put_back(case, how, under_way)).promising(promise)
     };
     // Whether the other directory keeps the secret.
     let brought = |name, kept| {
@@ -184,15 +190,19 @@ fn put_back(case: &mut Case<'_>, how: How, under_way: bool) -> Outcome<()> {
     }
     how.put_back(&backup, &file)?;
     desk.figures.faults += 1;
+    if how == How::Renamed {
+        for line in [PLAIN, SECRET] {
+            desk.refused(desk.spawn("data", &[line]), &["put back", "raise-floor"])?;
+        }
+        let raise = "store raise-floor --over-lost-grants --all";
+        succeeded(&desk.ended(desk.spawn("data", &[raise])))?;
+    }
     // Two at once, each of which needs the record that is gone.
     let runs = [(); 2].map(|()| desk.spawn("data", &[PLAIN, "-n 20000"]));
     for run in runs {
         desk.issued(run)?;
     }
     desk.issued(desk.spawn("data", &[PLAIN, FIRST_NODE, "-n 20000"]))?;
-    desk.refused(desk.spawn("data", &[SECRET]), &["put back", "raise-floor"])?;
-    let raise = "store raise-floor --over-lost-grants";
-    succeeded(&desk.ended(desk.spawn("data", &[raise])))?;
     desk.issued(desk.spawn("data", &[SECRET, "-n 20000"]))?;
     if let Some(run) = running {
         // It goes on with what it has, to its end or until it needs more.

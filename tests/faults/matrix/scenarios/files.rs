@@ -12,7 +12,7 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ringflake::lease::{Floor, History, Init, OpenOptions, open};
+use ringflake::lease::{Floor, History, Init, Namespace, OpenOptions, open};
 use ringflake::{Clock as _, SystemClock};
 use tempfile::TempDir;
 
@@ -172,10 +172,13 @@ fn put_back_row_by_row(case: &mut Case<'_>) -> Outcome<()> {
 
 /// A file with the record of another namespace.
 fn begin(url: &str) -> Outcome<()> {
-    let others = space::namespace("others", TWICE_AS_MANY);
     let mut store = open(url, &OpenOptions::new()).map_err(text)?;
     let init = Init::new(History::New, SystemClock.unix_ms());
-    store.init_if_new(&others, &init).map(drop).map_err(text)
+    store.init_if_new(&others(), &init).map(drop).map_err(text)
+}
+
+fn others() -> Namespace {
+    space::namespace("others", TWICE_AS_MANY)
 }
 
 /// In a process of its own: to close the file in this one would drop its locks.
@@ -216,16 +219,16 @@ fn all_refused(pool: &WorkerPool) -> Outcome<()> {
     }
 }
 
-/// What the refusal names as the way out. Answers the floor from then on.
+/// What the refusals name as the way out. Answers the floor from then on.
 fn vouch(pool: &WorkerPool, is_known: bool) -> Outcome<u64> {
     let mut store = pool.store()?;
     let now = SystemClock.unix_ms();
-    let floor = if is_known {
-        store.raise_floor(&pool.space, Floor::OverLostGrants, now)
-    } else {
+    let adopted = if is_known { &pool.space } else { &others() };
+    let mut floor = store.raise_floor(adopted, Floor::OverLostGrants, now);
+    if !is_known && floor.is_ok() {
         let init = Init::new(History::Unknown, now).with_limits(space::limits());
         let made = store.init(&pool.space, &init);
-        made.map(|record| record.floor)
-    };
+        floor = made.map(|record| record.floor);
+    }
     floor.map_err(|error| format!("the way out is closed: {error}"))
 }
