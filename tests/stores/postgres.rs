@@ -86,8 +86,9 @@ fn init_brings_back_what_is_missing() {
     for (index, statement) in [
         "DROP TABLE ringflake_ledger",
         "DROP VIEW ringflake_block",
-        "DROP TRIGGER ringflake_ledger ON ringflake",
-        "DROP FUNCTION ringflake_note_grant CASCADE",
+        "DROP TRIGGER ringflake_ledger_insert ON ringflake",
+        "DROP TRIGGER ringflake_ledger_update ON ringflake",
+        "DROP FUNCTION ringflake_note_grants CASCADE",
         "DROP FUNCTION ringflake_text CASCADE",
         "DROP INDEX ringflake_rank",
     ]

@@ -73,7 +73,7 @@ use crate::lease::table::postgres::PostgresTable;
 /// |---|---|
 /// | `ringflake` | every entry of the [table](crate::lease::table): key, value, rank |
 /// | `ringflake_block` | a view of the blocks among them, in columns, for people |
-/// | `ringflake_ledger` | the interval of every grant, kept for a week; written by a trigger on `ringflake` |
+/// | `ringflake_ledger` | the interval of every grant, kept for a week; written by triggers on `ringflake` |
 ///
 /// All other operations need to select, insert and update in `ringflake`, and to select,
 /// insert, update and delete in `ringflake_ledger`.

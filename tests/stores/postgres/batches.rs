@@ -55,6 +55,53 @@ fn a_renewal_that_would_overlap_costs_no_other() {
     assert_eq!(mark(&mut store, &space, block), Some(end));
 }
 
+/// The triggers see all rows of a statement at once.
+#[test]
+fn one_statement_notes_each_row_by_what_it_changes() {
+    let server = started!(Lent::<Postgres>::start());
+    let owner = server.owner();
+    made(&mut server.store(), "orders", 5);
+    let value = |epoch: &str, start: u64, end: u64| {
+        format!(
+            r#"{{"hwm_end":"{end:020}","epoch":{epoch},"released":false,"start":{start},"granted_unix_ms":1}}"#
+        )
+    };
+    let change = |rows: [&str; 4]| {
+        let rows = rows.iter().enumerate();
+        let row = |(block, value)| format!("('orders/block/{block:020}', '{value}')");
+        let rows: Vec<_> = rows.map(row).collect();
+        owner.execute(&format!(
+            "INSERT INTO ringflake (key, value) VALUES {}
+            ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+            rows.join(", ")
+        ));
+    };
+    change([
+        &value("1", 10, 20),
+        &value("1", 10, 20),
+        &value("1", 10, 20),
+        "{",
+    ]);
+    change([
+        &value("1", 10, 30),
+        &value("2", 20, 30),
+        r#"{ "hwm_end" : "30", "start" : 20, "epoch" : 2 }"#,
+        // Nobody granted this one.
+        &value("2", 20, 30),
+    ]);
+    let noted = "SELECT concat_ws(' ', block, epoch, ticks) FROM ringflake_ledger ORDER BY 1";
+    assert_eq!(
+        owner.values(noted),
+        [
+            "0 1 [10,30)",
+            "1 1 [10,20)",
+            "1 2 [20,30)",
+            "2 1 [10,20)",
+            "2 2 [20,30)"
+        ]
+    );
+}
+
 #[test]
 fn renewals_of_the_same_blocks_never_deadlock() {
     let server = started!(Lent::<Postgres>::start());
