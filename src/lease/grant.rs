@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use crate::lease::block::{Block, Epoch};
 use crate::lease::claim::Claim;
+use crate::lease::confirmed::Confirmed;
 use crate::lease::namespace::Namespace;
 use crate::lease::rectangle::{Lease, LeaseError};
 
@@ -48,6 +49,11 @@ impl Grant {
             self.ticks.clone(),
         )
         .map(|lease| lease.with_claim(self.claim.clone()))
+    }
+
+    /// What the store has confirmed by it.
+    pub(super) fn confirmed(&self) -> Confirmed {
+        Confirmed::new(self.block, self.epoch, self.ticks.end)
     }
 }
 

@@ -1,7 +1,7 @@
-//! Several renewals in one call.
+//! Renewals, one alone and several in one call.
 
 use super::super::{Fence, Fingerprint, Floor, Grant, MAX_ACQUIRE, Namespace, Renew, StoreError};
-use super::{Damage, NODE_BITS, Suite, fenced, limits, none_of, one};
+use super::{Suite, fenced, limits, none_of, one, state_of};
 use crate::layout::Layout;
 
 /// The requests as a call wants them.
@@ -41,12 +41,9 @@ impl Suite<'_> {
         for (answer, (_, renew)) in answers.into_iter().zip(&wanted) {
             assert_eq!(answer.unwrap(), renew.new_end);
         }
-        let listing = store.list(&left).unwrap();
-        assert_eq!(listing.record, known.record);
+        assert_eq!(store.list(&left).unwrap().record, known.record);
         for (space, renew) in &wanted {
-            let blocks = store.list(space).unwrap().blocks;
-            let found = blocks.iter().find(|block| block.block == renew.block);
-            let found = found.unwrap();
+            let found = state_of(&mut *store, space, renew.block);
             assert_eq!((found.epoch, found.hwm_end), (renew.epoch, renew.new_end));
             assert!(!found.released, "{found:?}");
         }
@@ -65,10 +62,20 @@ impl Suite<'_> {
         }
     }
 
-    pub(super) fn renews_each_of_several_by_comparison(&self) {
-        let (mut store, space) = self.namespace("several-compared", 5);
-        let (_, below) = self.namespace("several-floor", 5);
-        let missing = super::space("several-missing", 5);
+    /// In one call, and one after the other.
+    pub(super) fn renews_by_comparison(&self) {
+        for names in [
+            ["several-compared", "several-floor", "several-missing"],
+            ["compared", "compared-floor", "compared-missing"],
+        ] {
+            self.compares_renewals(names);
+        }
+    }
+
+    fn compares_renewals(&self, [compared, floor, missing]: [&str; 3]) {
+        let (mut store, space) = self.namespace(compared, 5);
+        let (_, below) = self.namespace(floor, 5);
+        let missing = super::space(missing, 5);
         let now = (self.now)();
         let grants = store.acquire(&space, &self.ask(9, 10)).unwrap();
         let secret = Namespace::new(space.name(), space.layout(), Fingerprint::PLAIN).unwrap();
@@ -104,8 +111,17 @@ impl Suite<'_> {
             // The block of the first again: it compares with the result of
             // that.
             (&space, longer(|_| {}, 0)),
+            // Nothing to add is no error, and shows that the grant still stands.
+            (&space, longer(|grant| grant.ticks.end += 5, 0)),
         ];
-        let answers = store.renew_all(&asked(&wanted));
+        let answers = match compared.starts_with("several") {
+            true => store.renew_all(&asked(&wanted)),
+            false => {
+                let each = wanted.iter();
+                each.map(|(space, renew)| store.renew(space, renew))
+                    .collect()
+            }
+        };
         let mut answers = answers.into_iter();
         let mut next = || answers.next().unwrap();
         assert_eq!(next().unwrap(), end + 5);
@@ -137,20 +153,11 @@ impl Suite<'_> {
                 floor,
             },
         );
-        let error = next().unwrap_err();
-        assert!(matches!(error, StoreError::Invalid { .. }), "{error}");
+        refused!(next(), Invalid);
         assert_eq!(next().unwrap(), grants[5].ticks.end + 5);
-        let error = next().unwrap_err();
-        assert!(
-            matches!(error, StoreError::FingerprintMismatch { .. }),
-            "{error}"
-        );
-        for error in [next().unwrap_err(), next().unwrap_err()] {
-            assert!(
-                matches!(error, StoreError::LayoutMismatch { .. }),
-                "{error}"
-            );
-        }
+        refused!(next(), FingerprintMismatch);
+        refused!(next(), LayoutMismatch);
+        refused!(next(), LayoutMismatch);
         fenced(
             next(),
             &Fence::End {
@@ -158,53 +165,36 @@ impl Suite<'_> {
                 recorded: end + 5,
             },
         );
+        assert_eq!(next().unwrap(), end + 5);
         assert!(answers.next().is_none());
         for (index, grant) in grants.iter().enumerate() {
             let moved = if matches!(index, 0 | 5) { 5 } else { 0 };
-            let blocks = store.list(&space).unwrap().blocks;
-            let found = blocks.iter().find(|block| block.block == grant.block);
-            assert_eq!(found.unwrap().hwm_end, grant.ticks.end + moved, "{index}");
+            let found = state_of(&mut *store, &space, grant.block);
+            assert_eq!(found.hwm_end, grant.ticks.end + moved, "{index}");
         }
         assert_eq!(store.list(&below).unwrap().blocks[0].hwm_end, low.ticks.end);
     }
 
-    pub(super) fn renews_more_than_a_step_holds(&self) {
-        let (mut store, space) = self.namespace("several-steps", 5);
+    /// One alone, and more than a step holds.
+    pub(super) fn renews_up_to_the_horizon(&self) {
+        let (mut store, space) = self.namespace("renew-horizon", 5);
         let mut grants = store.acquire(&space, &self.ask(MAX_ACQUIRE, 10)).unwrap();
         grants.extend(store.acquire(&space, &self.ask(40, 10)).unwrap());
         let horizon = limits().horizon().as_secs();
         let before = self.tick(&space);
         let renew = |grant: &Grant| (&space, Renew::new(grant, u64::MAX, (self.now)()));
         let wanted: Vec<_> = grants.iter().map(renew).collect();
-        let answers = store.renew_all(&asked(&wanted));
+        let (space, first) = &wanted[0];
+        let mut answers = vec![store.renew(space, first)];
+        answers.extend(store.renew_all(&asked(&wanted[1..])));
         assert_eq!(answers.len(), grants.len());
-        let latest = self.tick(&space) + horizon + 2;
-        let blocks = store.list(&space).unwrap().blocks;
+        let latest = self.tick(space) + horizon + 2;
+        let blocks = store.list(space).unwrap().blocks;
         for (grant, answer) in grants.iter().zip(answers) {
             let end = answer.unwrap();
             assert!((before + horizon - 2..=latest).contains(&end), "{end}");
             let found = blocks.iter().find(|block| block.block == grant.block);
             assert_eq!(found.unwrap().hwm_end, end);
-        }
-    }
-
-    pub(super) fn a_damaged_block_costs_no_other_renewal(&self, damage: &Damage<'_>) {
-        let (mut store, space) = self.namespace("several-damaged", NODE_BITS - 2);
-        let grants = store.acquire(&space, &self.ask(3, 60)).unwrap();
-        damage(&space, grants[1].block);
-        let renew = |grant: &Grant| {
-            let end = grant.ticks.end + 5;
-            (&space, Renew::new(grant, end, (self.now)()))
-        };
-        let wanted: Vec<_> = grants.iter().map(renew).collect();
-        for (index, answer) in store.renew_all(&asked(&wanted)).into_iter().enumerate() {
-            match (index, answer) {
-                (1, Err(StoreError::Fenced { fence, .. })) => {
-                    assert!(matches!(fence, Fence::Quarantined { .. }), "{fence:?}");
-                }
-                (0 | 2, answer) => assert_eq!(answer.unwrap(), grants[index].ticks.end + 5),
-                other => panic!("{other:?}"),
-            }
         }
     }
 }

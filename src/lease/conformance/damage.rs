@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use super::super::{Block, Confirmed, Fence, Grant, Renew, StoreError};
+use super::super::{Block, Fence, Grant, Renew, StoreError};
 use super::{Damage, NODE_BITS, Suite, fenced, limits};
 
 impl Suite<'_> {
@@ -14,11 +14,20 @@ impl Suite<'_> {
         damage(&space, damaged.block);
 
         // It costs this block, and no other.
-        let renew = Renew::new(held, held.ticks.end + 5, (self.now)());
-        assert_eq!(store.renew(&space, &renew).unwrap(), held.ticks.end + 5);
+        let longer = |grant: &Grant| Renew::new(grant, grant.ticks.end + 5, (self.now)());
+        let renewals = [held, damaged, released].map(longer);
+        let asked = renewals.each_ref().map(|renew| (&space, renew));
+        let mut answers = store.renew_all(&asked).into_iter();
+        let mut next = || answers.next().unwrap();
+        assert_eq!(next().unwrap(), held.ticks.end + 5);
+        quarantined(next());
+        assert_eq!(next().unwrap(), released.ticks.end + 5);
+        let mut again = renewals[0].clone();
+        again.known_end += 5;
+        assert_eq!(store.renew(&space, &again).unwrap(), again.known_end);
         let epoch = released.epoch;
         store.release(&space, released.block, epoch).unwrap();
-        let renew = Renew::new(damaged, damaged.ticks.end + 5, (self.now)());
+        let renew = longer(damaged);
         quarantined(store.renew(&space, &renew));
         quarantined(store.release(&space, damaged.block, damaged.epoch));
         let listing = store.list(&space).unwrap();
@@ -31,8 +40,7 @@ impl Suite<'_> {
         assert_eq!((report.granted_blocks, report.held_blocks), (2, 1));
 
         // Evidence about it shows no loss.
-        let confirmed = |grant: &Grant| Confirmed::new(grant.block, grant.epoch, grant.ticks.end);
-        let evidence: Vec<_> = grants.iter().map(confirmed).collect();
+        let evidence: Vec<_> = grants.iter().map(Grant::confirmed).collect();
         let ask = || self.ask(4, 60).with_evidence(evidence.clone());
         let rest = store.acquire(&space, &ask()).unwrap();
         let mut others: Vec<_> = rest.iter().map(|grant| grant.block.index()).collect();
@@ -46,27 +54,28 @@ impl Suite<'_> {
         // nothing.
         let beyond = Block::new(space.blocks());
         for block in [held.block, beyond, Block::new(u64::MAX)] {
-            sound(store.repair(&space, block, (self.now)()));
+            refused!(store.repair(&space, block, (self.now)()), NotQuarantined);
         }
         if report.store_unix_ms.is_some() {
             let off = (self.now)() - 3_600_000;
-            let error = store.repair(&space, damaged.block, off).unwrap_err();
-            assert!(matches!(error, StoreError::ClockSkew { .. }), "{error}");
+            refused!(store.repair(&space, damaged.block, off), ClockSkew);
         }
         assert_eq!(store.list(&space).unwrap().quarantined, listing.quarantined);
 
-        let over = limits().horizon().as_secs() + limits().failover().as_secs() + 1;
         let began = Instant::now();
         let before = self.tick(&space);
         let repaired = store.repair(&space, damaged.block, (self.now)()).unwrap();
-        let expected = before + over - 2..=self.tick(&space) + over + 2;
+        let expected = self.above_lost_grants(&space, before);
         assert!(expected.contains(&repaired.hwm_end), "{repaired:?}");
         assert!(repaired.epoch > damaged.epoch, "{repaired:?}");
         assert_eq!((repaired.released, &repaired.holder), (true, &None));
         let listing = store.list(&space).unwrap();
         assert!(listing.quarantined.is_empty(), "{listing:?}");
         assert!(listing.blocks.contains(&repaired), "{listing:?}");
-        sound(store.repair(&space, damaged.block, (self.now)()));
+        refused!(
+            store.repair(&space, damaged.block, (self.now)()),
+            NotQuarantined
+        );
 
         // Its grant has ended, and the next one waits for the horizon.
         let fence = Fence::Epoch {
@@ -108,14 +117,6 @@ fn quarantined<T: fmt::Debug>(result: Result<T, StoreError>) {
             ..
         }) => assert!(!reason.is_empty()),
         other => panic!("{other:?}, of a block that is damaged"),
-    }
-}
-
-#[track_caller]
-fn sound<T: fmt::Debug>(result: Result<T, StoreError>) {
-    match result {
-        Err(StoreError::NotQuarantined { .. }) => {}
-        other => panic!("{other:?}, of a block that is not damaged"),
     }
 }
 

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::super::{Block, Confirmed, Fence, Floor, Grant, History, Init, Renew, StoreError};
 use super::{NODE_BITS, Suite, fenced, limits, none_of, one, space};
+
 impl Suite<'_> {
     pub(super) fn starts_at_the_floor(&self) {
         let (mut store, space) = self.namespace("floor", 5);
@@ -49,28 +50,24 @@ impl Suite<'_> {
         // What is near depends on whose clock is asked, unless there is but one.
         let hour = 3_600_000;
         let near = Floor::Tick(self.tick(&space) + 10);
-        let has_clock = store.check(&space, (self.now)()).unwrap().store_unix_ms;
+        let has_clock = self.has_clock(&mut *store, &space);
         for floor in [near, Floor::OverLostGrants] {
             for client in [(self.now)() - hour, (self.now)() + hour] {
-                if has_clock.is_none() {
-                    continue;
+                if has_clock {
+                    refused!(store.raise_floor(&space, floor, client), ClockSkew);
                 }
-                let error = store.raise_floor(&space, floor, client).unwrap_err();
-                assert!(matches!(error, StoreError::ClockSkew { .. }), "{error}");
             }
         }
         assert_eq!(store.list(&space).unwrap(), known);
 
         let forced = store.raise_floor(&space, Floor::AnyTick(far), (self.now)() - hour);
         assert_eq!(forced.unwrap(), far);
-        let error = store.acquire(&space, &self.ask(1, 10)).unwrap_err();
-        assert!(matches!(error, StoreError::FloorAhead { .. }), "{error}");
+        refused!(store.acquire(&space, &self.ask(1, 10)), FloorAhead);
         // Where it is already, nothing is raised.
         let again = store.raise_floor(&space, Floor::Tick(far), (self.now)());
         assert_eq!(again.unwrap(), far);
         let beyond = Floor::AnyTick(space.layout().ticks());
-        let error = store.raise_floor(&space, beyond, (self.now)()).unwrap_err();
-        assert!(matches!(error, StoreError::Invalid { .. }), "{error}");
+        refused!(store.raise_floor(&space, beyond, (self.now)()), Invalid);
     }
 
     pub(super) fn fences_below_the_floor(&self) {
@@ -100,34 +97,28 @@ impl Suite<'_> {
 
     pub(super) fn starts_above_an_unknown_history(&self) {
         let mut store = (self.open)();
-        let limits = limits();
-        let over = limits.horizon().as_secs() + limits.failover().as_secs() + 1;
-
         let lost = space("unknown", 5);
         let before = self.tick(&lost);
-        let init = Init::new(History::Unknown, (self.now)()).with_limits(limits);
+        let init = Init::new(History::Unknown, (self.now)()).with_limits(limits());
         let floor = store.init(&lost, &init).unwrap().floor;
-        let expected = before + over - 2..=self.tick(&lost) + over + 2;
+        let expected = self.above_lost_grants(&lost, before);
         assert!(expected.contains(&floor), "{floor}, not {expected:?}");
-        let error = store.acquire(&lost, &self.ask(1, 10)).unwrap_err();
-        assert!(matches!(error, StoreError::FloorAhead { .. }), "{error}");
+        refused!(store.acquire(&lost, &self.ask(1, 10)), FloorAhead);
 
         let (mut store, raised) = self.namespace("raised", 5);
         let before = self.tick(&raised);
         let floor = store
             .raise_floor(&raised, Floor::OverLostGrants, (self.now)())
             .unwrap();
-        let expected = before + over - 2..=self.tick(&raised) + over + 2;
+        let expected = self.above_lost_grants(&raised, before);
         assert!(expected.contains(&floor), "{floor}, not {expected:?}");
-        let error = store.acquire(&raised, &self.ask(1, 10)).unwrap_err();
-        assert!(matches!(error, StoreError::FloorAhead { .. }), "{error}");
+        refused!(store.acquire(&raised, &self.ask(1, 10)), FloorAhead);
     }
 
     pub(super) fn grants_where_it_knows_what_it_confirmed(&self) {
         let (mut store, space) = self.namespace("history", 5);
         let grants = store.acquire(&space, &self.ask(2, 10)).unwrap();
-        let confirmed = |grant: &Grant| Confirmed::new(grant.block, grant.epoch, grant.ticks.end);
-        let evidence: Vec<_> = grants.iter().map(confirmed).collect();
+        let evidence: Vec<_> = grants.iter().map(Grant::confirmed).collect();
         // What is on record, less than that, and nothing at all.
         let mut less = evidence.clone();
         less[0].end -= 1;
@@ -147,9 +138,7 @@ impl Suite<'_> {
             let (mut store, space) = self.namespace(name, 5);
             let grants = store.acquire(&space, &self.ask(2, 10)).unwrap();
             let known = store.list(&space).unwrap().blocks;
-            let confirmed =
-                |grant: &Grant| Confirmed::new(grant.block, grant.epoch, grant.ticks.end);
-            let mut evidence: Vec<_> = grants.iter().map(confirmed).collect();
+            let mut evidence: Vec<_> = grants.iter().map(Grant::confirmed).collect();
             change(&mut evidence[1], none_of(&grants));
             let ask = self.ask(1, 10).with_evidence(evidence.clone());
             match store.acquire(&space, &ask) {
@@ -171,20 +160,17 @@ impl Suite<'_> {
         };
         let end = grant.ticks.end;
         // Above all that a lost grant can reach, evidence shows nothing.
-        let error = store
-            .acquire(&space, &confirmed(end + 1_000_000))
-            .unwrap_err();
-        assert!(matches!(error, StoreError::Exhausted { .. }), "{error}");
+        refused!(
+            store.acquire(&space, &confirmed(end + 1_000_000)),
+            Exhausted
+        );
         // It takes precedence over the error that no block is free.
         let before = self.tick(&space);
-        let error = store.acquire(&space, &confirmed(end + 5)).unwrap_err();
-        assert!(matches!(error, StoreError::HistoryLost { .. }), "{error}");
-        let over = limits().horizon().as_secs() + limits().failover().as_secs() + 1;
+        refused!(store.acquire(&space, &confirmed(end + 5)), HistoryLost);
         let floor = store.list(&space).unwrap().record.floor;
-        assert!((before + over - 2..=self.tick(&space) + over + 2).contains(&floor));
+        assert!(self.above_lost_grants(&space, before).contains(&floor));
         // Once is enough.
-        let error = store.acquire(&space, &confirmed(end + 5)).unwrap_err();
-        assert!(matches!(error, StoreError::FloorAhead { .. }), "{error}");
+        refused!(store.acquire(&space, &confirmed(end + 5)), FloorAhead);
         assert_eq!(store.list(&space).unwrap().record.floor, floor);
         let renew = Renew::new(&grant, end + 5, (self.now)());
         let known = end;

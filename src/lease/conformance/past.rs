@@ -103,18 +103,14 @@ impl Suite<'_> {
         }
         let inverted = Range { start: 10, end: 9 };
         for past in [10..10, inverted] {
-            let error = store.acquire(&space, &self.past(1, past)).unwrap_err();
-            assert!(matches!(error, StoreError::Invalid { .. }), "{error}");
+            refused!(store.acquire(&space, &self.past(1, past)), Invalid);
         }
-        if store
-            .check(&space, (self.now)())
-            .unwrap()
-            .store_unix_ms
-            .is_some()
-        {
+        if self.has_clock(&mut *store, &space) {
             let off = (self.now)() - 3_600_000;
-            let error = store.acquire(&space, &Acquire::past(1, 0..10, off));
-            assert!(matches!(error, Err(StoreError::ClockSkew { .. })));
+            refused!(
+                store.acquire(&space, &Acquire::past(1, 0..10, off)),
+                ClockSkew
+            );
         }
         assert!(store.list(&space).unwrap().blocks.is_empty());
     }
@@ -127,24 +123,16 @@ impl Suite<'_> {
             1000
         );
         let error = store.acquire(&space, &self.past(1, 999..2000)).unwrap_err();
-        assert!(
-            matches!(
-                error,
-                StoreError::BeforeFloor {
-                    start: 999,
-                    floor: 1000,
-                    ..
-                }
-            ),
-            "{error}"
-        );
+        let StoreError::BeforeFloor { start, floor, .. } = error else {
+            panic!("{error}");
+        };
+        assert_eq!((start, floor), (999, 1000));
         one(store.acquire(&space, &self.past(1, 1000..2000)));
         store
             .raise_floor(&space, Floor::OverLostGrants, (self.now)())
             .unwrap();
         let end = self.tick(&space) - 5;
-        let error = store.acquire(&space, &self.past(1, 2000..end)).unwrap_err();
-        assert!(matches!(error, StoreError::BeforeFloor { .. }), "{error}");
+        refused!(store.acquire(&space, &self.past(1, 2000..end)), BeforeFloor);
         assert_eq!(store.list(&space).unwrap().blocks.len(), 1);
     }
 
@@ -174,10 +162,8 @@ impl Suite<'_> {
         let confirmed = Confirmed::new(grant.block, grant.epoch, grant.ticks.end + 1);
         // Before another refusal.
         let ask = self.past(1, 0..u64::MAX).with_evidence(vec![confirmed]);
-        let error = store.acquire(&space, &ask).unwrap_err();
-        assert!(matches!(error, StoreError::HistoryLost { .. }), "{error}");
-        let error = store.acquire(&space, &self.past(1, 200..300)).unwrap_err();
-        assert!(matches!(error, StoreError::BeforeFloor { .. }), "{error}");
+        refused!(store.acquire(&space, &ask), HistoryLost);
+        refused!(store.acquire(&space, &self.past(1, 200..300)), BeforeFloor);
     }
 
     /// As [`namespace`](Self::namespace), in which no ID was ever issued.

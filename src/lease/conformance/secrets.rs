@@ -37,11 +37,7 @@ fn in_use<T: fmt::Debug>(refused: Result<T, StoreError>, space: &Namespace, owne
 }
 
 fn absent(store: &mut dyn LeaseStore, space: &Namespace) {
-    let error = store.list(space).unwrap_err();
-    assert!(
-        matches!(error, StoreError::NotInitialised { .. }),
-        "{error}"
-    );
+    refused!(store.list(space), NotInitialised);
 }
 
 impl Suite<'_> {

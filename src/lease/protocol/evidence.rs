@@ -15,7 +15,7 @@ impl Evidence {
     const MAX: usize = 1024;
 
     pub(super) fn note(&mut self, grant: &Grant) {
-        let confirmed = Confirmed::new(grant.block, grant.epoch, grant.ticks.end);
+        let confirmed = grant.confirmed();
         let known = self.0.entry(grant.block).or_insert(confirmed);
         if known.end <= confirmed.end {
             *known = confirmed;
