@@ -46,11 +46,7 @@ impl Tally {
             Answer::Renewed(Ok(_)) => self.meet("renewed"),
             Answer::Released(Ok(())) => self.meet("released"),
             Answer::Checked(Ok(_)) => self.meet("checked"),
-            Answer::Acquired(Err(error))
-            | Answer::Renewed(Err(error))
-            | Answer::Released(Err(error))
-            | Answer::Checked(Err(error)) => self.refusal(error),
-            other => unreachable!("no simulated store says: {other:?}"),
+            refused => self.refusal(refused.error().expect("all others are errors")),
         }
     }
 

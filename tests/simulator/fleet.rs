@@ -18,7 +18,7 @@ use ringflake_kit::short_or_long;
 
 use self::depot::Depot;
 use self::figures::{Figures, Report};
-use crate::errors::{ambiguous, refuse, unavailable};
+use crate::errors::{ambiguous, unavailable};
 use crate::scenario::{LAYOUT, START_MS};
 use crate::split_mix::SplitMix64;
 
@@ -189,7 +189,7 @@ impl Fleet {
         let process = &mut self.processes[index];
         if away(now) {
             self.figures.second(now).refused += 1;
-            process.answer = Some(refuse(request, unavailable()));
+            process.answer = Some(request.failed(unavailable()));
             return now + ROUND_TRIP;
         }
         let done = self.free_at.max(now) + SECOND / self.shape.capacity;
@@ -208,7 +208,7 @@ impl Fleet {
         // The reply goes down with the server, or comes when nobody waits any
         // more.
         self.figures.report.unknown += 1;
-        process.answer = Some(refuse(request, ambiguous()));
+        process.answer = Some(request.failed(ambiguous()));
         now + TIMEOUT
     }
 

@@ -85,6 +85,16 @@ impl Request {
             }
         }
     }
+
+    /// The answer to this request if it fails.
+    pub fn failed(&self, error: StoreError) -> Answer {
+        match self {
+            Self::Acquire(_) => Answer::Acquired(Err(error)),
+            Self::Renew(_) => Answer::Renewed(Err(error)),
+            Self::Release { .. } => Answer::Released(Err(error)),
+            Self::Check { .. } => Answer::Checked(Err(error)),
+        }
+    }
 }
 
 /// The store's answer to one [`Request`].
@@ -107,7 +117,7 @@ pub enum Answer {
 
 impl Answer {
     /// The error, if it is one.
-    pub(in super::super) fn error(&self) -> Option<&StoreError> {
+    pub fn error(&self) -> Option<&StoreError> {
         match self {
             Self::Acquired(Err(error))
             | Self::Renewed(Err(error))

@@ -267,16 +267,6 @@ macro_rules! assert_error {
 }
 use assert_error;
 
-/// The answer to a request that fails.
-fn refusal(request: &Request, error: StoreError) -> Answer {
-    match request {
-        Request::Acquire(_) => Answer::Acquired(Err(error)),
-        Request::Renew(_) => Answer::Renewed(Err(error)),
-        Request::Release { .. } => Answer::Released(Err(error)),
-        Request::Check { .. } => Answer::Checked(Err(error)),
-    }
-}
-
 fn renewal(request: &Request) -> &Renew {
     match request {
         Request::Renew(renew) => renew,
@@ -317,20 +307,6 @@ fn starts_with_the_blocks_of_the_plan() {
     assert_eq!(rig.states(), [GrantState::Held; 3]);
     assert_eq!(rig.manager.status().reach, secs(LEASE_DURATION));
     assert!(matches!(rig.next(), Step::Wait(_)));
-}
-
-#[test]
-fn a_manager_says_what_it_was_made_with() {
-    let plan = LeasePlan::new(3).with_lease_duration(secs(77));
-    let rig = Rig::new(plan.clone());
-    assert_eq!(rig.manager.plan(), &plan);
-    assert_eq!(rig.manager.namespace(), &rig.space);
-}
-
-#[test]
-fn a_plan_that_is_none_is_refused() {
-    let error = Manager::new(space(5), LeasePlan::new(0), 0).unwrap_err();
-    assert!(matches!(error, PlanError::Blocks { value: 0, .. }));
 }
 
 #[test]

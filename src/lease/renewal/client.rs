@@ -187,7 +187,7 @@ impl Client {
             }
             other => other.send(store, namespace),
         });
-        answer.unwrap_or_else(|| failed(request, panicked()))
+        answer.unwrap_or_else(|| request.failed(panicked()))
     }
 
     /// Takes the answer to its request. `asked` is for the events about a request that was
@@ -252,16 +252,6 @@ pub(super) fn panicked() -> StoreError {
     StoreError::Ambiguous {
         operation: "an operation of the store",
         source: "the store panicked".into(),
-    }
-}
-
-/// The answer to a request that failed like this.
-pub(super) fn failed(request: &Request, error: StoreError) -> Answer {
-    match request {
-        Request::Acquire(_) => Answer::Acquired(Err(error)),
-        Request::Renew(_) => Answer::Renewed(Err(error)),
-        Request::Release { .. } => Answer::Released(Err(error)),
-        Request::Check { .. } => Answer::Checked(Err(error)),
     }
 }
 

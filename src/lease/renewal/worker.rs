@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 
 use super::super::protocol::{Answer, Request};
 use super::super::{LeaseStore, Namespace, Renew, StoreError};
-use super::client::{Action, Client, failed, panicked};
+use super::client::{Action, Client, panicked};
 use super::handle::Inbox;
 use crate::events::Throttle;
 use crate::unwind::catching;
@@ -165,7 +165,7 @@ impl Worker {
     /// Sends the request of one client.
     fn ask(&mut self, at: usize, request: Request) {
         if let Some(error) = self.put_off(at) {
-            let answer = failed(&request, error);
+            let answer = request.failed(error);
             self.clients[at].answer(request, answer, None);
             return;
         }

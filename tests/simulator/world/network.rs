@@ -4,7 +4,7 @@ use ringflake::lease::protocol::{Answer, Request};
 
 use super::queue::Event;
 use super::{Twin, World};
-use crate::errors::{ambiguous, refuse, unavailable};
+use crate::errors::{ambiguous, unavailable};
 use crate::mutations::Mutation;
 use crate::oracle::Violation;
 use crate::process::Flight;
@@ -45,7 +45,7 @@ impl World {
         if cut_off || !self.service.answers(message.server, now_ms) {
             process.reroute_at_ms = now_ms;
             if self.random.chance(50) {
-                self.deliver(index, number, refuse(&message.request, unavailable()));
+                self.deliver(index, number, message.request.failed(unavailable()));
                 return;
             }
         } else if self.random.chance(self.scenario.lost) {
@@ -199,7 +199,7 @@ impl World {
         let Some(Flight { request, .. }) = &process.flight else {
             return Ok(());
         };
-        let answer = answer.unwrap_or_else(|| refuse(request, ambiguous()));
+        let answer = answer.unwrap_or_else(|| request.failed(ambiguous()));
         let wanted = match request {
             Request::Acquire(acquire) => acquire.blocks as usize,
             _ => 0,

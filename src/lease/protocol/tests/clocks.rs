@@ -49,15 +49,6 @@ fn a_grant_out_of_reach_after_a_clock_step_back_is_replaced() {
 }
 
 #[test]
-fn a_clock_that_catches_up_within_a_lease_leaves_all_in_reach() {
-    let mut rig = Rig::new(LeasePlan::new(2).with_widen_to(2));
-    rig.settle();
-    rig.demand.borrowed = too_far() - secs(1);
-    assert!(acquisitions(&rig.run(secs(30))).is_empty());
-    assert_eq!(rig.states(), [GrantState::Held; 2]);
-}
-
-#[test]
 fn a_clock_that_was_wrong_for_a_moment_costs_no_block() {
     let mut rig = rig_with_one_lapsing();
     let before = rig.manager.status().grants;

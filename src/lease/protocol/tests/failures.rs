@@ -238,40 +238,6 @@ fn exhausted_is_a_failure_only_while_nothing_is_in_force() {
 }
 
 #[test]
-fn retry_advice_is_followed_for_at_most_a_top_up_period() {
-    for (retry_after, min, max) in [(0, 0, 5), (30, 30, 45), (1000, 60, 90)] {
-        let exhausted = || StoreError::Exhausted {
-            wanted: 1,
-            blocks: 1,
-            retry_after: secs(retry_after),
-        };
-        let floor_ahead = || StoreError::FloorAhead {
-            floor: 2,
-            horizon_end: 1,
-            retry_after: secs(retry_after),
-        };
-        let mut waits = Vec::new();
-        for seed in 0..200 {
-            let mut rig = Rig::new(LeasePlan::new(1));
-            rig.manager = Manager::new(rig.space.clone(), LeasePlan::new(1), seed).unwrap();
-            rig.asked();
-            let refusal = if seed % 2 == 0 {
-                exhausted()
-            } else {
-                floor_ahead()
-            };
-            rig.answer(Answer::Acquired(Err(refusal)));
-            waits.push(rig.waits());
-        }
-        waits.sort();
-        // Those with the same advice do not come back together.
-        let (first, last) = (waits[0], waits[199]);
-        assert!(first >= secs(min).max(RenewTiming::FIRST), "{first:?}");
-        assert!(last <= secs(max) && last >= secs(max) * 9 / 10, "{last:?}");
-    }
-}
-
-#[test]
 fn a_lost_history_is_replaced_by_few_requests() {
     let limits = StoreLimits::default().with_failover(secs(60));
     let mut rig = Rig::with(LeasePlan::new(24), 5, limits);

@@ -151,7 +151,7 @@ proptest! {
                     errors.extend([unavailable(), ambiguous(), fenced(Block::new(0))]);
                     let error = errors.swap_remove(pick % errors.len());
                     let request = flight.take().unwrap_or(Request::Check { now_unix_ms: 0 });
-                    let answer = refusal(&request, error);
+                    let answer = request.failed(error);
                     apply(&mut lanes, rig.manager.answer(rig.at(), answer));
                 }
                 Move::Forge(block, end) => {
@@ -202,7 +202,7 @@ proptest! {
                 return;
             }
             let error = errors.swap_remove(pick);
-            rig.answer(refusal(request, error));
+            rig.answer(request.failed(error));
         });
         prop_assert!(failures.next().is_none());
         let status = rig.manager.status();

@@ -21,38 +21,6 @@ fn widens_by_half_every_few_seconds_up_to_the_limit() {
 }
 
 #[test]
-fn widens_past_half_of_what_may_be_borrowed() {
-    for (borrowed, borrow_limit, widens) in [
-        (30_000, 60, false),
-        (30_001, 60, true),
-        // Half a minute, where the limit is long.
-        (30_000, 3600, false),
-        (30_001, 3600, true),
-    ] {
-        let mut rig = Rig::holding(1);
-        rig.demand = Demand {
-            borrowed: Duration::from_millis(borrowed),
-            borrow_limit: secs(borrow_limit),
-            ..IDLE
-        };
-        rig.settle();
-        assert_eq!(rig.opened().len() == 2, widens, "{borrowed}");
-    }
-}
-
-#[test]
-fn widens_no_further_while_what_it_asked_for_has_not_come() {
-    // Two blocks, one of them another's.
-    let mut rig = Rig::with(LeasePlan::new(1), 16, StoreLimits::default());
-    rig.settle();
-    rig.acquire_beside(1, 1000).unwrap();
-    rig.demand = BUSY;
-    rig.run(secs(300));
-    assert_eq!(rig.manager.status().target, 2);
-    assert!(rig.last_error().is_none());
-}
-
-#[test]
 fn failures_of_blocks_no_longer_wanted_are_forgotten() {
     let mut rig = Rig::holding(1);
     rig.demand = BUSY;
