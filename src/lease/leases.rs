@@ -10,13 +10,11 @@ mod selection;
 use std::time::Duration;
 
 use self::attempts::Attempts;
-#[cfg(feature = "sqlite")]
-pub(super) use self::attempts::into_store_error;
-use self::cache::ValueCache;
+use self::cache::{CachedRecord, ValueCache};
 use self::selection::BlockSelection;
 use super::block::{Block, BlockState, Epoch};
 use super::error::StoreError;
-use super::format::{decode_record, encode_block, encode_record, judge_block, read_mark};
+use super::format::{encode_block, encode_record, judge_block, read_mark};
 use super::grant::Grant;
 use super::key::StoreKey;
 use super::namespace::Namespace;
@@ -25,8 +23,10 @@ use super::record::StoreRecord;
 use super::report::{Listing, StoreReport};
 use super::request::{Acquire, Floor, Init, Renew};
 use super::store::LeaseStore;
-use super::table::{Blocks, Commit, Key, Put, Query, Snapshot, StoreTime, Table, TableError, Txn};
-use super::voucher::{Trace, Voucher};
+use super::table::{
+    Blocks, ClockError, Commit, Key, Put, Query, Snapshot, StoreTime, Table, TableError, Txn,
+};
+use super::voucher::Voucher;
 
 /// A store of leases over a table.
 ///
@@ -147,7 +147,7 @@ impl<T: Table> Leases<T> {
         // Before anything is sent.
         init.limits.validate(namespace.layout())?;
         let mut attempts = self.attempts();
-        let claims = init.claims(namespace);
+        let claims = namespace.claims(&init.same_secret);
         let key = Key::record(namespace.name());
         let secrets: Vec<_> = claims.iter().map(|&claimed| Key::secret(claimed)).collect();
         let query = Query {
@@ -215,11 +215,7 @@ impl<T: Table> Leases<T> {
 
     /// Decodes and verifies the record in a snapshot.
     fn open(&mut self, namespace: &Namespace, snapshot: Snapshot) -> Result<Opened, StoreError> {
-        let value = snapshot.entries.get(&Key::record(namespace.name()));
-        let value = value.ok_or_else(|| namespace.not_initialised())?.clone();
-        let record = decode_record(namespace.name(), &value)?;
-        record.verify(namespace)?;
-        self.cache.record(&record, &value, &snapshot.incarnation);
+        let CachedRecord { record, value, .. } = self.cache.read(namespace, &snapshot)?;
         Ok(Opened {
             record,
             value,
@@ -359,7 +355,6 @@ impl<T: Table> LeaseStore for Leases<T> {
     }
 
     fn renew(&mut self, namespace: &Namespace, renew: &Renew) -> Result<u64, StoreError> {
-        renew.validate()?;
         self.renew_one(namespace, renew)
     }
 
@@ -499,12 +494,14 @@ fn refuse_traces(
     own_secret: Option<&Key>,
 ) -> Result<(), StoreError> {
     if own_secret.is_some_and(|key| snapshot.entries.contains_key(key)) {
-        return Err(Voucher::refusal(namespace, Trace::Secret));
+        let reason = "its secret is noted as its own, though its record is missing";
+        return Err(namespace.history_unknown(reason));
     }
     let prefix = Key::blocks(namespace.name());
     let mut keys = snapshot.entries.keys();
     if keys.any(|key| key.as_str().starts_with(&prefix)) {
-        return Err(Voucher::refusal(namespace, Trace::Blocks));
+        let reason = "there are blocks of it, though its record is missing";
+        return Err(namespace.history_unknown(reason));
     }
     Ok(())
 }
@@ -525,6 +522,27 @@ impl From<TableError> for StoreError {
                 found,
             },
             TableError::Corrupt { detail, source } => Self::Corrupt { detail, source },
+        }
+    }
+}
+
+impl From<ClockError> for StoreError {
+    fn from(error: ClockError) -> Self {
+        match error {
+            ClockError::Missing(reason) => Self::Unavailable {
+                source: reason.into(),
+            },
+            ClockError::Stepped {
+                expected_unix_ms,
+                shown_unix_ms,
+                limit,
+                retry_after,
+            } => Self::ClockStepped {
+                expected_unix_ms,
+                shown_unix_ms,
+                limit,
+                retry_after,
+            },
         }
     }
 }

@@ -167,6 +167,14 @@ impl Namespace {
         }
     }
 
+    /// The answer of a store that has no record of it, and may have lost it.
+    pub(super) fn history_unknown(&self, reason: impl Into<String>) -> StoreError {
+        StoreError::HistoryUnknown {
+            namespace: self.name.clone(),
+            reason: reason.into(),
+        }
+    }
+
     /// The answer to a request to make its record, which is there.
     pub(super) fn already_initialised(&self) -> StoreError {
         StoreError::AlreadyInitialised {

@@ -38,7 +38,6 @@
 use std::fmt;
 
 use crate::lease::block::{Block, BlockState, Epoch};
-use crate::lease::confirmed::Confirmed;
 use crate::lease::error::{Fence, StoreError};
 use crate::lease::events;
 use crate::lease::namespace::Namespace;
@@ -153,20 +152,6 @@ pub(super) fn sort(
 }
 
 impl StoreRecord {
-    /// As [`check_history`](Self::check_history), of a block whose record was judged. Of
-    /// one that is quarantined nothing is forgotten: a repair goes above all.
-    pub(super) fn check_evidence(
-        &self,
-        now: u64,
-        known: Option<&Judged>,
-        confirmed: &Confirmed,
-    ) -> Result<(), StoreError> {
-        match known.map(Result::as_ref).transpose() {
-            Ok(known) => self.check_history(now, known, confirmed),
-            Err(_) => Ok(()),
-        }
-    }
-
     /// The state of a block after a repair, at the store's time in ticks: released,
     /// with no holder, and with a mark and an epoch above all that can have been
     /// granted of it; see there. `mark` is the one on record, if that can be read.

@@ -280,14 +280,9 @@ impl StoreRecord {
         (start < end).then_some(start..end)
     }
 
-    /// Where a grant that ends at `known_end` ends after a renewal.
-    pub fn renewed_end(&self, now: u64, known_end: u64, new_end: u64) -> u64 {
-        new_end.min(self.horizon_end(now)).max(known_end)
-    }
-
-    /// Refuses to renew a grant that is not the block's last, or that must not
-    /// grow. `block` is its state on record, and `incarnation` the server's at
-    /// present.
+    /// The state of a block after a renewal, where `known` is the one on record, and
+    /// `incarnation` the server's at present. Refuses a grant that is not the block's last, or
+    /// that must not grow.
     ///
     /// Another incarnation refuses by itself, before an acquisition has raised
     /// the floor: a stale record may well agree with the holder while a lost
@@ -295,58 +290,43 @@ impl StoreRecord {
     ///
     /// # Errors
     /// [`StoreError::Fenced`].
-    pub fn check_renewal(
+    pub fn renewed(
         &self,
         incarnation: &Incarnation,
-        block: Option<&BlockState>,
+        now: u64,
+        known: Option<BlockState>,
         renew: &Renew,
-    ) -> Result<(), StoreError> {
-        let (held, known) = (renew.epoch, renew.known_end);
-        let fence = match block {
+    ) -> Result<BlockState, StoreError> {
+        let (held, end) = (renew.epoch, renew.known_end);
+        let fence = match known {
             _ if self.incarnation != *incarnation => Fence::Incarnation,
             // Before the other comparisons, which don't matter then: the floor makes up
             // for a loss.
-            _ if known < self.floor => Fence::Floor {
-                known,
+            _ if end < self.floor => Fence::Floor {
+                known: end,
                 floor: self.floor,
             },
             None => Fence::NeverGranted,
-            Some(block) if block.epoch != held => Fence::Epoch {
+            Some(known) if known.epoch != held => Fence::Epoch {
                 held,
-                recorded: block.epoch,
+                recorded: known.epoch,
             },
-            Some(block) if block.hwm_end != known => Fence::End {
-                known,
-                recorded: block.hwm_end,
+            Some(known) if known.hwm_end != end => Fence::End {
+                known: end,
+                recorded: known.hwm_end,
             },
-            Some(_) => return Ok(()),
+            Some(known) => {
+                return Ok(BlockState {
+                    hwm_end: renew.new_end.min(self.horizon_end(now)).max(end),
+                    released: false,
+                    ..known
+                });
+            }
         };
         Err(StoreError::Fenced {
             block: renew.block,
             fence,
         })
-    }
-
-    /// The state of a block after a renewal, if
-    /// [`check_renewal`](Self::check_renewal) allows it.
-    ///
-    /// # Errors
-    /// [`StoreError::Fenced`].
-    pub fn renewed(
-        &self,
-        incarnation: &Incarnation,
-        now: u64,
-        block: Option<BlockState>,
-        renew: &Renew,
-    ) -> Result<BlockState, StoreError> {
-        self.check_renewal(incarnation, block.as_ref(), renew)?;
-        let mut renewed = block.ok_or(StoreError::Fenced {
-            block: renew.block,
-            fence: Fence::NeverGranted,
-        })?;
-        renewed.hwm_end = self.renewed_end(now, renew.known_end, renew.new_end);
-        renewed.released = false;
-        Ok(renewed)
     }
 
     /// The state of `block` after the holder of its grant with this epoch has released

@@ -10,7 +10,6 @@ use crate::lease::fingerprint::Fingerprint;
 use crate::lease::grant::Grant;
 use crate::lease::holder::Holder;
 use crate::lease::limits::StoreLimits;
-use crate::lease::namespace::Namespace;
 
 /// The maximum of blocks in one [`Acquire`]. With the namespace's record and the cluster's
 /// history they fit a transaction of etcd, which takes 128 operations.
@@ -95,11 +94,6 @@ impl Init {
     pub fn with_secret(mut self, secret: &Secret) -> Self {
         self.same_secret = Fingerprint::of_all_widths(secret).to_vec();
         self
-    }
-
-    /// What no other namespace may have once this one is made.
-    pub(super) fn claims(&self, namespace: &Namespace) -> Vec<Fingerprint> {
-        namespace.claims(&self.same_secret)
     }
 }
 

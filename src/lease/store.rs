@@ -76,11 +76,10 @@ pub trait LeaseStore: Send + fmt::Debug {
     ) -> Result<StoreRecord, StoreError> {
         match init.history {
             History::Unknown => self.init(namespace, init),
-            History::New | History::Unused => Err(StoreError::HistoryUnknown {
-                namespace: namespace.name().to_owned(),
-                reason: "this store doesn't say whether it can lose what it has confirmed"
-                    .to_owned(),
-            }),
+            History::New | History::Unused => {
+                let reason = "this store doesn't say whether it can lose what it has confirmed";
+                Err(namespace.history_unknown(reason))
+            }
         }
     }
 

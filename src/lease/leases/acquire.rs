@@ -147,8 +147,9 @@ impl Opened {
     /// The error for a store that knows less than it has confirmed.
     fn history_lost(&self, now: u64, evidence: &[Confirmed]) -> Option<StoreError> {
         evidence.iter().find_map(|confirmed| {
-            let known = self.judge(confirmed.block);
-            let checked = self.record.check_evidence(now, known.as_ref(), confirmed);
+            // Of a block that is quarantined nothing is forgotten: a repair goes above all.
+            let known = self.judge(confirmed.block).transpose().ok()?;
+            let checked = self.record.check_history(now, known.as_ref(), confirmed);
             checked.err()
         })
     }

@@ -64,7 +64,7 @@ impl Attempts {
     /// The server's time in a snapshot, to be compared with a caller's time from before the
     /// operation.
     pub(super) fn time(&self, snapshot: &Snapshot) -> Result<StoreTime, StoreError> {
-        let time = snapshot.time.clone().map_err(into_store_error)?;
+        let time = snapshot.time.clone()?;
         Ok(self.since_start(time))
     }
 
@@ -86,25 +86,6 @@ impl Attempts {
             time.earliest_unix_ms = time.earliest_unix_ms.min(earliest);
         }
         time
-    }
-}
-
-pub(in crate::lease) fn into_store_error(error: ClockError) -> StoreError {
-    match error {
-        ClockError::Missing(reason) => StoreError::Unavailable {
-            source: reason.into(),
-        },
-        ClockError::Stepped {
-            expected_unix_ms,
-            shown_unix_ms,
-            limit,
-            retry_after,
-        } => StoreError::ClockStepped {
-            expected_unix_ms,
-            shown_unix_ms,
-            limit,
-            retry_after,
-        },
     }
 }
 

@@ -6,10 +6,11 @@
 use std::collections::HashMap;
 
 use crate::lease::block::BlockState;
-use crate::lease::format::encode_block;
+use crate::lease::error::StoreError;
+use crate::lease::format::{decode_record, encode_block};
 use crate::lease::namespace::Namespace;
 use crate::lease::record::{Incarnation, StoreRecord};
-use crate::lease::table::Key;
+use crate::lease::table::{Key, Snapshot};
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct ValueCache {
@@ -28,19 +29,24 @@ pub(super) struct CachedRecord {
 }
 
 impl ValueCache {
-    /// Notes a record that was read.
-    pub(super) fn record(&mut self, record: &StoreRecord, value: &str, incarnation: &Incarnation) {
-        let name = record.namespace.name();
-        let known = self.records.get(name);
-        if known.is_some_and(|it| it.value == value && it.incarnation == *incarnation) {
-            return;
-        }
+    /// Reads, verifies and notes the record in a snapshot.
+    pub(super) fn read(
+        &mut self,
+        namespace: &Namespace,
+        snapshot: &Snapshot,
+    ) -> Result<CachedRecord, StoreError> {
+        let name = namespace.name();
+        let value = snapshot.entries.get(&Key::record(name));
+        let value = value.ok_or_else(|| namespace.not_initialised())?;
+        let record = decode_record(name, value)?;
+        record.verify(namespace)?;
         let seen = CachedRecord {
-            record: record.clone(),
-            value: value.to_owned(),
-            incarnation: incarnation.clone(),
+            record,
+            value: value.clone(),
+            incarnation: snapshot.incarnation.clone(),
         };
-        self.records.insert(name.to_owned(), seen);
+        self.records.insert(name.to_owned(), seen.clone());
+        Ok(seen)
     }
 
     /// Notes a block that was written.

@@ -14,14 +14,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::sync::Arc;
 
-use super::attempts::into_store_error;
+use super::cache::CachedRecord;
 use super::{Leases, Snapshot};
 use crate::lease::batch::{Answers, Asking, Renewals};
 use crate::lease::block::{Block, BlockState, Epoch};
 use crate::lease::error::StoreError;
-use crate::lease::format::{decode_record, judge_block};
+use crate::lease::format::judge_block;
 use crate::lease::namespace::Namespace;
-use crate::lease::record::{Incarnation, StoreRecord};
+use crate::lease::record::StoreRecord;
 use crate::lease::request::Renew;
 use crate::lease::table::{Key, Query, Table, Txn};
 
@@ -42,15 +42,26 @@ struct Change<'a> {
     kind: ChangeKind<'a>,
 }
 
+/// The state of a block after a change, or why it is refused.
+type Decided = Result<BlockState, StoreError>;
+
 /// The values that a decision uses.
 struct Observed<'a> {
-    record: &'a StoreRecord,
-    record_value: &'a str,
-    incarnation: &'a Incarnation,
+    seen: &'a CachedRecord,
     block_value: Option<&'a str>,
 }
 
-impl Change<'_> {
+impl<'a> Change<'a> {
+    fn renewal(namespace: &'a Namespace, renew: &'a Renew) -> Self {
+        let kind = ChangeKind::Renew(renew);
+        Self { namespace, kind }
+    }
+
+    fn release(namespace: &'a Namespace, block: Block, epoch: Epoch) -> Self {
+        let kind = ChangeKind::Release(block, epoch);
+        Self { namespace, kind }
+    }
+
     fn block(&self) -> Block {
         match self.kind {
             ChangeKind::Renew(renew) => renew.block,
@@ -69,14 +80,17 @@ impl Change<'_> {
         observed: &Observed<'_>,
         known: Option<BlockState>,
         unix_ms: Result<u64, StoreError>,
-    ) -> Result<BlockState, StoreError> {
+    ) -> Decided {
         match self.kind {
             ChangeKind::Release(block, epoch) => StoreRecord::released(block, epoch, known),
             ChangeKind::Renew(renew) => {
-                let now = observed.record.tick_at(unix_ms?)?;
-                observed
-                    .record
-                    .renewed(observed.incarnation, now, known, renew)
+                let CachedRecord {
+                    record,
+                    incarnation,
+                    ..
+                } = observed.seen;
+                let now = record.tick_at(unix_ms?)?;
+                record.renewed(incarnation, now, known, renew)
             }
         }
     }
@@ -85,16 +99,16 @@ impl Change<'_> {
     fn add(&self, txn: &mut Txn, observed: &Observed<'_>, after: &BlockState) {
         let record = (
             Key::record(self.namespace.name()),
-            Some(observed.record_value.to_owned()),
+            Some(observed.seen.value.clone()),
         );
         if !txn.compare.contains(&record) {
             txn.compare.push(record);
         }
         if let ChangeKind::Renew(renew) = self.kind {
-            txn.incarnation = Some(observed.incarnation.clone());
+            txn.incarnation = Some(observed.seen.incarnation.clone());
             // If the end does not move, the clock only has to be past the epoch.
             let earliest = match after.hwm_end > renew.known_end {
-                true => observed.record.earliest_for_end(after.hwm_end),
+                true => observed.seen.record.earliest_for_end(after.hwm_end),
                 false => self.namespace.layout().epoch_unix_ms(),
             };
             txn.not_before_unix_ms = txn.not_before_unix_ms.max(earliest);
@@ -110,8 +124,8 @@ impl<T: Table> Leases<T> {
         namespace: &Namespace,
         renew: &Renew,
     ) -> Result<u64, StoreError> {
-        let kind = ChangeKind::Renew(renew);
-        let renewed = self.change_one(Change { namespace, kind })?;
+        renew.validate()?;
+        let renewed = self.change_one(Change::renewal(namespace, renew))?;
         Ok(renewed.hwm_end)
     }
 
@@ -121,8 +135,8 @@ impl<T: Table> Leases<T> {
         block: Block,
         epoch: Epoch,
     ) -> Result<(), StoreError> {
-        let kind = ChangeKind::Release(block, epoch);
-        self.change_one(Change { namespace, kind }).map(drop)
+        let change = Change::release(namespace, block, epoch);
+        self.change_one(change).map(drop)
     }
 
     /// As [`release`](crate::lease::LeaseStore::release) for each of these grants, up to 60 of
@@ -141,10 +155,7 @@ impl<T: Table> Leases<T> {
             let known = last.entry(block).or_insert(epoch);
             *known = epoch.max(*known);
         }
-        let change = |(block, epoch)| Change {
-            namespace,
-            kind: ChangeKind::Release(block, epoch),
-        };
+        let change = |(block, epoch)| Change::release(namespace, block, epoch);
         let changes: Vec<_> = last.into_iter().map(change).collect();
         for step in changes.chunks(MAX) {
             for outcome in self.step(step)? {
@@ -157,7 +168,7 @@ impl<T: Table> Leases<T> {
         Ok(())
     }
 
-    fn change_one(&mut self, change: Change<'_>) -> Result<BlockState, StoreError> {
+    fn change_one(&mut self, change: Change<'_>) -> Decided {
         let mut answers = self.step(&[change])?;
         let none = || StoreError::Unavailable {
             source: "one change has one answer".into(),
@@ -179,8 +190,7 @@ impl<T: Table> Leases<T> {
         for step in together.chunks(MAX).filter(|step| step.len() > 1) {
             let change = |&index: &usize| {
                 let (namespace, renew) = renewals[index];
-                let kind = ChangeKind::Renew(renew);
-                Change { namespace, kind }
+                Change::renewal(namespace, renew)
             };
             let changes: Vec<_> = step.iter().map(change).collect();
             match self.step(&changes) {
@@ -212,10 +222,7 @@ impl<T: Table> Leases<T> {
 
     /// Makes these changes in one commit, no two of one block, as far as they are allowed. On
     /// an error none was made, unless it is [`StoreError::Ambiguous`].
-    fn step(
-        &mut self,
-        changes: &[Change<'_>],
-    ) -> Result<Vec<Result<BlockState, StoreError>>, StoreError> {
+    fn step(&mut self, changes: &[Change<'_>]) -> Result<Vec<Decided>, StoreError> {
         let operation = match changes.first().map(|change| change.kind) {
             Some(ChangeKind::Release(..)) => "release",
             _ => "renew",
@@ -254,8 +261,8 @@ impl<T: Table> Leases<T> {
     fn done(
         &mut self,
         changes: &[Change<'_>],
-        answers: impl IntoIterator<Item = Result<BlockState, StoreError>>,
-    ) -> Vec<Result<BlockState, StoreError>> {
+        answers: impl IntoIterator<Item = Decided>,
+    ) -> Vec<Decided> {
         let noted = changes.iter().zip(answers).map(|(change, answer)| {
             match &answer {
                 Ok(after) => self.cache.block(change.namespace, after),
@@ -268,14 +275,7 @@ impl<T: Table> Leases<T> {
 
     /// Decides all changes from cached values. Returns `None` if a value is not cached, or a
     /// change would be refused or shortened.
-    #[allow(
-        clippy::type_complexity,
-        reason = "the changes that go with the commit"
-    )]
-    fn decide_from_cache(
-        &self,
-        changes: &[Change<'_>],
-    ) -> Option<(Txn, Vec<Result<BlockState, StoreError>>)> {
+    fn decide_from_cache(&self, changes: &[Change<'_>]) -> Option<(Txn, Vec<Decided>)> {
         let mut txn = Txn::default();
         let mut decided = Vec::with_capacity(changes.len());
         for change in changes {
@@ -286,24 +286,18 @@ impl<T: Table> Leases<T> {
                 ChangeKind::Release(..) => 0,
             };
             let observed = Observed {
-                record: &seen.record,
-                record_value: &seen.value,
-                incarnation: &seen.incarnation,
+                seen,
                 block_value: Some(value),
             };
-            let after = change
-                .decide(&observed, Some(known.clone()), Ok(unix_ms))
-                .ok()?;
+            let after = change.decide(&observed, Some(known.clone()), Ok(unix_ms));
+            let after = after.ok()?;
             if let ChangeKind::Renew(renew) = change.kind
                 && after.hwm_end < renew.new_end
             {
                 return None;
             }
-            if txn
-                .incarnation
-                .as_ref()
-                .is_some_and(|it| *it != seen.incarnation)
-            {
+            let earlier = txn.incarnation.as_ref();
+            if earlier.is_some_and(|it| *it != seen.incarnation) {
                 return None;
             }
             change.add(&mut txn, &observed, &after);
@@ -318,24 +312,18 @@ impl<T: Table> Leases<T> {
         change: &Change<'_>,
         snapshot: &Snapshot,
         txn: &mut Txn,
-    ) -> Result<BlockState, StoreError> {
+    ) -> Decided {
         let (namespace, block) = (change.namespace, change.block());
-        let value = snapshot.entries.get(&Key::record(namespace.name()));
-        let value = value.ok_or_else(|| namespace.not_initialised())?;
-        let record = decode_record(namespace.name(), value)?;
-        record.verify(namespace)?;
-        self.cache.record(&record, value, &snapshot.incarnation);
+        let seen = self.cache.read(namespace, snapshot)?;
         let block_value = snapshot.entries.get(&change.key()).map(String::as_str);
         let known = block_value.map(|value| judge_block(namespace, block, value));
         let known = known.transpose();
         let known = known.map_err(|found| found.fence(namespace, block))?;
         let observed = Observed {
-            record: &record,
-            record_value: value,
-            incarnation: &snapshot.incarnation,
+            seen: &seen,
             block_value,
         };
-        let time = snapshot.time.clone().map_err(into_store_error);
+        let time = snapshot.time.clone().map_err(StoreError::from);
         let unix_ms = time.map(|time| time.unix_ms);
         let after = change.decide(&observed, known, unix_ms)?;
         change.add(txn, &observed, &after);

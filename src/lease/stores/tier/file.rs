@@ -24,7 +24,6 @@ use crate::lease::block::BlockState;
 use crate::lease::error::StoreError;
 use crate::lease::events;
 use crate::lease::format::{corrupt, decode_record, encode_block, encode_record, judge_block};
-use crate::lease::leases::into_store_error;
 use crate::lease::namespace::Namespace;
 use crate::lease::record::StoreRecord;
 use crate::lease::table::sqlite::session::{Access, CommitError};
@@ -99,7 +98,7 @@ pub(super) fn change_log<T>(
     {
         // A refusal is one, whether it could be noted or not.
         let _ = end(opened, operation.name);
-        return Err(into_store_error(doubt));
+        return Err(doubt.into());
     }
     if operation.needs_signs {
         log.reap(|user| alive::is_gone(&path, user));
