@@ -43,28 +43,17 @@ impl Lease {
     /// # Errors
     /// When a range is empty, or reaches past the layout's nodes or ticks.
     pub fn new(layout: Layout, nodes: Range<u64>, ticks: Range<u64>) -> Result<Self, LeaseError> {
-        if nodes.is_empty() {
-            return Err(LeaseError::NoNodes {
+        let is_within = |range: &Range<u64>, max| !range.is_empty() && range.end <= max;
+        if !is_within(&nodes, layout.nodes()) {
+            return Err(LeaseError::Nodes {
                 start: nodes.start,
                 end: nodes.end,
                 layout_nodes: layout.nodes(),
             });
         }
-        if nodes.end > layout.nodes() {
-            return Err(LeaseError::NodesOutOfRange {
-                end: nodes.end,
-                layout_nodes: layout.nodes(),
-            });
-        }
-        if ticks.is_empty() {
-            return Err(LeaseError::NoTicks {
+        if !is_within(&ticks, layout.ticks()) {
+            return Err(LeaseError::Ticks {
                 start: ticks.start,
-                end: ticks.end,
-                layout_ticks: layout.ticks(),
-            });
-        }
-        if ticks.end > layout.ticks() {
-            return Err(LeaseError::TicksOutOfRange {
                 end: ticks.end,
                 layout_ticks: layout.ticks(),
             });
@@ -119,8 +108,8 @@ impl fmt::Display for Lease {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LeaseError {
-    /// The range of nodes holds none.
-    NoNodes {
+    /// The range of nodes holds none, or reaches past the layout's.
+    Nodes {
         /// The first node asked for.
         start: u64,
         /// The node after the last.
@@ -128,25 +117,11 @@ pub enum LeaseError {
         /// How many nodes the layout has.
         layout_nodes: u64,
     },
-    /// The range of nodes reaches past the layout's.
-    NodesOutOfRange {
-        /// The node after the last asked for.
-        end: u64,
-        /// How many nodes the layout has.
-        layout_nodes: u64,
-    },
-    /// The interval of ticks holds none.
-    NoTicks {
+    /// The interval of ticks holds none, or reaches past the layout's.
+    Ticks {
         /// The first tick asked for.
         start: u64,
         /// The tick after the last.
-        end: u64,
-        /// How many ticks the layout has.
-        layout_ticks: u64,
-    },
-    /// The interval of ticks reaches past the layout's.
-    TicksOutOfRange {
-        /// The tick after the last asked for.
         end: u64,
         /// How many ticks the layout has.
         layout_ticks: u64,
@@ -170,28 +145,32 @@ pub enum LeaseError {
 impl fmt::Display for LeaseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoNodes {
+            Self::Nodes {
                 start,
                 end,
                 layout_nodes,
-            } => write!(
+            } if end <= layout_nodes => write!(
                 f,
                 "node range {start}..{end} is empty: give at least one node of 0..{layout_nodes}"
             ),
-            Self::NodesOutOfRange { end, layout_nodes } => write!(
+            Self::Nodes {
+                end, layout_nodes, ..
+            } => write!(
                 f,
                 "node range ends at {end}, but the layout has {layout_nodes} nodes: \
                  let it end at {layout_nodes} or before"
             ),
-            Self::NoTicks {
+            Self::Ticks {
                 start,
                 end,
                 layout_ticks,
-            } => write!(
+            } if end <= layout_ticks => write!(
                 f,
                 "tick interval {start}..{end} is empty: give at least one tick of 0..{layout_ticks}"
             ),
-            Self::TicksOutOfRange { end, layout_ticks } => write!(
+            Self::Ticks {
+                end, layout_ticks, ..
+            } => write!(
                 f,
                 "tick interval ends at {end}, but the layout has {layout_ticks} ticks: \
                  let it end at {layout_ticks} or before"
@@ -233,14 +212,16 @@ mod tests {
         assert_eq!((whole.nodes(), whole.ticks()), (0..nodes, 0..ticks));
         assert_eq!(
             Lease::new(LAYOUT, 0..nodes + 1, 0..ticks),
-            Err(LeaseError::NodesOutOfRange {
+            Err(LeaseError::Nodes {
+                start: 0,
                 end: nodes + 1,
                 layout_nodes: nodes
             })
         );
         assert_eq!(
             Lease::new(LAYOUT, 0..nodes, 0..ticks + 1),
-            Err(LeaseError::TicksOutOfRange {
+            Err(LeaseError::Ticks {
+                start: 0,
                 end: ticks + 1,
                 layout_ticks: ticks
             })

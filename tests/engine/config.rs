@@ -326,7 +326,7 @@ fn a_lease_that_the_layout_does_not_have() {
         let wide = error_of(0..131_073, NOW_UNIX_MS);
         assert!(matches!(
             wide,
-            BuildError::Lease(LeaseError::NodesOutOfRange { end: 131_073, .. })
+            BuildError::Lease(LeaseError::Nodes { end: 131_073, .. })
         ));
         assert_says(&wide.to_string(), &["131073", "131072"]);
         let none = error_of(7..7, NOW_UNIX_MS);
