@@ -13,6 +13,9 @@ use crate::lease::request::{Floor, Renew};
 use crate::lease::stores::memory::MemoryStore;
 
 const NOW: u64 = 1_760_000_000_000;
+/// What the store is asked.
+const ASK: &str = "acquire";
+const INIT: &str = "init_if_new";
 const MS: Duration = Duration::from_millis(1);
 /// Longer than a busy machine takes for a test.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -41,7 +44,7 @@ impl LeaseStore for Scripted {
         namespace: &Namespace,
         acquire: &Acquire,
     ) -> Result<Vec<Grant>, StoreError> {
-        self.note("acquire");
+        self.note(ASK);
         match self.refusals.pop_front() {
             Some(refusal) => Err(refusal),
             None => self.inner.acquire(namespace, acquire),
@@ -49,7 +52,6 @@ impl LeaseStore for Scripted {
     }
 
     fn init(&mut self, namespace: &Namespace, init: &Init) -> Result<StoreRecord, StoreError> {
-        self.note("init");
         self.inner.init(namespace, init)
     }
 
@@ -58,50 +60,31 @@ impl LeaseStore for Scripted {
         namespace: &Namespace,
         init: &Init,
     ) -> Result<StoreRecord, StoreError> {
-        self.note("init_if_new");
+        self.note(INIT);
         match self.init_fails.lock().unwrap().take() {
             Some(failure) => Err(failure),
             None => self.inner.init(namespace, init),
         }
     }
 
-    fn renew(&mut self, namespace: &Namespace, renew: &Renew) -> Result<u64, StoreError> {
-        self.note("renew");
-        self.inner.renew(namespace, renew)
+    fn renew(&mut self, _: &Namespace, _: &Renew) -> Result<u64, StoreError> {
+        unreachable!()
     }
 
-    fn release(
-        &mut self,
-        namespace: &Namespace,
-        block: Block,
-        epoch: Epoch,
-    ) -> Result<(), StoreError> {
-        self.note("release");
-        self.inner.release(namespace, block, epoch)
+    fn release(&mut self, _: &Namespace, _: Block, _: Epoch) -> Result<(), StoreError> {
+        unreachable!()
     }
 
-    fn list(&mut self, namespace: &Namespace) -> Result<Listing, StoreError> {
-        self.note("list");
-        self.inner.list(namespace)
+    fn list(&mut self, _: &Namespace) -> Result<Listing, StoreError> {
+        unreachable!()
     }
 
-    fn raise_floor(
-        &mut self,
-        namespace: &Namespace,
-        floor: Floor,
-        now_unix_ms: u64,
-    ) -> Result<u64, StoreError> {
-        self.note("raise_floor");
-        self.inner.raise_floor(namespace, floor, now_unix_ms)
+    fn raise_floor(&mut self, _: &Namespace, _: Floor, _: u64) -> Result<u64, StoreError> {
+        unreachable!()
     }
 
-    fn check(
-        &mut self,
-        namespace: &Namespace,
-        now_unix_ms: u64,
-    ) -> Result<StoreReport, StoreError> {
-        self.note("check");
-        self.inner.check(namespace, now_unix_ms)
+    fn check(&mut self, _: &Namespace, _: u64) -> Result<StoreReport, StoreError> {
+        unreachable!()
     }
 }
 
@@ -137,7 +120,6 @@ impl Case {
     fn made(mut self) -> Self {
         let init = Init::new(History::New, NOW);
         self.store.init(&self.space, &init).unwrap();
-        self.calls();
         self
     }
 
@@ -163,6 +145,22 @@ impl Case {
     fn calls(&self) -> Vec<&'static str> {
         std::mem::take(&mut self.calls.lock().unwrap())
     }
+
+    #[track_caller]
+    fn granted(&mut self, calls: &[&str]) {
+        assert_eq!(self.acquire().unwrap().len(), 1);
+        assert_eq!(self.calls(), calls);
+    }
+}
+
+/// Expects a refusal of this kind, after these calls.
+macro_rules! refused {
+    ($case:expr, $kind:ident, $calls:expr) => {
+        let case = &mut $case;
+        let error = case.acquire().unwrap_err();
+        assert!(matches!(error, StoreError::$kind { .. }), "{error}");
+        assert_eq!(case.calls(), $calls);
+    };
 }
 
 fn not_initialised() -> StoreError {
@@ -201,58 +199,30 @@ fn floor_ahead(retry_after: Duration) -> StoreError {
 
 #[test]
 fn a_namespace_is_initialised_once_and_before_the_first_lease() {
-    let mut case = case([], Some(History::New));
-    assert_eq!(case.acquire().unwrap().len(), 1);
-    assert_eq!(case.calls(), ["acquire", "init_if_new", "acquire"]);
+    case([], Some(History::New)).granted(&[ASK, INIT, ASK]);
     // It is gone: that is no reason to begin anew.
-    let refusals = [not_initialised(), not_initialised()];
-    let mut again = self::case(refusals, Some(History::New));
-    let init = Init::new(History::New, NOW);
-    again.store.init(&again.space, &init).unwrap();
-    assert_eq!(again.calls(), ["init"]);
-    let gone = again.acquire().unwrap_err();
-    assert!(matches!(gone, StoreError::NotInitialised { .. }), "{gone}");
-    assert_eq!(again.calls(), ["acquire", "init_if_new", "acquire"]);
+    let gone = [not_initialised(), not_initialised()];
+    let mut again = case(gone, Some(History::New)).made();
+    refused!(again, NotInitialised, [ASK, INIT, ASK]);
 }
 
 #[test]
 fn a_namespace_that_disappears_later_is_not_initialised() {
     let mut case = case([], Some(History::New));
     case.first.granted = true;
-    let gone = case.acquire().unwrap_err();
-    assert!(matches!(gone, StoreError::NotInitialised { .. }), "{gone}");
-    assert_eq!(case.calls(), ["acquire"]);
+    refused!(case, NotInitialised, [ASK]);
 }
 
 #[test]
 fn without_a_history_nothing_is_initialised() {
-    let mut case = case([], None);
-    let missing = case.acquire().unwrap_err();
-    assert!(
-        matches!(missing, StoreError::NotInitialised { .. }),
-        "{missing}"
-    );
-    assert_eq!(case.calls(), ["acquire"]);
+    refused!(case([], None), NotInitialised, [ASK]);
 }
 
 #[test]
-fn leases_that_begin_within_a_moment_are_waited_for() {
-    let soon = floor_ahead(Duration::from_millis(1));
-    let mut case = case([soon], None).made();
-    assert_eq!(case.acquire().unwrap().len(), 1);
-    assert_eq!(case.calls(), ["acquire", "acquire"]);
-}
-
-#[test]
-fn leases_that_begin_later_are_not_waited_for() {
-    let later = floor_ahead(PATIENCE + Duration::from_millis(1));
-    let mut case = case([later], Some(History::New));
-    let refused = case.acquire().unwrap_err();
-    assert!(
-        matches!(refused, StoreError::FloorAhead { .. }),
-        "{refused}"
-    );
-    assert_eq!(case.calls(), ["acquire"]);
+fn leases_that_begin_within_the_patience_are_waited_for() {
+    case([floor_ahead(MS)], None).made().granted(&[ASK, ASK]);
+    let later = floor_ahead(PATIENCE + MS);
+    refused!(case([later], Some(History::New)), FloorAhead, [ASK]);
 }
 
 #[test]
@@ -263,13 +233,10 @@ fn a_first_lease_that_may_come_is_asked_for_again() {
     };
     for error in [unavailable(), exhausted(), lost] {
         assert!(may_succeed_later(&error), "{error}");
-        let mut case = case([error], None).made();
-        case.acquire().unwrap();
-        assert_eq!(case.calls(), ["acquire", "acquire"]);
+        case([error], None).made().granted(&[ASK, ASK]);
     }
-    let mut case = case([ambiguous()], None).made();
-    case.acquire().unwrap_err();
-    assert_eq!(case.calls(), ["acquire"], "it may have cost a block");
+    // It may have cost a block.
+    refused!(case([ambiguous()], None).made(), Ambiguous, [ASK]);
     assert!(!may_succeed_later(&ambiguous()) && !may_succeed_later(&not_initialised()));
 }
 
@@ -277,11 +244,9 @@ fn a_first_lease_that_may_come_is_asked_for_again() {
 fn without_a_wait_it_is_refused_at_once_and_may_ask_again() {
     let mut case = case([unavailable()], Some(History::New));
     case.first.patience = Duration::ZERO;
-    case.acquire().unwrap_err();
-    assert_eq!(case.calls(), ["acquire"]);
+    refused!(case, Unavailable, [ASK]);
     // That it could not be reached says nothing of the namespace.
-    case.acquire().unwrap();
-    assert_eq!(case.calls(), ["acquire", "init_if_new", "acquire"]);
+    case.granted(&[ASK, INIT, ASK]);
 }
 
 #[test]
@@ -290,52 +255,31 @@ fn a_refused_login_says_nothing_of_the_namespace() {
         source: "password".into(),
     };
     let mut case = case([denied], Some(History::New));
-    let refused = case.acquire().unwrap_err();
-    assert!(matches!(refused, StoreError::Denied { .. }), "{refused}");
-    case.acquire().unwrap();
-    assert_eq!(
-        case.calls(),
-        ["acquire", "acquire", "init_if_new", "acquire"]
-    );
+    refused!(case, Denied, [ASK]);
+    case.granted(&[ASK, INIT, ASK]);
 }
 
 #[test]
 fn an_initialisation_that_did_not_come_to_pass_is_tried_again() {
     let mut case = case([], Some(History::New));
     *case.init_fails.lock().unwrap() = Some(unavailable());
-    case.acquire().unwrap();
-    let twice = [
-        "acquire",
-        "init_if_new",
-        "acquire",
-        "init_if_new",
-        "acquire",
-    ];
-    assert_eq!(case.calls(), twice);
+    case.granted(&[ASK, INIT, ASK, INIT, ASK]);
 }
 
 /// Whatever has shown it, or may have made it: from then on others may use it, and if it
 /// is gone, so is what they were granted.
 #[test]
 fn a_namespace_that_may_have_existed_is_not_initialised_again() {
-    for shown in [
-        exhausted(),
-        floor_ahead(Duration::from_millis(1)),
-        ambiguous(),
-    ] {
+    for shown in [exhausted(), floor_ahead(MS), ambiguous()] {
         let mut case = case([shown], Some(History::New));
         case.first.patience = Duration::ZERO;
         case.acquire().unwrap_err();
-        let gone = case.acquire().unwrap_err();
-        assert!(matches!(gone, StoreError::NotInitialised { .. }), "{gone}");
-        assert_eq!(case.calls(), ["acquire", "acquire"]);
+        refused!(case, NotInitialised, [ASK, ASK]);
     }
     let mut case = case([], Some(History::New));
     *case.init_fails.lock().unwrap() = Some(ambiguous());
-    let unknown = case.acquire().unwrap_err();
-    assert!(matches!(unknown, StoreError::Ambiguous { .. }), "{unknown}");
-    case.acquire().unwrap_err();
-    assert_eq!(case.calls(), ["acquire", "init_if_new", "acquire"]);
+    refused!(case, Ambiguous, [ASK, INIT]);
+    refused!(case, NotInitialised, [ASK]);
 }
 
 #[test]
