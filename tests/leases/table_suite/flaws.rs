@@ -1,228 +1,56 @@
 //! The flaws, each with the check that it fails.
 
-/// A broken promise of a table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Flaw {
-    MissingIsAnError,
-    AbsentReadsAsEmptyText,
-    CreatesNothing,
-    CreatesOverwrites,
-    SpacesTrimmed,
-    CutAt255Bytes,
-    LowerCased,
-    NonAsciiLost,
-    JsonNormalised,
-    BackslashesHalved,
-    FirstValueStays,
-    ReadsAreCached,
-    CaseIgnored,
-    TrailingSpacesIgnored,
-    AccentsComposed,
-    JsonCompared,
-    PatternsCompared,
-    UnwrittenNotCompared,
-    WrittenNotCompared,
-    AbsenceNotCompared,
-    AbsentMatchesAny,
-    EmptyIsAbsent,
-    FirstCompared,
-    LastCompared,
-    ConflictWritesFirst,
-    ConflictWritesAll,
-    OutcomeUnknown,
-    ConflictIsEmpty,
-    ConflictShowsCompared,
-    ConflictLacksBlocks,
-    ConflictLacksTime,
-    NotBeforeIgnored,
-    NotAfterIgnored,
-    NotBeforeRejected,
-    NotAfterRejected,
-    IncarnationIgnored,
-    IncarnationByPrefix,
-    IncarnationRequired,
-    OneNamespaceWritten,
-    OneNamespaceRead,
-    HundredCompared,
-    HundredWritten,
-    HundredRead,
-    LowestByKey,
-    LowestByDigits,
-    LimitIgnored,
-    LimitOffByOne,
-    WindowIgnored,
-    WindowOfTheLowest,
-    WindowEndIncluded,
-    FirstRankStays,
-    CompleteAlways,
-    CompleteNever,
-    CompleteBelowLimit,
-    CompleteByEntries,
-    TwoThousandRead,
-    LastBlockLost,
-    NamesArePatterns,
-    NamesArePrefixes,
-    RepeatedIsAnError,
-    RepeatedIsLost,
-    OverlapIsLost,
-    ReadsAreTorn,
-    PagesAreTorn,
-    ReadsLag,
-    CheckedThenWritten,
-    WritesMaySkew,
-    InsertsMaySkew,
-    TimeInSeconds,
-    TimeStandsStill,
-    TimeIsMissing,
-    TimeIsOutOfRange,
-    IncarnationByRead,
-    IncarnationByConnection,
-    IncarnationByCommit,
-    NoName,
-    DescriptionFails,
+macro_rules! flaws {
+    ($($check:ident: $($flaw:ident)+ $(, and $other:ident)?;)+) => {
+        /// A broken promise of a table.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum Flaw {
+            $($($flaw,)+)+
+        }
+
+        /// Each flaw, and a check that it must fail.
+        pub(crate) const FLAWS: &[(Flaw, &str)] = &[
+            $($((Flaw::$flaw, stringify!($check)),)+ $((Flaw::$other, stringify!($check)),)?)+
+        ];
+    };
 }
 
-/// Each flaw, and the check that it must fail.
-pub(crate) const FLAWS: &[(Flaw, &str)] = &[
-    (Flaw::MissingIsAnError, "missing_entries_read_as_empty"),
-    (
-        Flaw::AbsentReadsAsEmptyText,
-        "missing_entries_read_as_empty",
-    ),
-    (Flaw::CreatesNothing, "creates_makes_the_first_entries"),
-    (Flaw::CreatesOverwrites, "creates_makes_the_first_entries"),
-    (Flaw::SpacesTrimmed, "values_come_back_byte_for_byte"),
-    (Flaw::CutAt255Bytes, "values_come_back_byte_for_byte"),
-    (Flaw::LowerCased, "values_come_back_byte_for_byte"),
-    (Flaw::NonAsciiLost, "values_come_back_byte_for_byte"),
-    (Flaw::JsonNormalised, "values_come_back_byte_for_byte"),
-    (Flaw::BackslashesHalved, "values_come_back_byte_for_byte"),
-    (Flaw::LastBlockLost, "values_come_back_byte_for_byte"),
-    (Flaw::FirstValueStays, "a_put_replaces_the_value"),
-    (Flaw::OutcomeUnknown, "a_put_replaces_the_value"),
-    (Flaw::ReadsAreCached, "a_commit_shows_on_every_connection"),
-    (Flaw::CaseIgnored, "values_are_compared_byte_by_byte"),
-    (
-        Flaw::TrailingSpacesIgnored,
-        "values_are_compared_byte_by_byte",
-    ),
-    (Flaw::AccentsComposed, "values_are_compared_byte_by_byte"),
-    (Flaw::JsonCompared, "values_are_compared_byte_by_byte"),
-    (Flaw::PatternsCompared, "values_are_compared_byte_by_byte"),
-    (
-        Flaw::UnwrittenNotCompared,
-        "a_commit_needs_every_compared_value",
-    ),
-    (
-        Flaw::WrittenNotCompared,
-        "a_commit_needs_every_compared_value",
-    ),
-    (
-        Flaw::AbsenceNotCompared,
-        "a_commit_needs_every_compared_value",
-    ),
-    (
-        Flaw::AbsentMatchesAny,
-        "a_commit_needs_every_compared_value",
-    ),
-    (Flaw::EmptyIsAbsent, "a_commit_needs_every_compared_value"),
-    (Flaw::FirstCompared, "a_commit_needs_every_compared_value"),
-    (Flaw::LastCompared, "a_commit_needs_every_compared_value"),
-    (
-        Flaw::ConflictWritesFirst,
-        "a_commit_needs_every_compared_value",
-    ),
-    (
-        Flaw::ConflictWritesAll,
-        "a_commit_needs_every_compared_value",
-    ),
-    (Flaw::ConflictIsEmpty, "a_conflict_shows_what_instead_reads"),
-    (
-        Flaw::ConflictShowsCompared,
-        "a_conflict_shows_what_instead_reads",
-    ),
-    (
-        Flaw::ConflictLacksBlocks,
-        "a_conflict_shows_what_instead_reads",
-    ),
-    (
-        Flaw::ConflictLacksTime,
-        "a_conflict_shows_what_instead_reads",
-    ),
-    (Flaw::NotBeforeIgnored, "a_commit_is_bounded_in_time"),
-    (Flaw::NotAfterIgnored, "a_commit_is_bounded_in_time"),
-    (Flaw::NotBeforeRejected, "a_commit_is_bounded_in_time"),
-    (Flaw::NotAfterRejected, "a_commit_is_bounded_in_time"),
-    (
-        Flaw::IncarnationIgnored,
-        "a_commit_is_bound_to_an_incarnation",
-    ),
-    (
-        Flaw::IncarnationByPrefix,
-        "a_commit_is_bound_to_an_incarnation",
-    ),
-    (
-        Flaw::IncarnationRequired,
-        "a_commit_is_bound_to_an_incarnation",
-    ),
-    (Flaw::OneNamespaceWritten, "a_commit_spans_namespaces"),
-    (Flaw::OneNamespaceRead, "a_commit_spans_namespaces"),
-    (Flaw::HundredCompared, "a_commit_has_up_to_127_keys"),
-    (Flaw::HundredWritten, "a_commit_has_up_to_127_keys"),
-    (Flaw::HundredRead, "a_query_has_up_to_250_keys"),
-    (Flaw::LowestByKey, "the_lowest_ranks_are_found"),
-    (Flaw::LowestByDigits, "the_lowest_ranks_are_found"),
-    (Flaw::LimitIgnored, "the_lowest_ranks_are_found"),
-    (Flaw::LimitOffByOne, "the_lowest_ranks_are_found"),
-    (Flaw::WindowIgnored, "the_lowest_ranks_are_found"),
-    (Flaw::WindowOfTheLowest, "the_lowest_ranks_are_found"),
-    (Flaw::WindowEndIncluded, "the_lowest_ranks_are_found"),
-    (Flaw::FirstRankStays, "a_rank_changes_with_its_entry"),
-    (
-        Flaw::CompleteAlways,
-        "complete_tells_whether_blocks_are_left_out",
-    ),
-    (
-        Flaw::CompleteNever,
-        "complete_tells_whether_blocks_are_left_out",
-    ),
-    (
-        Flaw::CompleteBelowLimit,
-        "complete_tells_whether_blocks_are_left_out",
-    ),
-    (
-        Flaw::CompleteByEntries,
-        "complete_tells_whether_blocks_are_left_out",
-    ),
-    (Flaw::TwoThousandRead, "thousands_of_blocks_are_read"),
-    (Flaw::LastBlockLost, "thousands_of_blocks_are_read"),
-    (Flaw::NamesArePatterns, "similar_names_are_kept_apart"),
-    (Flaw::NamesArePrefixes, "similar_names_are_kept_apart"),
-    (
-        Flaw::RepeatedIsAnError,
-        "keys_may_repeat_and_overlap_blocks",
-    ),
-    (Flaw::RepeatedIsLost, "keys_may_repeat_and_overlap_blocks"),
-    (Flaw::OverlapIsLost, "keys_may_repeat_and_overlap_blocks"),
-    (Flaw::ReadsAreTorn, "a_read_shows_one_moment"),
-    (Flaw::PagesAreTorn, "a_read_shows_one_moment"),
-    (Flaw::ReadsLag, "a_read_shows_one_moment"),
-    (Flaw::CheckedThenWritten, "no_update_is_lost"),
-    (
-        Flaw::WritesMaySkew,
-        "compared_keys_are_protected_from_writes",
-    ),
-    (
-        Flaw::InsertsMaySkew,
-        "absent_keys_are_protected_from_inserts",
-    ),
-    (Flaw::TimeInSeconds, "the_clock_moves_on"),
-    (Flaw::TimeStandsStill, "the_clock_moves_on"),
-    (Flaw::TimeIsMissing, "the_clock_moves_on"),
-    (Flaw::TimeIsOutOfRange, "the_clock_moves_on"),
-    (Flaw::IncarnationByRead, "the_incarnation_is_stable"),
-    (Flaw::IncarnationByConnection, "the_incarnation_is_stable"),
-    (Flaw::IncarnationByCommit, "the_incarnation_is_stable"),
-    (Flaw::NoName, "the_server_is_described"),
-    (Flaw::DescriptionFails, "the_server_is_described"),
-];
+flaws! {
+    missing_entries_read_as_empty: MissingIsAnError AbsentReadsAsEmptyText;
+    creates_makes_the_first_entries: CreatesNothing CreatesOverwrites;
+    values_come_back_byte_for_byte:
+        SpacesTrimmed CutAt255Bytes LowerCased NonAsciiLost JsonNormalised BackslashesHalved
+        LastBlockLost;
+    a_put_replaces_the_value: FirstValueStays OutcomeUnknown;
+    a_commit_shows_on_every_connection: ReadsAreCached;
+    values_are_compared_byte_by_byte:
+        CaseIgnored TrailingSpacesIgnored AccentsComposed JsonCompared PatternsCompared;
+    a_commit_needs_every_compared_value:
+        UnwrittenNotCompared WrittenNotCompared AbsenceNotCompared AbsentMatchesAny EmptyIsAbsent
+        FirstCompared LastCompared ConflictWritesFirst ConflictWritesAll;
+    a_conflict_shows_what_instead_reads:
+        ConflictIsEmpty ConflictShowsCompared ConflictLacksBlocks ConflictLacksTime;
+    a_commit_is_bounded_in_time:
+        NotBeforeIgnored NotAfterIgnored NotBeforeRejected NotAfterRejected;
+    a_commit_is_bound_to_an_incarnation:
+        IncarnationIgnored IncarnationByPrefix IncarnationRequired;
+    a_commit_spans_namespaces: OneNamespaceWritten OneNamespaceRead;
+    a_commit_has_up_to_127_keys: HundredCompared HundredWritten;
+    a_query_has_up_to_250_keys: HundredRead;
+    the_lowest_ranks_are_found:
+        LowestByKey LowestByDigits LimitIgnored LimitOffByOne WindowIgnored WindowOfTheLowest
+        WindowEndIncluded;
+    a_rank_changes_with_its_entry: FirstRankStays;
+    complete_tells_whether_blocks_are_left_out:
+        CompleteAlways CompleteNever CompleteBelowLimit CompleteByEntries;
+    thousands_of_blocks_are_read: TwoThousandRead, and LastBlockLost;
+    similar_names_are_kept_apart: NamesArePatterns NamesArePrefixes;
+    keys_may_repeat_and_overlap_blocks: RepeatedIsAnError RepeatedIsLost OverlapIsLost;
+    a_read_shows_one_moment: ReadsAreTorn PagesAreTorn ReadsLag;
+    no_update_is_lost: CheckedThenWritten;
+    compared_keys_are_protected_from_writes: WritesMaySkew;
+    absent_keys_are_protected_from_inserts: InsertsMaySkew;
+    the_clock_moves_on: TimeInSeconds TimeStandsStill TimeIsMissing TimeIsOutOfRange;
+    the_incarnation_is_stable: IncarnationByRead IncarnationByConnection IncarnationByCommit;
+    the_server_is_described: NoName DescriptionFails;
+}
