@@ -100,16 +100,11 @@ impl LeaseOptions {
     /// The plan of the leases, checked against the namespace.
     pub(super) fn plan(&self, namespace: &Namespace) -> Result<LeasePlan, BuildError> {
         let mut plan = LeasePlan::new(self.blocks.unwrap_or(1));
-        if let Some(widen_to) = self.widen_to {
-            plan = plan.with_widen_to(widen_to);
-        }
-        if let Some(lease_duration) = self.lease_duration {
-            plan = plan.with_lease_duration(lease_duration);
-        }
-        if let Some(expiry) = self.expiry {
-            plan = plan.with_expiry(expiry);
-        }
-        plan = plan.held_by(self.holder.clone().unwrap_or_else(Holder::this_process));
+        plan.widen_to = self.widen_to.unwrap_or(plan.widen_to);
+        plan.lease_duration = self.lease_duration.unwrap_or(plan.lease_duration);
+        plan.expiry = self.expiry.unwrap_or(plan.expiry);
+        let holder = self.holder.clone();
+        plan.holder = Some(holder.unwrap_or_else(Holder::this_process));
         plan.validate(namespace).map_err(BuildError::Plan)?;
         match self.first_lease_duration {
             Some(value) if value.is_zero() || value > plan.lease_duration => {

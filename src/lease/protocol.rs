@@ -106,7 +106,6 @@ mod plan;
 mod reach;
 mod replies;
 mod status;
-mod tally;
 mod timing;
 mod width;
 
@@ -114,13 +113,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use self::counts::Tally;
 pub use self::counts::{ClockOffset, FenceCounts, LeaseCounts, RenewalCounts, RenewalOutcome};
 use self::evidence::Evidence;
 pub use self::exchange::{Answer, Change, Demand, Moment, Request, Step};
 use self::holding::Holding;
 pub use self::plan::{Expiry, LeasePlan, PlanError};
 pub use self::status::{GrantState, GrantStatus, LeaseHealth, LeaseStatus};
-use self::tally::Tally;
 use self::timing::{Backoff, Jitter, RenewTiming};
 use self::width::Width;
 use crate::layout::Layout;

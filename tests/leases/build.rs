@@ -102,11 +102,14 @@ fn what_is_out_of_range_is_refused_before_the_store_is_asked() {
         .namespace("") => BuildError::Namespace(NamespaceError::NameLength { bytes: 0 }), "name";
         .block_bits(10) => BuildError::Namespace(NamespaceError::BlockBits { .. }), "10";
         .blocks(0) => BuildError::Plan(PlanError::Blocks { value: 0, .. }), "1 to 64";
-        .blocks(257) => BuildError::Plan(PlanError::Blocks { value: 257, max: 64 }), "1 to 64";
+        .blocks(257) => BuildError::Plan(PlanError::Blocks { value: 257, max: 64 }),
+            "257 blocks are asked for: give 1 to 64";
         .blocks(4).widen_to(3) =>
-            BuildError::Plan(PlanError::WidenTo { value: 3, min: 4, .. }), "give 4";
+            BuildError::Plan(PlanError::WidenTo { value: 3, min: 4, .. }),
+            "ends at 3 blocks: give 4, to never widen, up to 256";
         .widen_to(257) => BuildError::Plan(PlanError::WidenTo { value: 257, .. }), "256";
-        .lease_duration(short) => BuildError::Plan(PlanError::LeaseDuration { .. }), "10s";
+        .lease_duration(short) => BuildError::Plan(PlanError::LeaseDuration { .. }),
+            "the lease duration is 9.999s: give 10s to 31622400s";
     }
     assert_eq!(rig.store.calls(Op::Acquire), 0);
 }

@@ -198,7 +198,8 @@ impl World {
     fn start(&mut self, name: usize) {
         let index = self.oracle.enter();
         let holder = Holder::new("simulated", name.to_string());
-        let plan = self.scenario.plan.clone().held_by(holder);
+        let mut plan = self.scenario.plan.clone();
+        plan.holder = Some(holder);
         let seed = self.random.roll();
         let manager = Manager::new(self.scenario.namespace.clone(), plan, seed);
         let manager = manager.expect("the plan is valid");

@@ -1,6 +1,7 @@
 //! How requests to a store went, counted.
 
 use super::super::{Fence, StoreError};
+use super::exchange::{Answer, Moment, Request, ahead_ms};
 
 /// How often requests to the store went how, since the generator was built.
 ///
@@ -143,8 +144,51 @@ pub struct ClockOffset {
     pub measured_unix_ms: u64,
 }
 
-/// How far the first is ahead of the second, both in milliseconds since 1970.
-pub(super) fn ahead_ms(store_unix_ms: u64, client_unix_ms: u64) -> i64 {
-    let ahead = i128::from(store_unix_ms) - i128::from(client_unix_ms);
-    ahead.clamp(i64::MIN.into(), i64::MAX.into()) as i64
+/// What a manager counts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Tally {
+    pub(super) counts: LeaseCounts,
+    pub(super) clock: Option<ClockOffset>,
+}
+
+impl Tally {
+    /// Counts an answer. Whether it shows a change of the incarnation depends on the grant:
+    /// [`note_incarnation`](Self::note_incarnation).
+    pub(super) fn note(&mut self, at: Moment, request: &Request, answer: &Answer) {
+        match (request, answer) {
+            (Request::Renew(_), Answer::Renewed(result)) => {
+                self.counts.renewals.count(RenewalOutcome::of(result));
+                if let Err(StoreError::Fenced { fence, .. }) = result {
+                    self.counts.fenced.count(fence);
+                }
+            }
+            // An answer of another kind counts as lost.
+            (Request::Renew(_), _) => self.counts.renewals.count(RenewalOutcome::Ambiguous),
+            (_, Answer::Checked(Ok(Some(ahead_ms)))) => self.measured(at, *ahead_ms),
+            _ => {}
+        }
+        match answer.error() {
+            Some(StoreError::HistoryLost { .. }) => self.counts.history_lost += 1,
+            Some(StoreError::ClockSkew {
+                store_unix_ms,
+                client_unix_ms,
+                ..
+            }) => self.measured(at, ahead_ms(*store_unix_ms, *client_unix_ms)),
+            _ => {}
+        }
+    }
+
+    /// Another incarnation has fenced a grant. `known` is how many changes were known when
+    /// that was acquired.
+    pub(super) fn note_incarnation(&mut self, known: u64) {
+        let changes = &mut self.counts.incarnation_changes;
+        *changes = (*changes).max(known.saturating_add(1));
+    }
+
+    fn measured(&mut self, at: Moment, store_ahead_ms: i64) {
+        self.clock = Some(ClockOffset {
+            store_ahead_ms,
+            measured_unix_ms: at.unix_ms,
+        });
+    }
 }

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use super::super::{Acquire, Block, Epoch, Grant, LeaseStore, Namespace, Renew, StoreError};
-use super::counts::ahead_ms;
 
 /// When something happens, on two clocks.
 ///
@@ -126,6 +125,12 @@ impl Answer {
             _ => None,
         }
     }
+}
+
+/// How far the first is ahead of the second, both in milliseconds since 1970.
+pub(super) fn ahead_ms(store_unix_ms: u64, client_unix_ms: u64) -> i64 {
+    let ahead = i128::from(store_unix_ms) - i128::from(client_unix_ms);
+    ahead.clamp(i64::MIN.into(), i64::MAX.into()) as i64
 }
 
 /// A change for the generator.

@@ -3,24 +3,6 @@
 use super::*;
 
 #[test]
-fn widens_by_half_every_few_seconds_up_to_the_limit() {
-    let mut rig = Rig::holding(2);
-    rig.demand = BUSY;
-    let mut targets = vec![rig.manager.status().target];
-    for _ in 0..100 {
-        rig.run(secs(1));
-        let target = rig.manager.status().target;
-        if target != targets[targets.len() - 1] {
-            targets.push(target);
-        }
-    }
-    assert_eq!(targets, [2, 3, 4, 6, 9, 13, 16]);
-    assert_eq!(rig.opened().len(), 16);
-    // The first at once, then one every five seconds.
-    assert!(acquisitions(&rig.run(secs(10))).is_empty());
-}
-
-#[test]
 fn failures_of_blocks_no_longer_wanted_are_forgotten() {
     let mut rig = Rig::holding(1);
     rig.demand = BUSY;
