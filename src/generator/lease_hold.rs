@@ -104,10 +104,10 @@ impl LeaseHold {
                 let lanes = Box::new(GrantLanes::new(user, namespace));
                 let started = Instant::now();
                 // A build that does not wait here asks again in the background.
-                let first = FirstLease::new(options.init_if_new, patience.unwrap_or_default())
-                    .of_secret(same_secret)
-                    .lasting(options.first_lease_duration)
-                    .reporting_to(options.wait_hook);
+                let mut first = FirstLease::new(options.init_if_new, patience.unwrap_or_default());
+                first.same_secret = same_secret;
+                first.duration = options.first_lease_duration;
+                first.hook = options.wait_hook;
                 RenewalThread::start(store, manager, lanes, health, first, patience.is_some())
                     .map(Self::Kept)
                     .map_err(|error| match error {

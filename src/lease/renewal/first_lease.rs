@@ -49,15 +49,16 @@ pub(crate) struct FirstLease {
     /// The history with which a missing namespace is initialised.
     history: Option<History>,
     /// [`Init::same_secret`] of that.
-    same_secret: Vec<Fingerprint>,
+    pub(crate) same_secret: Vec<Fingerprint>,
     /// How long to wait for it, and since when.
     patience: Duration,
     started: Instant,
     pause: Duration,
     granted: bool,
-    /// How far it reaches, where that is less than the leases after it.
-    duration: Option<Duration>,
-    hook: Option<WaitHook>,
+    /// How far it reaches ahead of the clock, where that is less than the leases after it.
+    pub(crate) duration: Option<Duration>,
+    /// Called before each wait.
+    pub(crate) hook: Option<WaitHook>,
 }
 
 /// Whether a first lease may be granted later after this refusal. Not if it may have
@@ -112,25 +113,6 @@ impl FirstLease {
             duration: None,
             hook: None,
         }
-    }
-
-    /// Reaches so far ahead of the clock, and no further than the leases after it.
-    pub(crate) fn lasting(self, duration: Option<Duration>) -> Self {
-        Self { duration, ..self }
-    }
-
-    /// Lets no namespace be made whose secret another one has, of which these are the
-    /// fingerprints.
-    pub(crate) fn of_secret(self, same_secret: Vec<Fingerprint>) -> Self {
-        Self {
-            same_secret,
-            ..self
-        }
-    }
-
-    /// Calls the hook before each wait.
-    pub(crate) fn reporting_to(self, hook: Option<WaitHook>) -> Self {
-        Self { hook, ..self }
     }
 
     /// The request, for ticks that reach as far as the first lease shall. The present

@@ -306,8 +306,7 @@ fn the_first_lease_has_its_own_length_and_later_ones_the_usual() {
         (Some(1), 2),
     ] {
         let mut case = case([exhausted()], None).made();
-        let duration = duration.map(Duration::from_millis);
-        case.first = FirstLease::new(None, PATIENCE).lasting(duration);
+        case.first.duration = duration.map(Duration::from_millis);
         let length_of = |grants: Vec<Grant>| grants[0].ticks.end - grants[0].ticks.start;
         assert_eq!(length_of(case.acquire().unwrap()), length);
         assert_eq!(length_of(case.acquire().unwrap()), 600);
@@ -319,10 +318,10 @@ fn each_wait_is_reported_with_the_refusal_before_it() {
     let reports = Arc::new(Mutex::new(Vec::new()));
     let kept = Arc::clone(&reports);
     let hook = WaitHook::new(move |error| kept.lock().unwrap().push(error.to_string()));
-    let first = FirstLease::new(None, PATIENCE).reporting_to(Some(hook));
+    let mut first = FirstLease::new(None, PATIENCE);
+    first.hook = Some(hook);
     first.waits(&exhausted());
     assert_eq!(*reports.lock().unwrap(), [exhausted().to_string()]);
-    let panics = WaitHook::new(|_| panic!("a hook"));
-    let first = FirstLease::new(None, PATIENCE).reporting_to(Some(panics));
+    first.hook = Some(WaitHook::new(|_| panic!("a hook")));
     first.waits(&exhausted());
 }
