@@ -290,20 +290,6 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_is_taken_once_at_a_time() {
-        let space = space(b"taken once      ");
-        let claim = Claim::default();
-        let claimed = claim.take(space, 0..8, 5..10).unwrap();
-        let again = claim.clone().take(space, 0..8, 5..10).unwrap_err();
-        assert!(
-            matches!(&again, Denied::Conflict(Conflict::InUse(other)) if other.ticks == (5..10)),
-            "{again:?}"
-        );
-        drop(claimed);
-        assert_eq!(claim.take(space, 0..8, 5..10).unwrap().start(), at(5, 0));
-    }
-
-    #[test]
     fn the_next_one_begins_where_the_last_one_ended() {
         let space = space(b"goes on         ");
         let claim = Claim::default();
@@ -351,17 +337,5 @@ mod tests {
         next.finish(at(7, 0), true);
         let given_up = claim.check(space, 0..8, 5..10).unwrap_err();
         assert!(matches!(given_up, Denied::GivenUp), "{given_up:?}");
-    }
-
-    #[test]
-    fn a_lease_that_was_given_up_is_nobodys() {
-        let space = space(b"given up        ");
-        let claim = Claim::default();
-        claim
-            .take(space, 0..8, 5..10)
-            .unwrap()
-            .finish(at(6, 0), true);
-        let denied = claim.take(space, 0..8, 8..10).unwrap_err();
-        assert!(matches!(denied, Denied::GivenUp), "{denied:?}");
     }
 }

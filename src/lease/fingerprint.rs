@@ -80,11 +80,6 @@ impl Fingerprint {
     pub const fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(bytes)
     }
-
-    /// The bytes, to be kept by a store.
-    pub const fn as_bytes(&self) -> &[u8; 16] {
-        &self.0
-    }
 }
 
 impl fmt::Display for Fingerprint {

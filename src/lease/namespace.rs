@@ -340,11 +340,4 @@ mod tests {
             })
         );
     }
-
-    #[test]
-    fn a_fingerprint_is_printed_in_full() {
-        let print = Fingerprint::from_bytes(*b"0123456789abcdef");
-        assert_eq!(print.to_string(), "30313233343536373839616263646566");
-        assert_eq!(print.as_bytes(), b"0123456789abcdef");
-    }
 }

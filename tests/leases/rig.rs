@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use ringflake::lease::{
     BlockState, Fingerprint, Grant, GrantState, History, Init, LeaseStatus, LeaseStore,
-    MemoryStore, Namespace, StoreLimits,
+    MemoryStore, Namespace,
 };
 use ringflake::{
     CachedGenerator, CachedGeneratorBuilder, Clock, DirectGenerator, DirectGeneratorBuilder, Id,
@@ -56,15 +56,11 @@ const BLOCK_BITS: u32 = 3;
 
 impl Rig {
     pub(crate) fn new() -> Self {
-        Self::with_limits(StoreLimits::default())
-    }
-
-    pub(crate) fn with_limits(limits: StoreLimits) -> Self {
-        Self::with_tick(SECOND, limits)
+        Self::with_tick(SECOND)
     }
 
     /// Short ticks let the lease duration be short, and the keeper's own pace quick.
-    pub(crate) fn with_tick(tick: Duration, limits: StoreLimits) -> Self {
+    pub(crate) fn with_tick(tick: Duration) -> Self {
         let layout = Layout::builder().bits(44, 9, 2).tick(tick);
         let layout = layout.epoch_unix_ms(epoch_of_its_own()).build().unwrap();
         let clock = clock_at(layout, START);
@@ -72,7 +68,7 @@ impl Rig {
         let space = Namespace::new(NAME, &layout, Fingerprint::of(&secret()))
             .and_then(|space| space.with_block_bits(BLOCK_BITS))
             .unwrap();
-        let init = Init::new(History::New, clock.unix_ms()).with_limits(limits);
+        let init = Init::new(History::New, clock.unix_ms());
         store.init(&space, &init).unwrap();
         Self {
             layout,

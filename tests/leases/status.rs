@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use ringflake::lease::{GrantState, Holder, RenewalOutcome, StoreError, StoreLimits};
+use ringflake::lease::{GrantState, Holder, RenewalOutcome};
 
 use crate::rig::{LEASE_DURATION, Rig, SECOND, START};
 use ringflake_kit::faulty_store::{Fault, Op};
@@ -60,20 +60,6 @@ fn the_figures_have_the_end_of_the_last_lease() {
     ids.invalidate();
     assert_eq!(ids.stats().lease_end_unix_ms, 0);
     assert_eq!(ids.leases(), []);
-}
-
-#[test]
-fn a_horizon_under_the_lease_duration_shows_in_the_reach() {
-    let horizon = Duration::from_secs(100);
-    let rig = Rig::with_limits(StoreLimits::default().with_horizon(horizon));
-    let ids = rig.cached().build().unwrap();
-    let status = ids.lease_status().unwrap();
-    assert_eq!(status.reach, horizon);
-    assert_eq!(ids.leases()[0].ticks(), START..START + 100);
-    assert!(status.health.last_error.is_none());
-    // And it is renewed well before that.
-    rig.let_them_renew(|| vec![ids.lease_status()]);
-    assert_eq!(rig.store.calls(Op::Acquire), 1);
 }
 
 #[test]
@@ -136,27 +122,6 @@ fn renewals_that_were_sent_are_listed_with_their_outcomes() {
     assert_eq!(ids.lease_renewals(1), renewals[1..]);
     // And nothing else was sent.
     assert_eq!(rig.store.calls(Op::Renew), 3);
-}
-
-#[test]
-fn trouble_is_named_with_its_beginning() {
-    let rig = Rig::new();
-    let ids = rig.direct().lease_duration(60 * SECOND).build().unwrap();
-    rig.store.fail(Fault::Down);
-    // A little more than the three tenths after which it is renewed at once.
-    rig.set_tick(START + 20);
-    let failing = || ids.lease_status().unwrap().health.failing_since_unix_ms;
-    eventually("a renewal fails", || failing().is_some());
-    assert_eq!(failing(), Some(rig.unix_ms(START + 20)));
-    rig.set_tick(START + 25);
-    let failed = rig.store.calls(Op::Renew);
-    eventually("it is tried again", || rig.store.calls(Op::Renew) > failed);
-    let health = ids.lease_status().unwrap().health;
-    assert_eq!(health.failing_since_unix_ms, Some(rig.unix_ms(START + 20)));
-    let trouble = health.last_error.unwrap();
-    assert!(matches!(*trouble, StoreError::Unavailable { .. }));
-    rig.store.heal();
-    eventually("it is over", || failing().is_none());
 }
 
 #[test]

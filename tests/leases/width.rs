@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use ringflake::lease::{GrantState, StoreLimits};
+use ringflake::lease::GrantState;
 use ringflake::{Clock, ClockPolicy, Id, Refused, TakeError};
 
 use crate::rig::{BLOCK_IDS, Judge, LEASE_DURATION, Rig, SECOND, START, held_end};
@@ -68,7 +68,7 @@ fn a_block_that_comes_later_is_used_first_where_it_is_behind() {
 /// while a thread does, or leases would end on a slow machine that are to be kept.
 #[test]
 fn borrowing_takes_more_blocks_and_rest_lets_them_go() {
-    let rig = Rig::with_tick(Duration::from_millis(10), StoreLimits::default());
+    let rig = Rig::with_tick(Duration::from_millis(10));
     let ids = rig
         .in_place()
         .blocks(2)
