@@ -103,17 +103,16 @@ impl Claim {
         ticks: Range<u64>,
     ) -> Result<Claimed, Denied> {
         let mut turn = registry::turn().map_err(Denied::System)?;
-        let (mut state, Rest { rectangle, start }) = self.rest(&turn, space, nodes, ticks)?;
+        let (mut state, rest) = self.rest(&turn, space, nodes, ticks)?;
         let entry = turn
-            .enter(space, rectangle.clone(), start.whole_tick())
+            .enter(space, rest.rectangle.clone(), rest.start.whole_tick())
             .map_err(Denied::Conflict)?;
-        state.in_use = Some(rectangle.clone());
+        state.in_use = Some(rest.rectangle.clone());
         drop(state);
         Ok(Claimed {
             claim: self.clone(),
             space,
-            rectangle,
-            start,
+            rest,
             entry: Some(entry),
         })
     }
@@ -204,8 +203,7 @@ impl State {
 pub(crate) struct Claimed {
     claim: Claim,
     space: Space,
-    rectangle: Rectangle,
-    start: Position,
+    rest: Rest,
     /// None once it is let go.
     entry: Option<Entry>,
 }
@@ -213,12 +211,12 @@ pub(crate) struct Claimed {
 impl Claimed {
     /// The nodes, and the ticks from that in which it begins.
     pub(crate) fn rectangle(&self) -> &Rectangle {
-        &self.rectangle
+        &self.rest.rectangle
     }
 
     /// Where it begins.
     pub(crate) fn start(&self) -> Position {
-        self.start
+        self.rest.start
     }
 
     /// Lets the lease go: everything before `next` may have been issued, and
@@ -239,10 +237,10 @@ impl Claimed {
         let mut state = self.claim.0.lock().unwrap_or_else(PoisonError::into_inner);
         // The registry first: by the time that the lease is free here, its used
         // part is on record there.
-        match next.filter(|next| *next > self.start) {
+        match next.filter(|next| *next > self.rest.start) {
             Some(next) => {
                 entry.leave(next.whole_tick());
-                state.note(self.space, &self.rectangle.nodes, next);
+                state.note(self.space, &self.rest.rectangle.nodes, next);
             }
             None => drop(entry),
         }

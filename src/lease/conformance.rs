@@ -464,6 +464,14 @@ fn none_of(grants: &[Grant]) -> Block {
     blocks.find(is_other).expect("there are few grants")
 }
 
+fn by_epoch(held: Epoch, recorded: Epoch) -> Fence {
+    Fence::Epoch { held, recorded }
+}
+
+fn by_end(known: u64, recorded: u64) -> Fence {
+    Fence::End { known, recorded }
+}
+
 #[track_caller]
 fn fenced<T: std::fmt::Debug>(result: Result<T, StoreError>, expected: &Fence) {
     match result {

@@ -157,9 +157,12 @@ impl Turn {
         rectangle: &Rectangle,
         fresh: u64,
     ) -> Result<(), Conflict> {
-        match &self.held {
-            Some((registry, _)) => registry.check(space, rectangle, fresh),
-            None => Ok(()),
+        let Some(registry) = self.held.as_ref().map(|held| held.0) else {
+            return Ok(());
+        };
+        match registry.inherited(space, &rectangle.nodes) {
+            Some(nodes) => Err(Conflict::Inherited(nodes)),
+            None => lock(&registry.copies[0]).check(space, rectangle, fresh),
         }
     }
 
@@ -267,14 +270,6 @@ impl Registry {
         let mut of_space = self.inherited.iter().filter(|(of, _)| *of == space);
         let found = of_space.find(|(_, inherited)| meet(inherited, nodes));
         found.map(|(_, inherited)| inherited.clone())
-    }
-
-    /// For the holder of the turn.
-    fn check(&self, space: Space, rectangle: &Rectangle, fresh: u64) -> Result<(), Conflict> {
-        match self.inherited(space, &rectangle.nodes) {
-            Some(nodes) => Err(Conflict::Inherited(nodes)),
-            None => lock(&self.copies[0]).check(space, rectangle, fresh),
-        }
     }
 
     /// What was checked in this turn. Returns its number.

@@ -1,7 +1,7 @@
 //! Renewals, one alone and several in one call.
 
 use super::super::{Fence, Fingerprint, Floor, Grant, MAX_ACQUIRE, Namespace, Renew, StoreError};
-use super::{Suite, fenced, limits, none_of, one, state_of};
+use super::{Suite, by_end, by_epoch, fenced, limits, none_of, one, state_of};
 use crate::layout::Layout;
 
 /// The requests as a call wants them.
@@ -51,13 +51,7 @@ impl Suite<'_> {
         for (answer, (_, renew)) in store.renew_all(&asked(&wanted)).into_iter().zip(&wanted) {
             match answer {
                 Ok(end) => assert_eq!((end, end), (renew.known_end, renew.new_end)),
-                refused => fenced(
-                    refused,
-                    &Fence::End {
-                        known: renew.known_end,
-                        recorded: renew.new_end,
-                    },
-                ),
+                refused => fenced(refused, &by_end(renew.known_end, renew.new_end)),
             }
         }
     }
@@ -125,19 +119,10 @@ impl Suite<'_> {
         let mut answers = answers.into_iter();
         let mut next = || answers.next().unwrap();
         assert_eq!(next().unwrap(), end + 5);
+        fenced(next(), &by_epoch(grants[1].epoch.next(), grants[1].epoch));
         fenced(
             next(),
-            &Fence::Epoch {
-                held: grants[1].epoch.next(),
-                recorded: grants[1].epoch,
-            },
-        );
-        fenced(
-            next(),
-            &Fence::End {
-                known: grants[2].ticks.end - 1,
-                recorded: grants[2].ticks.end,
-            },
+            &by_end(grants[2].ticks.end - 1, grants[2].ticks.end),
         );
         fenced(next(), &Fence::NeverGranted);
         match next() {
@@ -158,13 +143,7 @@ impl Suite<'_> {
         refused!(next(), FingerprintMismatch);
         refused!(next(), LayoutMismatch);
         refused!(next(), LayoutMismatch);
-        fenced(
-            next(),
-            &Fence::End {
-                known: end,
-                recorded: end + 5,
-            },
-        );
+        fenced(next(), &by_end(end, end + 5));
         assert_eq!(next().unwrap(), end + 5);
         assert!(answers.next().is_none());
         for (index, grant) in grants.iter().enumerate() {

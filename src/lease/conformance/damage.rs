@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 use super::super::{Block, Fence, Grant, Renew, StoreError};
-use super::{Damage, NODE_BITS, Suite, fenced, limits};
+use super::{Damage, NODE_BITS, Suite, by_epoch, fenced, limits};
 
 impl Suite<'_> {
     pub(super) fn quarantines_a_damaged_block(&self, damage: &Damage<'_>) {
@@ -78,10 +78,7 @@ impl Suite<'_> {
         );
 
         // Its grant has ended, and the next one waits for the horizon.
-        let fence = Fence::Epoch {
-            held: damaged.epoch,
-            recorded: repaired.epoch,
-        };
+        let fence = by_epoch(damaged.epoch, repaired.epoch);
         fenced(store.renew(&space, &renew), &fence);
         fenced(store.release(&space, damaged.block, damaged.epoch), &fence);
         let retry_after = exhausted(store.acquire(&space, &ask()));

@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use super::super::block::BlockState;
 use super::super::{
-    Acquire, Confirmed, Fence, Floor, History, Init, LeaseStore, Namespace, Renew, StoreError,
+    Acquire, Confirmed, Floor, History, Init, LeaseStore, Namespace, Renew, StoreError,
 };
-use super::{Given, NODE_BITS, Suite, fenced, limits, one, space};
+use super::{Given, NODE_BITS, Suite, by_epoch, fenced, limits, one, space};
 
 impl Suite<'_> {
     /// Whether the store grants the past. One that doesn't must say so.
@@ -141,10 +141,7 @@ impl Suite<'_> {
         let first = one(store.acquire(&space, &self.past(1, 0..100)));
         let second = one(store.acquire(&space, &self.past(1, 100..200)));
         assert_eq!(first.block, second.block);
-        let fence = Fence::Epoch {
-            held: first.epoch,
-            recorded: second.epoch,
-        };
+        let fence = by_epoch(first.epoch, second.epoch);
         let renew = Renew::new(&first, 150, (self.now)());
         fenced(store.renew(&space, &renew), &fence);
         fenced(store.release(&space, first.block, first.epoch), &fence);

@@ -1,7 +1,7 @@
 //! Releases.
 
 use super::super::{Block, Fence, Renew, StoreError};
-use super::{NODE_BITS, Suite, fenced, one};
+use super::{NODE_BITS, Suite, by_epoch, fenced, one};
 
 impl Suite<'_> {
     pub(super) fn keeps_the_mark_at_a_release(&self) {
@@ -9,10 +9,7 @@ impl Suite<'_> {
         let first = one(store.acquire(&space, &self.ask(1, 30)));
         fenced(
             store.release(&space, first.block, first.epoch.next()),
-            &Fence::Epoch {
-                held: first.epoch.next(),
-                recorded: first.epoch,
-            },
+            &by_epoch(first.epoch.next(), first.epoch),
         );
         fenced(
             store.release(&space, Block::new(1), first.epoch),
@@ -30,10 +27,7 @@ impl Suite<'_> {
         let second = one(store.acquire(&space, &self.ask(1, 30)));
         assert_eq!(second.ticks.start, first.ticks.end);
         assert_eq!(second.epoch, first.epoch.next());
-        let fence = Fence::Epoch {
-            held: first.epoch,
-            recorded: second.epoch,
-        };
+        let fence = by_epoch(first.epoch, second.epoch);
         let renew = Renew::new(&first, first.ticks.end + 5, (self.now)());
         fenced(store.renew(&space, &renew), &fence);
         fenced(store.release(&space, first.block, first.epoch), &fence);

@@ -7,8 +7,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::TableSuite;
-use super::connection::{Connection, all_of, block, keys, put};
-use crate::lease::table::{Key, Put, Query, Txn};
+use super::connection::{Connection, all_of, block, guarded, keys, put};
+use crate::lease::table::{Key, Query, Txn};
 
 /// How long the threads of one check may take.
 const DEADLINE: Duration = Duration::from_secs(300);
@@ -37,16 +37,6 @@ impl Drop for Finished<'_> {
 fn in_time(started: Instant, what: &str) {
     let elapsed = started.elapsed();
     assert!(elapsed < DEADLINE, "{what} after {elapsed:?}");
-}
-
-/// A commit of one entry on this condition.
-fn guarded(compare: (&Key, Option<&str>), put: Put) -> Txn {
-    let (key, expected) = compare;
-    Txn {
-        compare: vec![(key.clone(), expected.map(str::to_owned))],
-        puts: vec![put],
-        ..Txn::default()
-    }
 }
 
 impl TableSuite<'_> {

@@ -1,7 +1,7 @@
 //! A commit is applied as a whole, and only if all of its conditions hold.
 
 use super::TableSuite;
-use super::connection::{block, keys, lowest_of, marked, put, written};
+use super::connection::{block, guarded, keys, lowest_of, marked, put, written};
 use crate::lease::fingerprint::Fingerprint;
 use crate::lease::record::Incarnation;
 use crate::lease::table::{Key, Put, Query, Txn};
@@ -69,11 +69,7 @@ impl TableSuite<'_> {
         let blocks: Vec<_> = (0..5).map(|index| marked(name, index, 9 - index)).collect();
         let records = [put(&compared, "compared"), put(&asked, "asked")];
         table.write(blocks.iter().chain(&records).cloned());
-        let txn = Txn {
-            compare: vec![(compared.clone(), None)],
-            puts: vec![put(&compared, "new")],
-            ..Txn::default()
-        };
+        let txn = guarded((&compared, None), put(&compared, "new"));
         let lowest = lowest_of(name, 2, 0..1);
         let absent = block("table-suite-instead-absent", 0);
         for instead in [
@@ -128,11 +124,9 @@ impl TableSuite<'_> {
             let at = |offset: i64| now.unix_ms.saturating_add_signed(offset);
             let next = round.to_string() + "!";
             let txn = Txn {
-                compare: vec![(key.clone(), Some(value.clone()))],
-                puts: vec![put(&key, &next)],
                 not_before_unix_ms: from.map_or(0, at),
                 not_after_unix_ms: to.map_or(u64::MAX, at),
-                ..Txn::default()
+                ..guarded((&key, Some(&value)), put(&key, &next))
             };
             match is_now {
                 true => {
@@ -165,10 +159,8 @@ impl TableSuite<'_> {
         ] {
             let next = format!("{incarnation:?}");
             let txn = Txn {
-                compare: vec![(key.clone(), Some(value.clone()))],
-                puts: vec![put(&key, &next)],
                 incarnation,
-                ..Txn::default()
+                ..guarded((&key, Some(&value)), put(&key, &next))
             };
             match holds {
                 true => {
@@ -261,11 +253,7 @@ impl TableSuite<'_> {
         };
         let known = written(blocks.iter().chain([&record]));
         assert_eq!(table.entries(&query), known);
-        let txn = Txn {
-            compare: vec![(record.key.clone(), None)],
-            puts: vec![put(&record.key, "new")],
-            ..Txn::default()
-        };
+        let txn = guarded((&record.key, None), put(&record.key, "new"));
         assert_eq!(table.must_conflict(&txn, &query).entries, known);
     }
 }

@@ -78,6 +78,16 @@ pub(super) fn put(key: &Key, value: &str) -> Put {
     }
 }
 
+/// A commit of one entry on this condition.
+pub(super) fn guarded(compare: (&Key, Option<&str>), put: Put) -> Txn {
+    let (key, expected) = compare;
+    Txn {
+        compare: vec![(key.clone(), expected.map(str::to_owned))],
+        puts: vec![put],
+        ..Txn::default()
+    }
+}
+
 /// An entry of a block with this mark.
 pub(super) fn marked(namespace: &str, index: u64, mark: u64) -> Put {
     let block = Block::new(index);

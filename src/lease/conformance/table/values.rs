@@ -1,7 +1,7 @@
 //! Entries are stored, and compared, byte for byte.
 
 use super::TableSuite;
-use super::connection::{all_of, block, keys, lowest_of, put, written};
+use super::connection::{all_of, block, guarded, keys, lowest_of, put, written};
 use crate::lease::fingerprint::Fingerprint;
 use crate::lease::table::{Commit, Key, Query, TableError, Txn};
 
@@ -63,10 +63,8 @@ impl TableSuite<'_> {
         let mut table = self.connect();
         let [before, first] = ["table-suite-plain", "table-suite-creates"].map(Key::record);
         let txn = |key: &Key, creates| Txn {
-            compare: vec![(key.clone(), None)],
-            puts: vec![put(key, "made")],
             creates,
-            ..Txn::default()
+            ..guarded((key, None), put(key, "made"))
         };
         let read = keys([&before]);
         match table.0.commit(&txn(&before, false), &read) {
@@ -145,26 +143,17 @@ impl TableSuite<'_> {
         for key in [Key::record(name), block(name, 0)] {
             for (&stored, &other) in pairs.clone().chain(swapped.clone()) {
                 table.write([put(&key, stored)]);
-                let mut txn = Txn {
-                    compare: vec![(key.clone(), Some(other.to_owned()))],
-                    puts: vec![put(&key, "changed")],
-                    ..Txn::default()
-                };
+                let txn = |expected| guarded((&key, Some(expected)), put(&key, "changed"));
                 let read = keys([&key]);
-                let conflict = table.must_conflict(&txn, &read);
+                let conflict = table.must_conflict(&txn(other), &read);
                 assert_eq!(conflict.entries, written(&[put(&key, stored)]));
-                txn.compare[0].1 = Some(stored.to_owned());
-                table.must_commit(&txn);
+                table.must_commit(&txn(stored));
             }
         }
         for text in texts() {
             let key = Key::record(name);
             table.write([put(&key, &text)]);
-            table.must_commit(&Txn {
-                compare: vec![(key.clone(), Some(text))],
-                puts: vec![put(&key, "changed")],
-                ..Txn::default()
-            });
+            table.must_commit(&guarded((&key, Some(&text)), put(&key, "changed")));
         }
         assert_eq!(table.entries(&Query::default()).len(), 0);
     }
