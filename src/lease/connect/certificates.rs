@@ -3,8 +3,7 @@
 //! connection.
 
 use std::io;
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 #[cfg(any(feature = "etcd", feature = "mysql", feature = "postgres"))]
 use rustls::RootCertStore;
@@ -46,7 +45,6 @@ pub(crate) fn read_key(parameter: &str, path: &Path) -> Result<Vec<u8>, String> 
 ///
 /// # Errors
 /// What to show to people.
-#[cfg(feature = "mysql")]
 pub(crate) fn check_key(parameter: &str, path: &Path) -> Result<(), String> {
     private_file::look_at(path).map_err(|error| unreadable(parameter, &error))
 }

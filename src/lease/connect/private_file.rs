@@ -34,7 +34,6 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
 ///
 /// # Errors
 /// Those of [`read`].
-#[cfg(feature = "mysql")]
 pub(crate) fn look_at(path: &Path) -> io::Result<()> {
     check(&File::open(path)?, path)
 }
