@@ -124,6 +124,8 @@ pub(crate) mod mysql;
 pub(crate) mod postgres;
 #[cfg(feature = "redis")]
 pub(crate) mod redis;
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
+mod session;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 mod sql;
 #[cfg(feature = "sqlite")]
@@ -144,6 +146,8 @@ pub use self::mysql::MysqlTable;
 pub use self::postgres::PostgresTable;
 #[cfg(feature = "redis")]
 pub use self::redis::RedisTable;
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
+pub(super) use self::session::{ServerTable, Session};
 #[cfg(feature = "sqlite")]
 pub use self::sqlite::SqliteTable;
 use super::block::Block;

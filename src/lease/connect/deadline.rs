@@ -35,20 +35,35 @@ impl Deadline {
         self.timeout
             .checked_sub(self.start.elapsed())
             .filter(|left| *left >= Duration::from_millis(1))
-            .ok_or_else(|| {
-                let text = format!("the operation did not end within {:?}", self.timeout);
-                io::Error::new(io::ErrorKind::TimedOut, text)
-            })
+            .ok_or_else(|| self.missed())
+    }
+
+    /// The error for an operation that has not ended in time.
+    pub(crate) fn missed(&self) -> io::Error {
+        let text = format!("the operation did not end within {:?}", self.timeout);
+        io::Error::new(io::ErrorKind::TimedOut, text)
+    }
+
+    /// The moment itself.
+    pub(crate) fn end(&self) -> Instant {
+        self.start + self.timeout
+    }
+
+    /// The time that one of `count` attempts has, all of which are still to come.
+    ///
+    /// # Errors
+    /// As [`left`](Self::left).
+    pub(crate) fn share(&self, count: usize) -> io::Result<Self> {
+        let count = u32::try_from(count).unwrap_or(u32::MAX).max(1);
+        Ok(Self::after(self.left()? / count))
     }
 
     /// When the operation began.
-    #[cfg(feature = "etcd")]
     pub(crate) fn start(&self) -> Instant {
         self.start
     }
 
     /// How long the operation has taken so far.
-    #[cfg(feature = "etcd")]
     pub(crate) fn elapsed(&self) -> Duration {
         self.start.elapsed()
     }

@@ -1,7 +1,6 @@
 //! Stores that can lose what they have confirmed: the one place that decides whether
 //! they are used, logs it and reports it.
 
-use crate::lease::error::StoreError;
 use crate::lease::events;
 use crate::lease::report::Durability;
 
@@ -25,24 +24,13 @@ impl DurabilityGate {
         }
     }
 
-    /// Refuses the store because it can lose what it has confirmed, unless that was
-    /// accepted. An accepted reason is logged once.
-    ///
-    /// # Errors
-    /// [`StoreError::NotDurable`].
-    pub(crate) fn admit(&mut self, weakness: impl Into<Option<String>>) -> Result<(), StoreError> {
-        match self.refusal(weakness) {
-            None => Ok(()),
-            Some(reason) => Err(StoreError::NotDurable {
-                store: self.store.clone(),
-                reason,
-            }),
+    /// The reason to refuse a store that can lose what it has confirmed, for these reasons,
+    /// unless that was accepted. An accepted reason is logged once.
+    pub(crate) fn refusal(&mut self, weaknesses: &[String]) -> Option<String> {
+        if weaknesses.is_empty() {
+            return None;
         }
-    }
-
-    /// As [`admit`](Self::admit); returns the reason for a refusal.
-    pub(crate) fn refusal(&mut self, weakness: impl Into<Option<String>>) -> Option<String> {
-        let reason = weakness.into()?;
+        let reason = weaknesses.join("; ");
         if !self.accepts_best_effort {
             return Some(reason);
         }
@@ -51,16 +39,6 @@ impl DurabilityGate {
             self.weakness = Some(reason);
         }
         None
-    }
-
-    /// As [`admit`](Self::admit), for several reasons at once.
-    pub(crate) fn admit_all(&mut self, weaknesses: &[String]) -> Result<(), StoreError> {
-        self.admit(all(weaknesses))
-    }
-
-    /// As [`refusal`](Self::refusal), for several reasons at once.
-    pub(crate) fn refusal_for(&mut self, weaknesses: &[String]) -> Option<String> {
-        self.refusal(all(weaknesses))
     }
 
     /// Whether a store that can lose what it has confirmed is accepted.
@@ -79,28 +57,20 @@ impl DurabilityGate {
     }
 }
 
-fn all(weaknesses: &[String]) -> Option<String> {
-    (!weaknesses.is_empty()).then(|| weaknesses.join("; "))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_weak_store_is_refused_unless_that_was_accepted() {
-        let weak = || Some("fsync is off".to_owned());
-        let refused = DurabilityGate::new("db".to_owned(), false).admit(weak());
-        assert!(
-            matches!(&refused, Err(StoreError::NotDurable { store, reason })
-                if store == "db" && reason == "fsync is off"),
-            "{refused:?}"
-        );
+        let weak = ["a".to_owned(), "b".to_owned()];
+        let mut strict = DurabilityGate::new("db".to_owned(), false);
+        assert_eq!(strict.refusal(&weak).as_deref(), Some("a; b"));
 
         let mut gate = DurabilityGate::new("db".to_owned(), true);
-        gate.admit_all(&[]).unwrap();
+        assert_eq!(gate.refusal(&[]), None);
         assert_eq!(gate.durability(), Durability::Durable);
-        gate.admit_all(&["a".to_owned(), "b".to_owned()]).unwrap();
+        assert_eq!(gate.refusal(&weak), None);
         let reason = "a; b".to_owned();
         assert_eq!(gate.durability(), Durability::BestEffort { reason });
     }

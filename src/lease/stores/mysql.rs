@@ -1,7 +1,6 @@
 //! The store in MySQL and MariaDB.
 
 use crate::lease::leases::Leases;
-use crate::lease::options::{OpenError, OpenOptions};
 use crate::lease::table::mysql::MysqlTable;
 
 /// A store in a MySQL (8.0 or later) or MariaDB (10.6 or later) database.
@@ -109,15 +108,3 @@ use crate::lease::table::mysql::MysqlTable;
 /// # Ok::<(), ringflake::lease::OpenError>(())
 /// ```
 pub type MysqlStore = Leases<MysqlTable>;
-
-impl MysqlStore {
-    /// The store at `url`; see there for its form. Connects to nothing yet.
-    ///
-    /// # Errors
-    /// [`OpenError::Invalid`], without any part of the URL but the name of a
-    /// parameter.
-    pub fn from_url(url: &str, options: &OpenOptions) -> Result<Self, OpenError> {
-        let table = MysqlTable::from_url(url, options)?;
-        Ok(Self::over(table).with_patience(options.operation_timeout()))
-    }
-}

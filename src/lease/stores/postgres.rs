@@ -1,7 +1,6 @@
 //! The store in PostgreSQL.
 
 use crate::lease::leases::Leases;
-use crate::lease::options::{OpenError, OpenOptions};
 use crate::lease::table::postgres::PostgresTable;
 
 /// A store in a PostgreSQL database, version 12 or later.
@@ -129,15 +128,3 @@ use crate::lease::table::postgres::PostgresTable;
 /// # Ok::<(), ringflake::lease::OpenError>(())
 /// ```
 pub type PostgresStore = Leases<PostgresTable>;
-
-impl PostgresStore {
-    /// The store at `url`; see there for its form. Connects to nothing yet.
-    ///
-    /// # Errors
-    /// [`OpenError::Invalid`], without any part of the URL but the name of a
-    /// parameter.
-    pub fn from_url(url: &str, options: &OpenOptions) -> Result<Self, OpenError> {
-        let table = PostgresTable::from_url(url, options)?;
-        Ok(Self::over(table).with_patience(options.operation_timeout()))
-    }
-}

@@ -1,7 +1,7 @@
 //! The meaning of the error codes of MySQL and MariaDB. Both document them; where they
 //! share a number it has one meaning.
 
-use crate::lease::table::sql::{Stage, Verdict};
+use crate::lease::table::session::{Stage, Verdict};
 
 /// The verdict on an error with this code.
 pub(super) fn verdict(code: u16, stage: Stage) -> Verdict {

@@ -1,7 +1,7 @@
 //! Which server, and how it is reached.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 use std::{fmt, fs, io};
 
@@ -44,7 +44,7 @@ const PARAMETERS: [&str; 14] = [
 const HAS_NO_TLS: &str = "the server has no TLS: set it up there, or, if what is sent may be \
     read and changed on the way, write require_ssl=false";
 
-pub(super) struct Server {
+pub(in crate::lease) struct Server {
     /// One for each host, in the order in which they are tried.
     hosts: Vec<Opts>,
     /// The host that is tried first: the one after that which failed last.
@@ -52,9 +52,9 @@ pub(super) struct Server {
     password: Password,
     /// Where the server's own key is, for passwords without TLS.
     key: Option<PathBuf>,
-    /// For an operation.
-    pub(super) timeout: Duration,
-    /// For one answer.
+    /// Whether `WORKER_NODE` has a row of this process, or rejected it.
+    is_noted: AtomicBool,
+    /// For one answer: half of an operation's time.
     pub(super) patience: Duration,
     pub(super) accepts_best_effort: bool,
 }
@@ -151,7 +151,7 @@ impl Server {
             first: AtomicUsize::new(0),
             password,
             key,
-            timeout,
+            is_noted: AtomicBool::new(false),
             patience,
             accepts_best_effort: options.accepts_best_effort(),
         })
@@ -168,6 +168,12 @@ impl Server {
     /// The host that was tried first has failed.
     pub(super) fn pass_on(&self) {
         self.first.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether this process is yet to be noted, which it is from now on.
+    pub(super) fn notes_launch(&self) -> bool {
+        // Relaxed: it orders nothing else.
+        !self.is_noted.swap(true, Ordering::Relaxed)
     }
 
     /// Connects and logs in.

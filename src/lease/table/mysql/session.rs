@@ -11,19 +11,26 @@ use super::flavour::Flavour;
 use super::server::{Server, address_of};
 use super::socket;
 use super::statements::{self as sql, Expected, Several, Statements};
+use crate::lease::connect::deadline::Deadline;
 use crate::lease::connect::durability::DurabilityGate;
+use crate::lease::events;
+use crate::lease::options::{OpenError, OpenOptions};
 use crate::lease::record::Incarnation;
-use crate::lease::table::sql::{Applied, Cause, Failure, Session, Stage};
-use crate::lease::table::{Blocks, Key, Query, Snapshot, StoreTime, TableError, Txn};
+use crate::lease::table::session::{Applied, Cause, Failure, Session, Stage};
+use crate::lease::table::sql::{has_view_as_table, store_time};
+use crate::lease::table::{Blocks, Key, Query, Snapshot, StoreTime, Txn};
 
-pub(super) struct MySession {
+/// A connection that is logged in.
+#[allow(
+    missing_debug_implementations,
+    reason = "a driver's connection knows the password"
+)]
+pub struct MySession {
     connection: Conn,
     statements: Statements,
     in_transaction: bool,
-    timeout: Duration,
     patience: Duration,
-    /// When the last statement of the operation may be sent.
-    latest: Instant,
+    deadline: Deadline,
     gate: DurabilityGate,
 }
 
@@ -35,20 +42,18 @@ struct ResultSet {
 }
 
 impl MySession {
-    fn at(server: &Server, host: &Opts, deadline: Instant) -> Result<Self, Failure> {
+    fn at(server: &Server, host: &Opts, deadline: Deadline) -> Result<Self, Failure> {
         let connection = server.connect(host).map_err(no_connection)?;
         let mut session = Self {
             connection,
             // Until it is known which it is.
             statements: Statements::new(Flavour::MySql, server.accepts_best_effort),
             in_transaction: false,
-            timeout: server.timeout,
             patience: server.patience,
-            latest: deadline,
+            deadline,
             // Until its version is known.
             gate: DurabilityGate::new(String::new(), server.accepts_best_effort),
         };
-        session.start(deadline);
         let lock_wait = server.patience.as_secs().clamp(1, 1 << 20);
         for statement in sql::set_up(lock_wait as u32) {
             session.run(&statement)?;
@@ -72,8 +77,8 @@ impl MySession {
         let setting = |index| column::<String>(row, index).map(|text| text.to_uppercase());
         let is_on = |value: &str| !matches!(value, "0" | "OFF");
         if is_on(&setting(6)?) {
-            return Err(Failure::NotDone(
-                "the server is read-only, as replicas are: connect to the primary".into(),
+            return Err(Failure::not_done(
+                "the server is read-only, as replicas are: connect to the primary",
             ));
         }
         let mut reasons = Vec::new();
@@ -98,21 +103,9 @@ impl MySession {
         if setting(7)? == "NOSYNC" {
             reasons.push("innodb_flush_method is nosync, and must be another one".to_owned());
         }
-        self.admit(&reasons)?;
-        let unix_ms = u64::try_from(column::<i64>(row, 0)?);
-        let before_1970 = |_| Failure::NotDone("the server's clock is before 1970".into());
-        let time = StoreTime::exactly(unix_ms.map_err(before_1970)?);
+        Failure::admit(&mut self.gate, &reasons)?;
+        let time = store_time(column(row, 0)?)?;
         Ok((time, Incarnation::new(column::<String>(row, 1)?)))
-    }
-
-    fn admit(&mut self, reasons: &[String]) -> Result<(), Failure> {
-        match self.gate.refusal_for(reasons) {
-            None => Ok(()),
-            Some(reason) => {
-                let store = self.gate.store().to_owned();
-                Err(Failure::Refused(TableError::NotDurable { store, reason }))
-            }
-        }
     }
 
     /// Runs statements together, and returns their results up to the first error.
@@ -153,18 +146,13 @@ impl MySession {
 
     /// Refuses to send what might be answered too late.
     fn in_time(&self) -> Result<(), Failure> {
-        if Instant::now() <= self.latest {
+        if Instant::now() + self.patience <= self.deadline.end() {
             return Ok(());
         }
-        Err(Failure::NotDone(self.too_late()))
-    }
-
-    fn too_late(&self) -> Cause {
-        format!(
+        Err(Failure::not_done(format!(
             "of {:?} for an operation too little is left to wait for another answer",
-            self.timeout
-        )
-        .into()
+            2 * self.patience
+        )))
     }
 
     /// Runs the statements of a commit, and returns whether every result is as expected.
@@ -199,12 +187,9 @@ impl MySession {
         Ok(all_hold)
     }
 
-    /// Adds a row to `WORKER_NODE`, as long as there is time before `deadline`.
-    pub(super) fn note_launch(&mut self, value: &str, deadline: Instant) -> Result<(), Cause> {
-        self.start(deadline);
-        if Instant::now() > self.latest {
-            return Err(self.too_late());
-        }
+    /// Adds a row to `WORKER_NODE`.
+    fn note_launch(&mut self, value: &str) -> Result<(), Cause> {
+        self.in_time().map_err(Failure::into_error)?;
         Ok(self.connection.query_drop(sql::note_launch(value))?)
     }
 }
@@ -212,12 +197,16 @@ impl MySession {
 impl Session for MySession {
     type Server = Server;
 
+    fn server(url: &str, options: &OpenOptions) -> Result<Server, OpenError> {
+        Server::from_url(url, options)
+    }
+
     /// Tries one host after another: one that is gone, lets nobody in or is a replica
     /// is passed over.
-    fn connect(server: &Server, deadline: Instant) -> Result<Self, Failure> {
+    fn connect(server: &Server, deadline: Deadline) -> Result<Self, Failure> {
         let mut last = None;
         for host in server.in_turn() {
-            if last.is_some() && Instant::now() > deadline - server.patience {
+            if last.is_some() && Instant::now() + server.patience > deadline.end() {
                 break;
             }
             match Self::at(server, host, deadline) {
@@ -228,11 +217,11 @@ impl Session for MySession {
                 other => return other,
             }
         }
-        Err(last.unwrap_or_else(|| Failure::NotDone("there is no host to connect to".into())))
+        Err(last.unwrap_or_else(|| Failure::not_done("there is no host to connect to")))
     }
 
-    fn start(&mut self, deadline: Instant) {
-        self.latest = deadline - self.patience;
+    fn start(&mut self, deadline: Deadline) {
+        self.deadline = deadline;
     }
 
     fn ping(&mut self, patience: Duration) -> Result<(), Failure> {
@@ -260,7 +249,7 @@ impl Session for MySession {
         let reasons: Vec<_> = names
             .map(|name| format!("{name} must be a table of InnoDB"))
             .collect();
-        self.admit(&reasons)
+        Failure::admit(&mut self.gate, &reasons)
     }
 
     fn gate(&self) -> &DurabilityGate {
@@ -270,10 +259,7 @@ impl Session for MySession {
     fn create(&mut self) -> Result<(), Failure> {
         let row = self.row(sql::HAS_TABLES)?;
         if column(&row, 2)? {
-            return Err(Failure::corrupt(
-                "ringflake_block is a table, and its name is needed for a view: rename it, or use another database",
-                None,
-            ));
+            return Err(has_view_as_table("database"));
         }
         if !column::<bool>(&row, 0)? {
             // Each commits by itself. Another process may create them at the same time.
@@ -341,7 +327,7 @@ impl Session for MySession {
         })
     }
 
-    fn apply(&mut self, txn: &Txn) -> Result<Applied, Failure> {
+    fn apply(&mut self, txn: &Txn, _instead: &Query) -> Result<Applied, Failure> {
         if let Some(statement) = self.statements.single(txn) {
             self.in_time()?;
             let done = self.connection.query_drop(statement);
@@ -364,6 +350,20 @@ impl Session for MySession {
         committed.map_err(|error| failure(error, Stage::Commit))?;
         self.in_transaction = false;
         Ok(Applied::Done)
+    }
+
+    /// The first grant of a store adds a row to `WORKER_NODE`, on which nothing depends.
+    fn note(&mut self, server: &Server, txn: &Txn) -> bool {
+        // The first entry with a rank is a block that is granted.
+        let granted = txn.puts.iter().find(|put| put.rank.is_some());
+        let Some(put) = granted.filter(|_| server.notes_launch()) else {
+            return true;
+        };
+        let noted = self.note_launch(&put.value);
+        if let Err(error) = &noted {
+            events::launch_not_noted(&server.to_string(), error);
+        }
+        noted.is_ok()
     }
 }
 

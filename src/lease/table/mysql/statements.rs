@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use super::flavour::Flavour;
 use crate::lease::block::Block;
 use crate::lease::record::Incarnation;
+use crate::lease::table::sql::{Single, to_bigint};
 use crate::lease::table::{Blocks, Key, Put, Query, Txn};
 
 /// The time at which it is evaluated, in a session at UTC. `NOW()` would be the
@@ -121,13 +122,13 @@ fn key(key: &Key) -> String {
 }
 
 fn rank(put: &Put) -> String {
-    let number = |rank| i64::try_from(rank).unwrap_or(i64::MAX).to_string();
-    put.rank.map_or_else(|| "NULL".to_owned(), number)
+    put.rank
+        .map_or_else(|| "NULL".to_owned(), |rank| to_bigint(rank).to_string())
 }
 
 /// The row of `alias` with this key has this value.
-fn has(alias: &str, name: &Key, value: &str) -> String {
-    let (name, value) = (key(name), hex(value));
+fn has(alias: &str, key: &str, value: &str) -> String {
+    let (name, value) = (text(key), hex(value));
     format!("{alias}.`key` = {name} AND CAST({alias}.`value` AS BINARY) = {value}")
 }
 
@@ -211,8 +212,7 @@ impl Statements {
 
     /// What must hold besides the values.
     fn conditions(&self, txn: &Txn) -> String {
-        let [earliest, latest] = [txn.not_before_unix_ms, txn.not_after_unix_ms]
-            .map(|unix_ms| i64::try_from(unix_ms).unwrap_or(i64::MAX));
+        let [earliest, latest] = [txn.not_before_unix_ms, txn.not_after_unix_ms].map(to_bigint);
         let mut conditions = format!("{UNIX_MS} BETWEEN {earliest} AND {latest}");
         if let Some(incarnation) = txn.incarnation.as_ref().map(Incarnation::as_str) {
             let (server, incarnation) = (self.incarnation, hex(incarnation));
@@ -237,31 +237,20 @@ impl Statements {
     /// Entries that are only compared come first, and are locked with a shared lock: both
     /// servers do that in an update of several tables, and not in a subquery.
     ///
-    /// A commit with a latest time is not one of these: under `--sysdate-is-now` the time would
-    /// be read before the rows are locked.
+    /// Under `--sysdate-is-now` the time is read before the rows are locked.
     pub(super) fn single(&self, txn: &Txn) -> Option<String> {
-        let [put] = &*txn.puts else {
-            return None;
-        };
-        if txn.not_after_unix_ms < u64::MAX {
-            return None;
-        }
-        let mut before = None;
-        let mut others = Vec::new();
-        for (key, expected) in &txn.compare {
-            let expected = expected.as_ref()?;
-            match *key == put.key {
-                true => before = Some(expected),
-                false => others.push((key, expected)),
-            }
-        }
+        let Single {
+            put,
+            before,
+            compared,
+        } = Single::of(txn)?;
         let mut sql = "UPDATE ".to_owned();
         let mut conditions = Vec::new();
-        for (index, (key, expected)) in others.iter().enumerate() {
+        for (index, (key, expected)) in compared.iter().enumerate() {
             let _ = write!(sql, "ringflake AS `c{index}` STRAIGHT_JOIN ");
             conditions.push(has(&format!("`c{index}`"), key, expected));
         }
-        conditions.push(has("`p`", &put.key, before?));
+        conditions.push(has("`p`", put.key.as_str(), before));
         conditions.push(self.conditions(txn));
         let (value, rank) = (text(&put.value), rank(put));
         let _ = write!(
@@ -307,7 +296,7 @@ impl Statements {
             format!("INSERT INTO ringflake (`key`, `value`, `rank`) VALUES {rows}")
         };
         let any_of = |rows: &[Row<'_>]| {
-            let row = |row: &Row<'_>| format!("({})", has("ringflake", row.0, row.1));
+            let row = |row: &Row<'_>| format!("({})", has("ringflake", row.0.as_str(), row.1));
             rows.iter().map(row).collect::<Vec<_>>().join(" OR ")
         };
 

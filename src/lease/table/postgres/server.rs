@@ -50,7 +50,7 @@ const PARAMETERS: [&str; 23] = [
     "passfile",
 ];
 
-pub(super) struct Server {
+pub(in crate::lease) struct Server {
     /// All but the host and the password.
     config: Config,
     password: Password,

@@ -2,7 +2,8 @@
 //! the one before are pipelined.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::io;
+use std::time::Duration;
 
 use futures_util::future::join4;
 use tokio_postgres::error::{DbError, Severity};
@@ -11,13 +12,16 @@ use tokio_postgres::{Client, Error, Row};
 
 use super::server::Server;
 use super::sqlstate::verdict;
-use super::wire::{TimedOut, Wire};
+use super::wire::{Wire, off_runtime};
 use super::{lock, statements as sql};
 use crate::lease::block::Block;
+use crate::lease::connect::deadline::Deadline;
 use crate::lease::connect::durability::DurabilityGate;
+use crate::lease::options::{OpenError, OpenOptions};
 use crate::lease::record::Incarnation;
-use crate::lease::table::sql::{Applied, Failure, Session, Stage};
-use crate::lease::table::{Blocks, Key, Put, Query, Snapshot, StoreTime, TableError, Txn};
+use crate::lease::table::session::{Applied, Failure, Session, Stage};
+use crate::lease::table::sql::{Single, has_view_as_table, store_time, to_bigint};
+use crate::lease::table::{Blocks, Key, Put, Query, Snapshot, StoreTime, Txn};
 
 /// The first version with generated columns and `AS MATERIALIZED`, as `server_version_num`
 /// has it.
@@ -26,7 +30,12 @@ const OLDEST: i32 = 12_00_00;
 /// A value, and its type for the server.
 type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
 
-pub(super) struct PgSession {
+/// A connection that is logged in.
+#[allow(
+    missing_debug_implementations,
+    reason = "a driver's connection knows the password"
+)]
+pub struct PgSession {
     wire: Wire,
     /// [`sql::BEGIN`] and [`sql::BEGIN_READ`] with the limits on time.
     begin: String,
@@ -87,56 +96,14 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// A commit that replaces one entry, and has no latest time.
-struct Single<'a> {
-    key: &'a str,
-    before: &'a str,
-    after: &'a str,
-    rank: Option<i64>,
-    compared: Vec<(&'a str, &'a str)>,
-}
-
-impl<'a> Single<'a> {
-    fn of(txn: &'a Txn) -> Option<Self> {
-        let [put] = &*txn.puts else {
-            return None;
-        };
-        if txn.not_after_unix_ms < u64::MAX {
-            return None;
-        }
-        let mut before = None;
-        let mut compared = Vec::new();
-        for (key, expected) in &txn.compare {
-            let expected = expected.as_deref()?;
-            match *key == put.key {
-                true => before = Some(expected),
-                false => compared.push((key.as_str(), expected)),
-            }
-        }
-        Some(Self {
-            key: put.key.as_str(),
-            before: before?,
-            after: &put.value,
-            rank: put.rank.map(to_bigint),
-            compared,
-        })
-    }
-}
-
-/// Marks and times are below 2^63.
-fn to_bigint(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
-}
-
 impl PgSession {
     /// Reads what [`sql::SERVER_STATE`] returns, if the server may be used.
     fn server_state(&mut self, rows: &[Row]) -> Result<(StoreTime, Incarnation), Failure> {
         let row = first(rows)?;
         let Some(incarnation) = column::<Option<String>>(row, 1)? else {
-            return Err(Failure::NotDone(
+            return Err(Failure::not_done(
                 "the server is a standby in recovery: connect to the primary, \
-                 for instance with several hosts and target_session_attrs=read-write"
-                    .into(),
+                 for instance with several hosts and target_session_attrs=read-write",
             ));
         };
         let mut reasons = Vec::new();
@@ -151,14 +118,8 @@ impl PgSession {
                 "not permanent, but unlogged or temporary: {tables}"
             ));
         }
-        if let Some(reason) = self.gate.refusal_for(&reasons) {
-            let store = self.gate.store().to_owned();
-            return Err(Failure::Refused(TableError::NotDurable { store, reason }));
-        }
-        let unix_ms = u64::try_from(column::<i64>(row, 0)?);
-        let before_1970 = |_| Failure::NotDone("the server's clock is before 1970".into());
-        let time = StoreTime::exactly(unix_ms.map_err(before_1970)?);
-        Ok((time, Incarnation::new(incarnation)))
+        Failure::admit(&mut self.gate, &reasons)?;
+        Ok((store_time(column(row, 0)?)?, Incarnation::new(incarnation)))
     }
 
     /// Reads entries in one transaction.
@@ -253,10 +214,7 @@ impl PgSession {
         let rows = self.query(sql::HAS_TABLES)?;
         let row = first(&rows)?;
         if column(row, 1)? {
-            return Err(Failure::corrupt(
-                "ringflake_block is a table, and its name is needed for a view: rename it, or use another schema",
-                None,
-            ));
+            return Err(has_view_as_table("schema"));
         }
         column(row, 0)
     }
@@ -286,7 +244,11 @@ impl PgSession {
 impl Session for PgSession {
     type Server = Server;
 
-    fn connect(server: &Server, deadline: Instant) -> Result<Self, Failure> {
+    fn server(url: &str, options: &OpenOptions) -> Result<Server, OpenError> {
+        Server::from_url(url, options)
+    }
+
+    fn connect(server: &Server, deadline: Deadline) -> Result<Self, Failure> {
         let wire = Wire::connect(server, deadline)?;
         let ms = server.timeout_ms();
         let limits = format!(
@@ -304,10 +266,9 @@ impl Session for PgSession {
         let version: i32 = column(first(&session.query(sql::VERSION)?)?, 0)?;
         if version < OLDEST {
             let oldest = OLDEST / 1_00_00;
-            return Err(Failure::NotDone(
-                format!("the server has version number {version}: PostgreSQL {oldest} is needed")
-                    .into(),
-            ));
+            return Err(Failure::not_done(format!(
+                "the server has version number {version}: PostgreSQL {oldest} is needed"
+            )));
         }
         let (major, minor) = (version / 1_00_00, version % 1_00_00);
         let name = format!("PostgreSQL {major}.{minor} ({server})");
@@ -316,12 +277,12 @@ impl Session for PgSession {
         Ok(session)
     }
 
-    fn start(&mut self, deadline: Instant) {
+    fn start(&mut self, deadline: Deadline) {
         self.wire.start(deadline);
     }
 
     fn ping(&mut self, patience: Duration) -> Result<(), Failure> {
-        self.wire.start(Instant::now() + patience);
+        self.wire.start(Deadline::after(patience));
         self.batch("")
     }
 
@@ -406,7 +367,7 @@ impl Session for PgSession {
         })
     }
 
-    fn apply(&mut self, txn: &Txn) -> Result<Applied, Failure> {
+    fn apply(&mut self, txn: &Txn, _instead: &Query) -> Result<Applied, Failure> {
         let [not_before, not_after] =
             [txn.not_before_unix_ms, txn.not_after_unix_ms].map(to_bigint);
         let incarnation = txn.incarnation.as_ref().map(Incarnation::as_str);
@@ -418,11 +379,12 @@ impl Session for PgSession {
             (&accepts, Type::BOOL),
         ];
         if let Some(single) = Single::of(txn) {
+            let (key, rank) = (single.put.key.as_str(), single.put.rank.map(to_bigint));
             let mut parameters: Vec<Parameter<'_>> = vec![
-                (&single.key, Type::TEXT),
+                (&key, Type::TEXT),
                 (&single.before, Type::TEXT),
-                (&single.after, Type::TEXT),
-                (&single.rank, Type::INT8),
+                (&single.put.value, Type::TEXT),
+                (&rank, Type::INT8),
             ];
             parameters.extend(conditions);
             for (key, value) in &single.compared {
@@ -460,6 +422,10 @@ impl Session for PgSession {
             _ => Ok(Applied::Rejected),
         }
     }
+
+    fn blocking<T: Send>(operation: impl FnOnce() -> T + Send) -> T {
+        off_runtime(operation)
+    }
 }
 
 /// The one row that a statement always returns.
@@ -483,6 +449,6 @@ fn is_fatal(error: &DbError) -> bool {
     error.parsed_severity() != Some(Severity::Error)
 }
 
-fn silent(late: TimedOut) -> Failure {
+fn silent(late: io::Error) -> Failure {
     Failure::silence(Stage::Before, late.into())
 }

@@ -1,6 +1,6 @@
 //! The meaning of PostgreSQL's error codes, which are those of appendix A of its manual.
 
-use crate::lease::table::sql::{Stage, Verdict};
+use crate::lease::table::session::{Stage, Verdict};
 
 /// The verdict on an error with this SQLSTATE. `fatal` errors end the
 /// connection, and so may come at any moment, also behind a commit that was

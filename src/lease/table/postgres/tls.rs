@@ -20,7 +20,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::guard::Guard;
 use crate::lease::connect::certificates;
-use crate::lease::table::sql::Cause;
+use crate::lease::table::session::Cause;
 
 /// "May we speak TLS?", of which a server answers S or N.
 const REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];

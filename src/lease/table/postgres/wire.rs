@@ -5,12 +5,11 @@
 //! its own, of this thread alone.
 
 use std::error::Error as _;
-use std::fmt;
 use std::future::{Future, poll_fn};
+use std::io;
 use std::pin::pin;
 use std::task::{Context, Poll};
 use std::thread;
-use std::time::{Duration, Instant};
 
 use tokio::runtime::{self, Handle, Runtime};
 use tokio::time::timeout_at;
@@ -19,7 +18,8 @@ use tokio_postgres::{AsyncMessage, Client, Connection, Error, Socket};
 
 use super::guard::Guard;
 use super::server::Server;
-use crate::lease::table::sql::{Cause, Failure};
+use crate::lease::connect::deadline::Deadline;
+use crate::lease::table::session::{Cause, Failure, one_of};
 
 type Link = Connection<Socket, Guard>;
 
@@ -33,61 +33,49 @@ pub(super) struct Wire {
     warning: Option<DbError>,
     /// Dropped last, without waiting for anything.
     runtime: Background,
-    /// For an operation.
-    timeout: Duration,
-    deadline: Instant,
+    deadline: Deadline,
 }
 
 impl Wire {
     /// Connects to one host after another, until one lets us in.
-    pub(super) fn connect(server: &Server, deadline: Instant) -> Result<Self, Failure> {
-        let not_done = |error: std::io::Error| Failure::NotDone(error.into());
-        let runtime = Background::new().map_err(not_done)?;
+    pub(super) fn connect(server: &Server, deadline: Deadline) -> Result<Self, Failure> {
+        let runtime = Background::new().map_err(Failure::not_done)?;
         let tls = server.protection.connector().map_err(Failure::NotDone)?;
-        let late = || Failure::NotDone(TimedOut(server.timeout).into());
-        let mut last = late();
-        let hosts = server.hosts().map_err(not_done)?;
-        for (index, config) in hosts.iter().enumerate() {
-            let now = Instant::now();
-            // So that one that hangs leaves time for the others.
-            let others = u32::try_from(hosts.len() - index).unwrap_or(u32::MAX);
-            let until = now + deadline.saturating_duration_since(now) / others;
-            let connected = runtime
-                .block_on(async { timeout_at(until.into(), config.connect(tls.clone())).await });
+        let hosts = server.hosts().map_err(Failure::not_done)?;
+        let (client, link) = one_of(&hosts, deadline, |config, deadline| {
+            let end = deadline.end().into();
+            let connected =
+                runtime.block_on(async { timeout_at(end, config.connect(tls.clone())).await });
             match connected.and_then(Result::ok) {
-                Some(Ok((client, link))) => {
-                    return Ok(Self {
-                        client,
-                        link: Some(link),
-                        end: None,
-                        warning: None,
-                        runtime,
-                        timeout: server.timeout,
-                        deadline,
-                    });
-                }
-                Some(Err(error)) if is_denial(&error) => last = Failure::Denied(error.into()),
-                Some(Err(error)) => last = Failure::NotDone(error.into()),
-                None => last = late(),
+                Some(Ok(connected)) => Ok(connected),
+                Some(Err(error)) if is_denial(&error) => Err(Failure::Denied(error.into())),
+                Some(Err(error)) => Err(Failure::NotDone(error.into())),
+                None => Err(Failure::not_done(deadline.missed())),
             }
-        }
-        Err(last)
+        })?;
+        Ok(Self {
+            client,
+            link: Some(link),
+            end: None,
+            warning: None,
+            runtime,
+            deadline,
+        })
     }
 
     /// Sets the time by which the calls that follow must be answered.
-    pub(super) fn start(&mut self, deadline: Instant) {
+    pub(super) fn start(&mut self, deadline: Deadline) {
         self.deadline = deadline;
     }
 
     /// Lets `work` use the connection until the deadline.
-    pub(super) fn call<T>(&mut self, work: impl AsyncFnOnce(&Client) -> T) -> Result<T, TimedOut> {
+    pub(super) fn call<T>(&mut self, work: impl AsyncFnOnce(&Client) -> T) -> io::Result<T> {
         let Self {
             client,
             link,
             end,
             warning,
             runtime,
-            timeout,
             deadline,
         } = self;
         *warning = None;
@@ -102,10 +90,10 @@ impl Wire {
                 // connection.
                 work.as_mut().poll(cx)
             });
-            timeout_at((*deadline).into(), answer).await
+            timeout_at(deadline.end().into(), answer).await
         };
         let answer = runtime.block_on(work);
-        answer.and_then(Result::ok).ok_or(TimedOut(*timeout))
+        answer.and_then(Result::ok).ok_or_else(|| deadline.missed())
     }
 
     /// A warning that came during the last call.
@@ -160,23 +148,11 @@ fn move_bytes(
     }
 }
 
-/// The operation's time is up.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct TimedOut(Duration);
-
-impl fmt::Display for TimedOut {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "no answer within {:?}", self.0)
-    }
-}
-
-impl std::error::Error for TimedOut {}
-
 /// A runtime that can be dropped anywhere.
 struct Background(Option<Runtime>);
 
 impl Background {
-    fn new() -> std::io::Result<Self> {
+    fn new() -> io::Result<Self> {
         let runtime = runtime::Builder::new_current_thread().enable_all().build();
         runtime.map(Some).map(Self)
     }

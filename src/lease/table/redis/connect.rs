@@ -81,7 +81,10 @@ fn at(
         settings.replicas()
     );
     connection.gate = DurabilityGate::new(name, options.accepts_best_effort());
-    match connection.gate.refusal(settings.weakness(config.wait)) {
+    match connection
+        .gate
+        .refusal(settings.weakness(config.wait).as_slice())
+    {
         None => Ok(connection),
         Some(reason) => Err(TableError::NotDurable {
             store: connection.gate.store().to_owned(),

@@ -120,7 +120,7 @@ impl Location {
     fn judge(&mut self, path: &Path) -> Result<Durability, TableError> {
         let objection = (self.objection)(path).map_err(|error| failed(path, &error))?;
         let durability = Durability::of(objection.as_deref());
-        match self.gate.refusal(objection) {
+        match self.gate.refusal(objection.as_slice()) {
             None => Ok(durability),
             Some(reason) => Err(TableError::NotDurable {
                 store: self.name().to_owned(),
