@@ -1,7 +1,6 @@
 //! The store that keeps its records in a Redis.
 
 use crate::lease::leases::Leases;
-use crate::lease::options::{OpenError, OpenOptions};
 use crate::lease::table::RedisTable;
 
 /// Leases in a Redis, version 7 or later, or a Valkey.
@@ -13,7 +12,8 @@ use crate::lease::table::RedisTable;
 ///
 /// Each new connection checks these settings. A server that can lose what it has confirmed
 /// is refused with [`StoreError::NotDurable`](crate::lease::StoreError::NotDurable), unless
-/// [`OpenOptions::accept_best_effort`] says otherwise:
+/// [`OpenOptions::accept_best_effort`](crate::lease::OpenOptions::accept_best_effort) says
+/// otherwise:
 /// * `appendonly yes`, `appendfsync always`, `no-appendfsync-on-rewrite no`;
 /// * `maxmemory-policy noeviction`, or no `maxmemory`;
 /// * with replicas: not `wait=0`.
@@ -126,7 +126,8 @@ use crate::lease::table::RedisTable;
 ///
 /// An acquisition of one block reads up to 55 entries; where hardly a block is free, all of
 /// them. That and [`list`](crate::lease::LeaseStore::list) take O(n) for n blocks that were
-/// granted, and block the server meanwhile. Each call blocks up to [`OpenOptions::timeout`],
+/// granted, and block the server meanwhile. Each call blocks up to
+/// [`OpenOptions::timeout`](crate::lease::OpenOptions::timeout),
 /// plus the time that the system takes to resolve HOST, which has no limit, and once more for
 /// each further address that HOST has while connecting.
 ///
@@ -141,15 +142,3 @@ use crate::lease::table::RedisTable;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub type RedisStore = Leases<RedisTable>;
-
-impl RedisStore {
-    /// The store at `url`; see there for its form. Connects to nothing yet.
-    ///
-    /// # Errors
-    /// [`OpenError::Invalid`] for another scheme, a parameter that does not exist
-    /// or has no such value, and a file that can't be read.
-    pub fn from_url(url: &str, options: &OpenOptions) -> Result<Self, OpenError> {
-        let table = RedisTable::from_url(url, options)?;
-        Ok(Self::over(table).with_patience(options.operation_timeout()))
-    }
-}

@@ -18,8 +18,8 @@ use crate::lease::options::{OpenError, OpenOptions};
 /// went away is noticed while nothing is at stake.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// A connection that is not needed for so long is closed. Servers keep a thread or a process
-/// for each, and allow a few hundred; a new one costs some milliseconds.
+/// A costly connection that is not needed for so long is closed. Servers allow a few hundred; a
+/// new one costs some milliseconds.
 const CLOSES_FOR: Duration = Duration::from_secs(20);
 
 /// A connection that was used more recently is not closed: a process that starts one
@@ -182,6 +182,10 @@ pub(in crate::lease) trait Session: Send + Sized {
     /// Without a ping, a connection is used for a read this long after its last use, and
     /// this long for a commit.
     const TRUSTED: [Duration; 2] = [IDLE; 2];
+
+    /// Whether a connection costs its server a thread or a process, so that one that is not
+    /// needed for long is closed.
+    const IS_COSTLY: bool = true;
 
     /// Where the server at `url` is. Connects to nothing yet.
     fn server(url: &str, options: &OpenOptions) -> Result<Self::Server, OpenError>;
@@ -352,10 +356,9 @@ impl<S: Session> Table for ServerTable<S> {
         Some(self.key.clone())
     }
 
-    /// Closes a connection that would be idle for long.
     fn rest(&mut self, at_least: Duration) {
         let idle = |(_, used): &mut (S, Instant)| used.elapsed() >= LINGERS;
-        if at_least >= CLOSES_FOR {
+        if S::IS_COSTLY && at_least >= CLOSES_FOR {
             // Closed by its drop.
             self.session.take_if(idle);
         }

@@ -28,7 +28,7 @@ const VARIABLE: &str = "REDISCLI_AUTH";
 
 /// The settings of a URL.
 #[derive(Clone, Debug)]
-pub(super) struct Config {
+pub(in crate::lease) struct Config {
     /// Where the server is, or the sentinels; at least one.
     pub(super) endpoints: Vec<Endpoint>,
     pub(super) sentinel: Option<Sentinel>,
@@ -37,8 +37,16 @@ pub(super) struct Config {
     pub(super) database: u32,
     /// How many replicas must confirm a write; none for all that are online.
     pub(super) wait: Option<u64>,
+    pub(super) accepts_best_effort: bool,
     wire: Wire,
     tls: Option<TlsFiles>,
+}
+
+impl fmt::Display for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let places: Vec<_> = self.endpoints.iter().map(Endpoint::to_string).collect();
+        f.write_str(&places.join(","))
+    }
 }
 
 /// An address to connect to.
@@ -121,6 +129,7 @@ impl Config {
             password: url.password(options, password, VARIABLE)?,
             database,
             wait,
+            accepts_best_effort: options.accepts_best_effort(),
             wire,
             tls,
         };

@@ -60,9 +60,8 @@ impl Settings {
     }
 
     /// Every setting by which the server can lose what it has confirmed, and what
-    /// it should be; none if there is none. `wait` is how many replicas must
-    /// confirm a write, or none for all.
-    pub(super) fn weakness(&self, wait: Option<u64>) -> Option<String> {
+    /// it should be. `wait` is how many replicas must confirm a write, or none for all.
+    pub(super) fn weaknesses(&self, wait: Option<u64>) -> Vec<String> {
         let hidden = "hidden, since CONFIG GET is not permitted";
         let major = self.version().split('.').next().unwrap_or_default();
         let mut found = Vec::new();
@@ -109,7 +108,7 @@ impl Settings {
                  the number of those that can be promoted"
             ));
         }
-        (!found.is_empty()).then(|| found.join("; "))
+        found
     }
 }
 
@@ -138,6 +137,10 @@ mod tests {
         settings
     }
 
+    fn told_of(settings: &Settings) -> String {
+        settings.weaknesses(None).join("; ")
+    }
+
     #[test]
     fn a_server_that_keeps_everything_has_no_weakness() {
         for (name, value) in [
@@ -146,12 +149,16 @@ mod tests {
             ("redis_version", "8.2.0"),
             ("connected_slaves", "2"),
         ] {
-            assert_eq!(with(name, value).weakness(None), None, "{name} {value}");
+            assert_eq!(
+                with(name, value).weaknesses(None),
+                [""; 0],
+                "{name} {value}"
+            );
         }
         let settings = with("connected_slaves", "2");
         assert_eq!(settings.replicas(), 2);
-        assert_eq!(settings.weakness(Some(1)), None);
-        assert_eq!(with("", "").weakness(Some(0)), None);
+        assert_eq!(settings.weaknesses(Some(1)), [""; 0]);
+        assert_eq!(with("", "").weaknesses(Some(0)), [""; 0]);
     }
 
     #[test]
@@ -162,32 +169,35 @@ mod tests {
             ("aof_enabled", "0", "appendonly is no and should be yes"),
             ("aof_last_write_status", "err", "err and should be ok"),
         ] {
-            let reason = with(name, value).weakness(None).unwrap();
+            let reason = told_of(&with(name, value));
             assert!(reason.contains(told), "{reason}");
         }
         let mut settings = with("maxmemory", "1000");
-        let reason = settings.weakness(None).unwrap();
-        assert!(reason.contains("allkeys-lru"), "{reason}");
+        assert!(told_of(&settings).contains("allkeys-lru"));
 
         settings = with("", "");
         settings.add_config("appendfsync", "everysec".into());
         settings.add_config("no-appendfsync-on-rewrite", "yes".into());
         assert_eq!(
-            settings.weakness(None).unwrap(),
-            "appendfsync is everysec and should be always; \
-             no-appendfsync-on-rewrite is yes and should be no"
+            settings.weaknesses(None),
+            [
+                "appendfsync is everysec and should be always",
+                "no-appendfsync-on-rewrite is yes and should be no"
+            ]
         );
 
-        let reason = with("connected_slaves", "1").weakness(Some(0)).unwrap();
+        let [reason] = &with("connected_slaves", "1").weaknesses(Some(0))[..] else {
+            panic!("one setting is wrong");
+        };
         assert!(reason.contains("wait is 0"), "{reason}");
     }
 
     #[test]
     fn what_the_server_hides_is_not_assumed() {
         let info = GOOD.map(|(key, value)| format!("{key}:{value}\n")).concat();
-        let reason = Settings::from_info(&info).weakness(None).unwrap();
+        let reason = told_of(&Settings::from_info(&info));
         assert!(reason.contains("appendfsync is hidden"), "{reason}");
-        let reason = Settings::from_info("").weakness(None).unwrap();
+        let reason = told_of(&Settings::from_info(""));
         assert!(reason.contains("appendonly"), "{reason}");
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use redis::{FromRedisValue, ParsingError, Script, ScriptInvocation, Value, from_redis_value};
+use redis::{FromRedisValue, ParsingError, RedisResult, Script, Value, from_redis_value};
 
 use crate::lease::block::Block;
 use crate::lease::record::Incarnation;
@@ -102,7 +102,11 @@ impl Call {
         call
     }
 
-    pub(super) fn invocation<'a>(&self, script: &'a Script) -> ScriptInvocation<'a> {
+    pub(super) fn run(
+        &self,
+        script: &Script,
+        driver: &mut redis::Connection,
+    ) -> RedisResult<Value> {
         let mut invocation = script.prepare_invoke();
         for key in &self.keys {
             invocation.key(key);
@@ -110,7 +114,7 @@ impl Call {
         for argument in &self.arguments {
             invocation.arg(argument);
         }
-        invocation
+        invocation.invoke(driver)
     }
 
     fn add_query(&mut self, query: &Query) {

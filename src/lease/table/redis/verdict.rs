@@ -1,28 +1,15 @@
 //! The meaning of a driver's error for the request.
 
-use std::error::Error;
-
 use redis::{ErrorKind, RedisError};
 
-use crate::lease::table::TableError;
+use crate::lease::table::session::{Failure, Verdict};
 
-/// The fate of a request that failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
-    /// The server did not carry it out.
-    Refused,
-    /// The server found keys of another kind, and stopped.
-    Corrupt,
-    /// It may have been carried out.
-    Unknown,
-}
-
-/// The verdict on a request that was sent.
+/// The verdict on a script that was sent.
 ///
 /// A server's error reply means that the script did not run, or that it ended before it wrote a
 /// value: it reads all that it needs first, and Redis checks memory, role and replicas at the
 /// first write. The codes are listed nevertheless, so that an unknown code counts as unknown.
-pub(super) fn verdict(error: &RedisError) -> Verdict {
+fn verdict(error: &RedisError) -> Verdict {
     if matches!(error.kind(), ErrorKind::Io | ErrorKind::Parse) {
         return Verdict::Unknown;
     }
@@ -32,23 +19,27 @@ pub(super) fn verdict(error: &RedisError) -> Verdict {
             "ASK" | "BUSY" | "CLUSTERDOWN" | "CROSSSLOT" | "DENIED" | "LOADING" | "MASTERDOWN"
             | "MISCONF" | "MOVED" | "NOAUTH" | "NOPERM" | "NOREPLICAS" | "NOSCRIPT" | "OOM"
             | "READONLY" | "TRYAGAIN" | "WRONGPASS",
-        ) => Verdict::Refused,
+        ) => Verdict::NotDone,
         _ => Verdict::Unknown,
     }
 }
 
-pub(super) fn unavailable(error: impl Into<Box<dyn Error + Send + Sync>>) -> TableError {
-    TableError::Unavailable(error.into())
+/// The failure of a script.
+pub(super) fn failure(error: RedisError) -> Failure {
+    match verdict(&error) {
+        Verdict::Corrupt => Failure::corrupt(
+            "a key of ringflake has another type in Redis",
+            Some(error.into()),
+        ),
+        verdict => Failure::of(verdict, error.into()),
+    }
 }
 
-/// The error for a script that has written nothing.
-pub(super) fn not_done(error: RedisError) -> TableError {
-    match verdict(&error) {
-        Verdict::Corrupt => TableError::Corrupt {
-            detail: "a key of ringflake has another type in Redis".to_owned(),
-            source: Some(Box::new(error)),
-        },
-        Verdict::Refused | Verdict::Unknown => unavailable(error),
+/// The failure of a command before any script.
+pub(super) fn refused(error: RedisError) -> Failure {
+    match error.code() {
+        Some("NOAUTH") => Failure::Denied(error.into()),
+        _ => Failure::not_done(error),
     }
 }
 
@@ -86,7 +77,7 @@ mod tests {
             "CROSSSLOT Keys in request don't hash to the same slot",
             "TRYAGAIN Multiple keys request during rehashing of slot",
         ] {
-            assert_eq!(verdict(&reply(line)), Verdict::Refused, "{line}");
+            assert_eq!(verdict(&reply(line)), Verdict::NotDone, "{line}");
         }
     }
 
