@@ -24,6 +24,32 @@ pub(crate) fn of_this_machine() -> Vec<CertificateDer<'static>> {
     found.into_iter().filter(usable).collect()
 }
 
+/// The certificates in the contents of a file, which `parameter` of the URL names.
+///
+/// # Errors
+/// What to show to people.
+#[cfg(any(feature = "etcd", feature = "postgres"))]
+pub(crate) fn chain(parameter: &str, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+    use rustls::pki_types::pem::PemObject;
+
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    let found = found.map_err(|error| format!("the file of {parameter} is no PEM: {error}"))?;
+    if found.is_empty() {
+        return Err(format!("the file of {parameter} holds no certificate"));
+    }
+    Ok(found)
+}
+
+/// Installs a TLS provider unless the process has one. Some drivers take the process's, and
+/// panic where there is none and the build has several.
+#[cfg(any(feature = "mysql", feature = "redis"))]
+pub(crate) fn install_tls_provider() {
+    if rustls::crypto::CryptoProvider::get_default().is_none() {
+        // Fails if another thread was faster, and then there is one.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+    }
+}
+
 /// The contents of the file at `path`, which `parameter` of the URL names.
 ///
 /// # Errors

@@ -156,7 +156,7 @@ impl<'a> StoreUrl<'a> {
     ///
     /// # Errors
     /// [`OpenError::Invalid`] when one of them is no text.
-    pub(crate) fn login(&self) -> Result<(Option<String>, Option<Hidden>), OpenError> {
+    fn login(&self) -> Result<(Option<String>, Option<Hidden>), OpenError> {
         // A password may hold '@' where nobody thought of encoding it.
         let Some((login, _)) = self.authority.rsplit_once('@') else {
             return Ok((None, None));
@@ -191,19 +191,26 @@ impl<'a> StoreUrl<'a> {
         self.path.strip_prefix('/').unwrap_or_default()
     }
 
-    /// Where the password comes from, if not from `variable`. `given` is the one in the
-    /// URL.
+    /// The user, and where the password comes from, if not from `variable`.
     ///
     /// # Errors
-    /// [`OpenError::Invalid`] when there are two places.
-    pub(crate) fn password(
+    /// [`OpenError::Invalid`] when there are two places for the password, and for a user
+    /// without one.
+    pub(crate) fn credentials(
         &mut self,
         options: &OpenOptions,
-        given: Option<Hidden>,
         variable: &'static str,
-    ) -> Result<Password, OpenError> {
+    ) -> Result<(Option<String>, Password), OpenError> {
+        let (user, given) = self.login()?;
         let file = self.parameter("password_file")?;
-        Password::new(options, given, file, variable).map_err(|reason| self.wrong(reason))
+        let password = Password::new(options, given, file, variable);
+        let password = password.map_err(|reason| self.wrong(reason))?;
+        if user.is_some() && password.is_missing() {
+            return Err(self.wrong(format!(
+                "a user needs a password: in the URL, in a password_file, or in {variable}"
+            )));
+        }
+        Ok((user, password))
     }
 
     /// How bytes go to these hosts; with the scheme `secure` they are encrypted.
@@ -263,12 +270,21 @@ impl<'a> StoreUrl<'a> {
 
     /// The URL again for each of its hosts, which commas divide.
     pub(crate) fn rest_by_host(&self, scheme: &str) -> Vec<String> {
-        let start = self.authority.find('@').map_or(0, |at| at + 1);
-        let (login, hosts) = self.authority.split_at(start);
+        let (login, hosts) = self.login_and_hosts();
         let hosts = hosts.split(',');
         hosts
             .map(|host| self.rest_at(scheme, &format!("{login}{host}")))
             .collect()
+    }
+
+    /// The URL again, with no host.
+    pub(crate) fn rest_without_host(&self, scheme: &str) -> String {
+        self.rest_at(scheme, self.login_and_hosts().0)
+    }
+
+    fn login_and_hosts(&self) -> (&str, &str) {
+        let start = self.authority.find('@').map_or(0, |at| at + 1);
+        self.authority.split_at(start)
     }
 
     fn rest_at(&self, scheme: &str, authority: &str) -> String {

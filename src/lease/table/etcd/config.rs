@@ -30,20 +30,13 @@ impl Config {
             return Err(url.wrong("nothing but parameters follows the hosts"));
         }
         let hosts = url.hosts(2379)?;
-        let (user, password) = url.login()?;
-        let password = url.password(options, password, VARIABLE)?;
+        let (user, password) = url.credentials(options, VARIABLE)?;
         let login = match user {
             // The variable may be there for others.
             None if password.is_given() => {
                 return Err(url.wrong("a password needs a user: give both, or neither"));
             }
-            None => None,
-            Some(_) if password.is_missing() => {
-                return Err(url.wrong(format!(
-                    "a user needs a password: in the URL, in a password_file, or in {VARIABLE}"
-                )));
-            }
-            Some(user) => Some((user, password)),
+            user => user.map(|user| (user, password)),
         };
         let wire = url.wire(&hosts, "etcds")?;
         let tls = url.tls_files(wire, "etcds")?;

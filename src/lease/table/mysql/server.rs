@@ -220,12 +220,8 @@ impl Server {
             let checked = certificates::check_key("priv_key_path", identity.priv_key_path());
             checked.map_err(io::Error::other)?;
         }
-        // It takes the process's default, and panics where a program links two
-        // providers and chose none.
-        if host.get_ssl_opts().is_some() && rustls::crypto::CryptoProvider::get_default().is_none()
-        {
-            // Another thread may have been faster, which is as good.
-            let _ = rustls::crypto::ring::default_provider().install_default();
+        if host.get_ssl_opts().is_some() {
+            certificates::install_tls_provider();
         }
         Ok(())
     }

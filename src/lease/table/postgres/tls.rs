@@ -161,14 +161,8 @@ impl TlsConnect<Socket> for Handshake {
     }
 }
 
-fn pem(parameter: &str, path: &str) -> Result<Vec<CertificateDer<'static>>, Cause> {
-    let file = certificates::read(parameter, path.as_ref())?;
-    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&file).collect();
-    let found = found.map_err(|error| format!("the file of {parameter} is no PEM: {error}"))?;
-    if found.is_empty() {
-        return Err(format!("the file of {parameter} holds no certificate").into());
-    }
-    Ok(found)
+fn pem(parameter: &str, path: &str) -> Result<Vec<CertificateDer<'static>>, String> {
+    certificates::chain(parameter, &certificates::read(parameter, path.as_ref())?)
 }
 
 /// Believes every certificate, but not that its key is somebody else's.

@@ -121,23 +121,18 @@ impl Config {
             ),
         };
         let tls = url.tls_files(wire, "rediss")?;
-        let (user, password) = url.login()?;
+        let (user, password) = url.credentials(options, VARIABLE)?;
         let config = Self {
             endpoints,
             sentinel,
             user,
-            password: url.password(options, password, VARIABLE)?,
+            password,
             database,
             wait,
             accepts_best_effort: options.accepts_best_effort(),
             wire,
             tls,
         };
-        if config.user.is_some() && config.password.is_missing() {
-            return Err(url.wrong(format!(
-                "a user needs a password: in the URL, in a password_file, or in {VARIABLE}"
-            )));
-        }
         // Reports invalid certificates now and not at the first use.
         let endpoints = config.endpoints.iter();
         let clients: RedisResult<Vec<_>> =

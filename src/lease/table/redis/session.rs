@@ -13,6 +13,7 @@ use super::config::{Config, Endpoint, Sentinel};
 use super::durability::Settings;
 use super::script::{self, Call, Entries, Reply};
 use super::verdict::{failure, refused};
+use crate::lease::connect::certificates;
 use crate::lease::connect::deadline::Deadline;
 use crate::lease::connect::durability::DurabilityGate;
 use crate::lease::connect::url::Host;
@@ -41,7 +42,7 @@ impl RedisSession {
     /// Connects, without a login.
     fn to(config: &Config, endpoint: &Endpoint, deadline: Deadline) -> Result<Self, Failure> {
         if config.is_tls() {
-            install_tls_provider();
+            certificates::install_tls_provider();
         }
         let client = config.client(endpoint).map_err(Failure::not_done)?;
         let left = deadline.left().map_err(Failure::not_done)?;
@@ -319,13 +320,4 @@ fn login_failure(error: RedisError) -> Failure {
     }
     let code = error.code().unwrap_or("an error").to_owned();
     Failure::Denied(format!("the server refused the login with {code}").into())
-}
-
-/// Installs a TLS provider unless the process has one. The driver takes the
-/// process's, and panics where there is none and the build has several.
-fn install_tls_provider() {
-    if rustls::crypto::CryptoProvider::get_default().is_none() {
-        // Fails if another thread was faster, and then there is one.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-    }
 }
