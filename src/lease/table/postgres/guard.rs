@@ -49,6 +49,20 @@ impl Guard {
     }
 }
 
+/// Bytes in both directions.
+trait Duplex: AsyncRead + AsyncWrite + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin> Duplex for T {}
+
+impl Stream {
+    fn pin(&mut self) -> Pin<&mut dyn Duplex> {
+        match self {
+            Self::Plain(stream) => Pin::new(stream),
+            Self::Tls(stream) => Pin::new(&mut **stream),
+        }
+    }
+}
+
 impl TlsStream for Guard {
     fn channel_binding(&self) -> ChannelBinding {
         match &self.stream {
@@ -65,10 +79,7 @@ impl AsyncRead for Guard {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
-        let read = match &mut self.stream {
-            Stream::Plain(stream) => Pin::new(stream).poll_read(cx, buffer),
-            Stream::Tls(stream) => Pin::new(&mut **stream).poll_read(cx, buffer),
-        };
+        let read = self.stream.pin().poll_read(cx, buffer);
         let (Poll::Ready(Ok(())), Some(watch)) = (&read, &mut self.watch) else {
             return read;
         };
@@ -90,24 +101,15 @@ impl AsyncWrite for Guard {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        match &mut self.stream {
-            Stream::Plain(stream) => Pin::new(stream).poll_write(cx, bytes),
-            Stream::Tls(stream) => Pin::new(&mut **stream).poll_write(cx, bytes),
-        }
+        self.stream.pin().poll_write(cx, bytes)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.stream {
-            Stream::Plain(stream) => Pin::new(stream).poll_flush(cx),
-            Stream::Tls(stream) => Pin::new(&mut **stream).poll_flush(cx),
-        }
+        self.stream.pin().poll_flush(cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.stream {
-            Stream::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
-            Stream::Tls(stream) => Pin::new(&mut **stream).poll_shutdown(cx),
-        }
+        self.stream.pin().poll_shutdown(cx)
     }
 }
 

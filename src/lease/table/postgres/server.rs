@@ -51,7 +51,7 @@ const PARAMETERS: [&str; 23] = [
 ];
 
 pub(in crate::lease) struct Server {
-    /// All but the host and the password.
+    /// All but the host.
     config: Config,
     password: Password,
     /// Where passwords are looked up, if there is none.
@@ -95,12 +95,12 @@ impl Server {
         };
         let described = roots.is_some() || identity.is_some();
         let mode = url.parameter("sslmode")?;
-        // The driver's error quotes nothing but a parameter's name.
-        let config = Config::from_str(&url.rest("postgres")).map_err(|error| {
-            let cause = std::error::Error::source(&error);
-            url.wrong(cause.map_or_else(|| error.to_string(), ToString::to_string))
-        })?;
-        let endpoints = endpoints(&config).map_err(|reason| url.wrong(reason))?;
+        let places = parse(&url, &url.rest("postgres"))?;
+        let endpoints = endpoints(&places).map_err(|reason| url.wrong(reason))?;
+        for name in ["host", "hostaddr", "port"] {
+            url.parameter(name)?;
+        }
+        let mut config = parse(&url, &url.rest_without_host("postgres"))?;
         let dialled: Vec<_> = endpoints.iter().filter_map(Endpoint::dialled).collect();
         let (encryption, verified) = match mode.as_deref() {
             Some("disable") if described => {
@@ -136,10 +136,21 @@ impl Server {
         let password = Password::new(options, password, password_file, VARIABLE);
         let password = password.map_err(|reason| url.wrong(reason))?;
         let timeout = options.operation_timeout().max(Duration::from_millis(1));
+        if config.get_application_name().is_none() {
+            config.application_name("ringflake");
+        }
+        if config.get_connect_timeout().is_none() {
+            // So that a host that is gone leaves time for the next.
+            let hosts = u32::try_from(endpoints.len()).unwrap_or(u32::MAX);
+            config.connect_timeout(timeout / hosts.max(1));
+        }
+        if config.get_tcp_user_timeout().is_none() {
+            config.tcp_user_timeout(timeout);
+        }
         Ok(Self {
             password,
             passfile: passfile.or_else(pgpass::usual_place),
-            config: settings(&config, timeout, endpoints.len()),
+            config,
             endpoints,
             protection: Protection {
                 encryption,
@@ -223,6 +234,14 @@ impl Server {
     }
 }
 
+/// What the driver reads out of `text`. Its error quotes nothing but a parameter's name.
+fn parse(url: &StoreUrl<'_>, text: &str) -> Result<Config, OpenError> {
+    Config::from_str(text).map_err(|error| {
+        let cause = std::error::Error::source(&error);
+        url.wrong(cause.map_or_else(|| error.to_string(), ToString::to_string))
+    })
+}
+
 /// The hosts of a URL. An address without a name is its own.
 fn endpoints(config: &Config) -> Result<Vec<Endpoint>, &'static str> {
     let (hosts, addresses) = (config.get_hosts(), config.get_hostaddrs());
@@ -257,37 +276,6 @@ fn endpoints(config: &Config) -> Result<Vec<Endpoint>, &'static str> {
             })
         })
         .collect()
-}
-
-/// The settings of a URL but its hosts and the password, with the defaults.
-fn settings(url: &Config, timeout: Duration, hosts: usize) -> Config {
-    let mut config = Config::new();
-    if let Some(user) = url.get_user() {
-        config.user(user);
-    }
-    if let Some(database) = url.get_dbname() {
-        config.dbname(database);
-    }
-    if let Some(options) = url.get_options() {
-        config.options(options);
-    }
-    config.application_name(url.get_application_name().unwrap_or("ringflake"));
-    // So that a host that is gone leaves time for the next.
-    let share = timeout / u32::try_from(hosts).unwrap_or(u32::MAX).max(1);
-    config.connect_timeout(url.get_connect_timeout().copied().unwrap_or(share));
-    config.tcp_user_timeout(url.get_tcp_user_timeout().copied().unwrap_or(timeout));
-    config.keepalives(url.get_keepalives());
-    config.keepalives_idle(url.get_keepalives_idle());
-    if let Some(interval) = url.get_keepalives_interval() {
-        config.keepalives_interval(interval);
-    }
-    if let Some(retries) = url.get_keepalives_retries() {
-        config.keepalives_retries(retries);
-    }
-    config.target_session_attrs(url.get_target_session_attrs());
-    config.channel_binding(url.get_channel_binding());
-    config.load_balance_hosts(url.get_load_balance_hosts());
-    config
 }
 
 impl fmt::Display for Server {
