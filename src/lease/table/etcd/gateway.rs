@@ -1,8 +1,8 @@
 //! Calls of etcd's JSON gateway, on one member after another.
 
 use std::error::Error;
+use std::fmt;
 use std::time::Duration;
-use std::{fmt, io};
 
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -84,6 +84,10 @@ impl Failure {
             source: source.into(),
         }
     }
+
+    fn not_done(source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::new(Verdict::NotDone, source)
+    }
 }
 
 impl Gateway {
@@ -117,14 +121,12 @@ impl Gateway {
         // The second time for connections that a member closed while they were
         // idle, and for members that were just starting.
         for attempt in 0..2 * members {
-            let left = match deadline.left() {
-                Ok(left) => left,
-                Err(over) => return Err(last.unwrap_or(Failure::new(Verdict::NotDone, over))),
-            };
             // So that one that hangs leaves time for the others.
-            let others = members - attempt % members;
-            let share = left / u32::try_from(others).unwrap_or(u32::MAX);
-            match self.call(path, body, share) {
+            let share = match deadline.share(members - attempt % members) {
+                Ok(share) => share,
+                Err(over) => return Err(last.unwrap_or(Failure::not_done(over))),
+            };
+            match self.call(path, body, &share) {
                 Ok(reply) => return Ok(reply),
                 // The others would say the same.
                 Err(failure) if failure.verdict == Verdict::Denied => return Err(failure),
@@ -134,8 +136,7 @@ impl Gateway {
                 }
             }
         }
-        let none = || Failure::new(Verdict::NotDone, "there is no member to ask");
-        Err(last.unwrap_or_else(none))
+        Err(last.unwrap_or_else(|| Failure::not_done("there is no member to ask")))
     }
 
     /// Sends something that changes the cluster: once, to the member that
@@ -149,10 +150,8 @@ impl Gateway {
         body: &Value,
         deadline: &Deadline,
     ) -> Result<Reply<T>, Failure> {
-        let left = deadline
-            .left()
-            .map_err(|over| Failure::new(Verdict::NotDone, over))?;
-        self.call(path, body, left).inspect_err(|_| self.pass_on())
+        self.call(path, body, deadline)
+            .inspect_err(|_| self.pass_on())
     }
 
     /// The next call goes to the next member, on a connection of its own.
@@ -166,19 +165,17 @@ impl Gateway {
         &mut self,
         path: &str,
         body: &Value,
-        patience: Duration,
+        deadline: &Deadline,
     ) -> Result<Reply<T>, Failure> {
-        let deadline = Deadline::after(patience);
-        self.prepare()
-            .map_err(|reason| Failure::new(Verdict::NotDone, reason))?;
+        self.prepare().map_err(Failure::not_done)?;
         let fresh = self.token.is_none();
-        self.log_in(&deadline)?;
-        match self.post(path, body, &deadline) {
+        self.log_in(deadline)?;
+        match self.post(path, body, deadline) {
             // Tokens expire, and the request had no effect.
             Err(failure) if failure.verdict == Verdict::LogIn && !fresh => {
                 self.token = None;
-                self.log_in(&deadline)?;
-                self.post(path, body, &deadline)
+                self.log_in(deadline)?;
+                self.post(path, body, deadline)
             }
             other => other,
         }
@@ -212,8 +209,7 @@ impl Gateway {
         if self.token.is_some() {
             return Ok(());
         }
-        let not_done = |source: io::Error| Failure::new(Verdict::NotDone, source);
-        let password = password.get().map_err(not_done)?;
+        let password = password.get().map_err(Failure::not_done)?;
         let word = password.as_ref().map_or("", Hidden::expose);
         let body = json!({ "name": name, "password": word });
         let reply: Reply<TokenReply> = self
@@ -240,11 +236,9 @@ impl Gateway {
             Failure::new(verdict, error)
         };
         let (Some(host), Some(client)) = (self.member(), &self.client) else {
-            return Err(Failure::new(Verdict::NotDone, "there is no member to ask"));
+            return Err(Failure::not_done("there is no member to ask"));
         };
-        let left = deadline
-            .left()
-            .map_err(|over| Failure::new(Verdict::NotDone, over))?;
+        let left = deadline.left().map_err(Failure::not_done)?;
         let scheme = if self.config.tls.is_some() {
             "https"
         } else {
@@ -295,8 +289,7 @@ fn refusal(status: u16, text: &str) -> Failure {
             let text = format!("etcd refused with code {code}: {message}");
             Failure::new(verdict, text)
         }
-        _ if status == 404 => Failure::new(
-            Verdict::NotDone,
+        _ if status == 404 => Failure::not_done(
             "HTTP status 404: the member has no JSON gateway (--enable-grpc-gateway)",
         ),
         _ => Failure::new(verdict::of_status(status), format!("HTTP status {status}")),

@@ -167,9 +167,7 @@ impl RedisSession {
         config.arg("no-appendfsync-on-rewrite");
         match self.ask::<Vec<(String, String)>>(&config) {
             Ok(values) => {
-                for (name, value) in values {
-                    settings.add_config(&name, value);
-                }
+                settings.add_config(values);
                 Ok(settings)
             }
             Err(error) if error.is_io_error() => Err(error),
