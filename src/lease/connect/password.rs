@@ -155,7 +155,7 @@ mod tests {
             (" three \n\n", " three \n"),
         ] {
             fs::write(&path, text).unwrap();
-            only_for_us(&path);
+            private_file::allow(&path, 0o600);
             assert_eq!(found(&password).unwrap(), expected);
         }
     }
@@ -163,12 +163,10 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn a_file_that_others_may_read_is_refused() {
-        use std::os::unix::fs::PermissionsExt;
-
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("password");
         fs::write(&path, "hunter2").unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
+        private_file::allow(&path, 0o666);
         let password = password(&OpenOptions::new(), None, path.to_str(), NOT_SET);
         let error = password.get().unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
@@ -178,16 +176,6 @@ mod tests {
             "{text}"
         );
         assert!(!text.contains("hunter2"), "{text}");
-    }
-
-    fn only_for_us(path: &std::path::Path) {
-        #[cfg(unix)]
-        {
-            let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
-            fs::set_permissions(path, mode).unwrap();
-        }
-        #[cfg(not(unix))]
-        let _ = path;
     }
 
     #[test]

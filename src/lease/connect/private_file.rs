@@ -84,10 +84,21 @@ fn objection(us: u32, owner: u32, mode: u32) -> Option<String> {
     }
 }
 
+/// Gives the file of a test these rights, where there are such.
+#[cfg(test)]
+pub(crate) fn allow(path: &Path, mode: u32) {
+    #[cfg(unix)]
+    {
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+        std::fs::set_permissions(path, mode).unwrap();
+    }
+    #[cfg(not(unix))]
+    let _ = (path, mode);
+}
+
 #[cfg(all(test, unix))]
 mod tests {
-    use std::fs::{self, Permissions};
-    use std::os::unix::fs::PermissionsExt;
+    use std::fs;
 
     use super::*;
 
@@ -125,8 +136,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("key");
         fs::write(&path, "hunter2").unwrap();
-        let allow = |mode| fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
-        allow(0o666);
+        allow(&path, 0o666);
         let error = read(&path).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
         let text = error.to_string();
@@ -135,7 +145,7 @@ mod tests {
             assert!(text.contains(part), "{part} is not in: {text}");
         }
         assert!(!text.contains("hunter2"), "{text}");
-        allow(0o600);
+        allow(&path, 0o600);
         assert_eq!(read(&path).unwrap(), b"hunter2");
     }
 

@@ -54,6 +54,7 @@ mod tests {
     use ureq::tls::RootCerts;
 
     use super::*;
+    use crate::lease::connect::private_file;
 
     fn parsed(url: &str) -> Result<Config, OpenError> {
         Config::from_url(url, &OpenOptions::new())
@@ -67,13 +68,7 @@ mod tests {
     fn copy(name: &str, mode: u32) -> tempfile::NamedTempFile {
         let copy = tempfile::NamedTempFile::new().unwrap();
         std::fs::copy(file(name), copy.path()).unwrap();
-        #[cfg(unix)]
-        {
-            let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
-            std::fs::set_permissions(copy.path(), mode).unwrap();
-        }
-        #[cfg(not(unix))]
-        let _ = mode;
+        private_file::allow(copy.path(), mode);
         copy
     }
 

@@ -115,6 +115,7 @@ fn plain(field: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lease::connect::private_file::allow;
 
     const LOGIN: Login<'_> = Login {
         hosts: &["db"],
@@ -170,7 +171,7 @@ mod tests {
             "# passwords\nx:*:*:*:no\r\ndb:*:*:*:yes\n*:*:*:*:no\n",
         )
         .unwrap();
-        only_for_us(&path, 0o600);
+        allow(&path, 0o600);
         let found = look_up(&path, LOGIN).unwrap().unwrap();
         assert_eq!(found.expose(), "yes");
     }
@@ -182,22 +183,12 @@ mod tests {
         let path = directory.path().join("pgpass");
         fs::write(&path, "*:*:*:*:hunter2\n").unwrap();
         for mode in [0o640, 0o604, 0o666, 0o620] {
-            only_for_us(&path, mode);
+            allow(&path, mode);
             let error = look_up(&path, LOGIN).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
             let text = error.to_string();
             assert!(text.contains("chmod 600"), "{text}");
             assert!(!text.contains("hunter2"), "{text}");
         }
-    }
-
-    fn only_for_us(path: &Path, mode: u32) {
-        #[cfg(unix)]
-        {
-            let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
-            fs::set_permissions(path, mode).unwrap();
-        }
-        #[cfg(not(unix))]
-        let _ = (path, mode);
     }
 }
