@@ -22,7 +22,11 @@ use crate::served::{self, Served, hasty, store, tests_of_servers};
 use ringflake_kit::server::{Etcd, Lent, Reachable as _};
 use ringflake_kit::{assert_says, eventually, short_or_long, words};
 
-impl Served for Etcd {}
+impl Served for Etcd {
+    fn table(&self) -> Box<dyn Table> {
+        Box::new(EtcdTable::from_url(&self.url(), &served::patient()).unwrap())
+    }
+}
 
 tests_of_servers!(Etcd);
 tests_on! { Etcd;
@@ -49,11 +53,7 @@ fn it_conforms() {
 #[test]
 fn its_table_conforms() {
     let etcd = started!(Lent::<Etcd>::start());
-    TableSuite::new(&|| table(&etcd.url())).run();
-}
-
-fn table(url: &str) -> Box<dyn Table> {
-    Box::new(EtcdTable::from_url(url, &served::patient()).unwrap())
+    TableSuite::new(&|| etcd.table()).run();
 }
 
 /// Loses the record of a namespace, and nothing else.
@@ -81,7 +81,7 @@ const ELECTING: [&str; 4] = ["--heartbeat-interval", "200", "--election-timeout"
 #[test]
 fn it_conforms_on_three_members() {
     let etcd = started!(Etcd::start_with(3, &PATIENT));
-    TableSuite::new(&|| table(&etcd.url())).run();
+    TableSuite::new(&|| etcd.table()).run();
     Suite::new(&|| etcd.store(), &now).run();
 }
 

@@ -42,6 +42,8 @@ mod served;
 mod sql;
 #[cfg(all(feature = "sqlite", unix))]
 mod sqlite;
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
+mod table;
 #[cfg(any(
     feature = "etcd",
     feature = "mysql",

@@ -1,15 +1,14 @@
 //! MariaDB, which stands for MySQL too.
 
 use mysql::prelude::Queryable;
-use ringflake::lease::table::Table;
 use ringflake::lease::{Durability, Fence, Holder, LeaseStore as _, MysqlStore};
 
 use crate::kit::{
-    acquire, answers, ask, begin, corrupt, denied, fenced, floor_ahead, made, not_durable, now,
-    renew, several, space, take, unavailable,
+    acquire, answers, ask, denied, fenced, floor_ahead, made, not_durable, now, renew, several,
+    take, unavailable,
 };
-use crate::served::{Served as _, patient, store};
-use crate::sql::{self, Database, TableOf, batches};
+use crate::served::{Served as _, store};
+use crate::sql::{self, Database, batches};
 use ringflake_kit::events::warnings;
 use ringflake_kit::server::{Lent, MariaDb, PASSWORD, Reachable as _, TestServer as _};
 use ringflake_kit::{assert_says, words};
@@ -38,14 +37,12 @@ impl Database for MariaDb {
         self.admin().query_first(all).unwrap().unwrap()
     }
 
-    fn key_column(&self) -> &'static str {
-        "`key`"
+    fn values(&self, sql: &str) -> Vec<String> {
+        self.admin().query(sql).unwrap()
     }
 
-    fn table(&self) -> Box<dyn Table> {
-        Box::new(TableOf(
-            MysqlStore::from_url(&self.url(), &patient()).unwrap(),
-        ))
+    fn key_column(&self) -> &'static str {
+        "`key`"
     }
 }
 
@@ -55,7 +52,18 @@ fn status(server: &MariaDb, variable: &str) -> u64 {
     row.unwrap().1
 }
 
-sql::tests_of_sql!(MariaDb);
+sql::tests_of_sql!(MariaDb, MysqlStore);
+
+#[test]
+fn the_view_shows_blocks_to_people() {
+    let server = started!(Lent::<MariaDb>::start());
+    sql::the_view_shows_blocks_to_people(&*server, &["{", "", "[]"]);
+}
+
+#[test]
+fn the_scheme_opens_it() {
+    sql::the_schemes_open_it(["mysql", "mariadb"], 3306);
+}
 
 /// With every default turned against the store that a session can turn back.
 #[test]
@@ -68,24 +76,6 @@ fn conforms_whatever_the_defaults() {
          --character-set-server=latin1 --log-bin --sync-binlog=1",
     )));
     sql::conforms(&server);
-}
-
-#[test]
-fn a_table_of_another_shape_is_corrupt() {
-    let server = started!(Lent::<MariaDb>::start());
-    let mut store = server.store();
-    let space = made(&mut store, "orders", 5);
-    server.execute("ALTER TABLE ringflake CHANGE COLUMN `value` content TEXT");
-    corrupt(store.list(&space));
-    corrupt(acquire(&mut store, &space));
-}
-
-#[test]
-fn a_table_in_the_place_of_the_view_is_named() {
-    let server = started!(Lent::<MariaDb>::start());
-    server.execute("CREATE TABLE ringflake_block (block BIGINT)");
-    let outcome = server.store().init(&space("orders"), &begin());
-    corrupt(outcome).says("ringflake_block is a table, and its name is needed for a view");
 }
 
 #[test]
@@ -110,36 +100,6 @@ fn init_brings_back_what_is_missing() {
             WHERE TABLE_SCHEMA = 'app' AND INDEX_NAME = 'ringflake_rank'";
         assert_eq!(server.admin().query_first(index).unwrap(), Some(2));
         server.execute("SELECT * FROM WORKER_NODE");
-    }
-}
-
-#[test]
-fn the_view_shows_blocks_to_people() {
-    let server = started!(Lent::<MariaDb>::start());
-    let mut store = server.store();
-    let space = made(&mut store, "orders", 5);
-    let holder = Holder::new("host \"1\"", "ö");
-    let ask = ask(1, 60).held_by(holder);
-    let grant = store.acquire(&space, &ask).unwrap().remove(0);
-    let shown = "SELECT CONCAT_WS('|', namespace, block, epoch, hwm_end, start, released,
-        granted_unix_ms > 0, holder_host, holder_instance) FROM ringflake_block";
-    let (block, ticks) = (grant.block, &grant.ticks);
-    let expected = format!(
-        "orders|{block}|1|{}|{}|0|1|host \"1\"|ö",
-        ticks.end, ticks.start
-    );
-    let blocks = || -> Vec<String> { server.admin().query(shown).unwrap() };
-    assert_eq!(blocks(), [expected]);
-    // A damaged one hides no other.
-    take(&mut store, &space, 60);
-    for value in ["{", "", "[]"] {
-        let row = server.row(&space, grant.block);
-        server.execute(&format!(
-            "UPDATE ringflake SET value = '{value}' WHERE {row}"
-        ));
-        let blocks = blocks();
-        assert_eq!(blocks.len(), 2, "{blocks:?}");
-        assert!(blocks.contains(&format!("orders|{block}")), "{blocks:?}");
     }
 }
 
@@ -339,9 +299,4 @@ fn tls_is_what_the_url_asks_for() {
     check("?danger_accept_invalid_certs=true").unwrap();
     unavailable(check("?require_ssl=true")).says("invalid peer certificate");
     unavailable(check("?root_cert_path=/nowhere")).says("No such file");
-}
-
-#[test]
-fn the_scheme_opens_it() {
-    sql::the_schemes_open_it(["mysql", "mariadb"], 3306);
 }

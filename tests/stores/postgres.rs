@@ -8,17 +8,16 @@ use std::thread;
 use std::time::Duration;
 
 use ringflake::lease::conformance::Given;
-use ringflake::lease::table::Table;
 use ringflake::lease::{
-    Durability, Fence, Floor, Holder, LeaseStore, PostgresStore, Renew, StoreError, StoreLimits,
+    Durability, Fence, Floor, LeaseStore, PostgresStore, Renew, StoreError, StoreLimits,
 };
 
 use crate::kit::{
     acquire, ambiguous, answers, ask, begin, corrupt, fenced, floor_ahead, in_time, made, mark,
     not_durable, now, renew, several, sized, take, tick, unavailable,
 };
-use crate::served::{Served as _, hasty, patient, store};
-use crate::sql::{self, Database, TableOf};
+use crate::served::{Served as _, hasty, store};
+use crate::sql::{self, Database};
 use ringflake_kit::eventually;
 use ringflake_kit::server::{
     Lent, PASSWORD, Postgres, Reachable as _, Reusable as _, TestServer as _,
@@ -45,37 +44,27 @@ impl Database for Postgres {
         self.admin().value(all).parse().unwrap()
     }
 
+    fn values(&self, sql: &str) -> Vec<String> {
+        self.admin().values(sql)
+    }
+
     fn key_column(&self) -> &'static str {
         "key"
     }
-
-    fn table(&self) -> Box<dyn Table> {
-        Box::new(TableOf(
-            PostgresStore::from_url(&self.url(), &patient()).unwrap(),
-        ))
-    }
 }
 
-sql::tests_of_sql!(Postgres);
+sql::tests_of_sql!(Postgres, PostgresStore);
 
 #[test]
-fn a_table_of_another_shape_is_corrupt() {
+fn the_view_shows_blocks_to_people() {
     let server = started!(Lent::<Postgres>::start());
-    let mut store = server.store();
-    let space = made(&mut store, "orders", 5);
-    server.execute("ALTER TABLE ringflake RENAME COLUMN value TO content");
-    corrupt(store.list(&space));
-    corrupt(acquire(&mut store, &space));
+    let unreadable = r#"{"epoch":"x","hwm_end":"99999999999999999999"}"#;
+    sql::the_view_shows_blocks_to_people(&*server, &["{", "", "[]", unreadable]);
 }
 
 #[test]
-fn a_table_in_the_place_of_the_view_is_named() {
-    let server = started!(Lent::<Postgres>::start());
-    server
-        .owner()
-        .execute("CREATE TABLE ringflake_block (block bigint)");
-    let outcome = server.store().init(&sized("orders", 5), &begin());
-    corrupt(outcome).says("ringflake_block is a table, and its name is needed for a view");
+fn the_scheme_opens_it() {
+    sql::the_schemes_open_it(["postgres", "postgresql"], 5432);
 }
 
 #[test]
@@ -109,40 +98,6 @@ fn init_brings_back_what_is_missing() {
         );
         let ticks = format!("[{},{})", grant.ticks.start, grant.ticks.end);
         assert_eq!(server.owner().value(&held), ticks, "{statement}");
-    }
-}
-
-#[test]
-fn the_view_shows_blocks_to_people() {
-    let server = started!(Lent::<Postgres>::start());
-    let mut store = server.store();
-    let space = made(&mut store, "orders", 5);
-    let holder = Holder::new("host \"1\"", "ö");
-    let grant = store
-        .acquire(&space, &ask(1, 60).held_by(holder))
-        .unwrap()
-        .remove(0);
-    let shown = "SELECT concat_ws('|', namespace, block, epoch, hwm_end, start, released,
-        granted_unix_ms > 0, holder_host, holder_instance) FROM ringflake_block";
-    let (block, ticks) = (grant.block, &grant.ticks);
-    let (start, end) = (ticks.start, ticks.end);
-    let expected = format!("orders|{block}|1|{end}|{start}|f|t|host \"1\"|ö");
-    assert_eq!(server.owner().value(shown), expected);
-    // A damaged one hides no other.
-    take(&mut store, &space, 60);
-    for value in [
-        "{",
-        "",
-        "[]",
-        "{\"epoch\":\"x\",\"hwm_end\":\"99999999999999999999\"}",
-    ] {
-        let row = server.row(&space, grant.block);
-        server.execute(&format!(
-            "UPDATE ringflake SET value = '{value}' WHERE {row}"
-        ));
-        let blocks = server.owner().values(shown);
-        assert_eq!(blocks.len(), 2, "{blocks:?}");
-        assert!(blocks.contains(&format!("orders|{block}")), "{blocks:?}");
     }
 }
 
@@ -657,9 +612,4 @@ fn tls_is_what_the_url_asks_for() {
     ] {
         unavailable(check(&server, query)).says(reason);
     }
-}
-
-#[test]
-fn the_scheme_opens_it() {
-    sql::the_schemes_open_it(["postgres", "postgresql"], 5432);
 }

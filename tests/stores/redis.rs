@@ -4,7 +4,10 @@ mod failover;
 mod table;
 
 use ringflake::lease::conformance::{Given, Suite};
-use ringflake::lease::{Block, Durability, Fence, Holder, LeaseStore as _, Namespace, open};
+use ringflake::lease::table::Table;
+use ringflake::lease::{
+    Block, Durability, Fence, Holder, LeaseStore as _, Namespace, RedisStore, open,
+};
 
 use crate::kit::{
     acquire, ask, begin, clock_skew, corrupt, denied, exhausted, fenced, floor_ahead,
@@ -17,11 +20,19 @@ use ringflake_kit::events::said;
 use ringflake_kit::server::Clock;
 use ringflake_kit::server::{Lent, Reachable as _, Redis, TestServer as _};
 
-impl Served for Redis {}
+impl Served for Redis {
+    fn table(&self) -> Box<dyn Table> {
+        let store = RedisStore::from_url(&self.url(), &patient()).unwrap();
+        Box::new(store.into_table())
+    }
+}
 
 tests_of_servers!(Redis);
 tests_on! { Redis;
     served: a_connection_that_was_closed_is_opened_again;
+    table:
+        commits_that_compare_what_the_other_writes_exclude_each_other
+        the_table_agrees_with_the_reference;
 }
 
 #[test]

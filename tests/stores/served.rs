@@ -9,6 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use ringflake::lease::conformance::{Given, Suite};
+use ringflake::lease::table::Table;
 use ringflake::lease::{Fingerprint, LeaseStore, Namespace, OpenOptions, StoreError, open};
 use ringflake::{DirectGenerator, Layout, Secret, Shutdown};
 
@@ -60,6 +61,9 @@ pub(crate) trait Served: Reachable {
     fn store(&self) -> Box<dyn LeaseStore> {
         store(&self.url())
     }
+
+    /// One more connection, as a table.
+    fn table(&self) -> Box<dyn Table>;
 
     fn store_through(&self, proxy: &Proxy) -> Box<dyn LeaseStore> {
         store(&self.url_through(proxy.port()))

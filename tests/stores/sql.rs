@@ -1,8 +1,6 @@
 //! Tests of the stores on SQL servers. A test of each server starts one and passes it in.
 
 pub(crate) mod batches;
-mod table;
-
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
@@ -10,20 +8,15 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use ringflake::lease::conformance::Suite;
-use ringflake::lease::table::Table;
 use ringflake::lease::{
     Block, Durability, Fence, Grant, History, Holder, Init, LeaseStore, MAX_ACQUIRE, Namespace,
     OpenError, OpenOptions, StoreError, open,
 };
 
-pub(crate) use self::table::{
-    TableOf, commits_that_compare_what_the_other_writes_exclude_each_other,
-    the_table_agrees_with_the_reference,
-};
 use crate::kit::{
-    Shown, acquire, already_initialised, ambiguous, answers, ask, begin, denied, exhausted, fenced,
-    floor_ahead, init, limits, longer, made, mark, not_durable, not_initialised, not_quarantined,
-    now, renew, several, space, take, tick, unavailable,
+    Shown, acquire, already_initialised, ambiguous, answers, ask, begin, corrupt, denied,
+    exhausted, fenced, floor_ahead, init, limits, longer, made, mark, not_durable, not_initialised,
+    not_quarantined, now, renew, several, space, take, tick, unavailable,
 };
 use crate::served::{Served, patient, store};
 use ringflake_kit::events::warnings;
@@ -41,10 +34,10 @@ pub(crate) trait Database: TestServer + Served {
     fn sessions(&self) -> u64;
     /// Whether a store waits for a lock.
     fn is_waited_for(&self) -> bool;
+    /// The first column of what a query of that role returns.
+    fn values(&self, sql: &str) -> Vec<String>;
     /// The name of the column with the key.
     fn key_column(&self) -> &'static str;
-    /// One more connection, as a table.
-    fn table(&self) -> Box<dyn Table>;
 
     /// The condition for the row of a block.
     fn row(&self, space: &Namespace, block: Block) -> String {
@@ -64,8 +57,13 @@ pub(crate) trait Database: TestServer + Served {
 
 /// The tests of every SQL server.
 macro_rules! tests_of_sql {
-    ($server:ty) => {
+    ($server:ty, $store:ty) => {
         impl crate::served::Served for $server {
+            fn table(&self) -> Box<dyn ringflake::lease::table::Table> {
+                let store = <$store>::from_url(&self.url(), &crate::served::patient());
+                Box::new(store.unwrap().into_table())
+            }
+
             fn is_done(&self) -> bool {
                 self.sessions() == 1
             }
@@ -83,12 +81,15 @@ macro_rules! tests_of_sql {
                 a_kill_before_the_reply_leaves_the_mark_moved
                 a_new_incarnation_raises_the_floor_once
                 a_repair_judges_what_others_left
+                a_table_in_the_place_of_the_view_is_named
+                a_table_of_another_shape_is_corrupt
                 an_outage_is_unavailable_and_over_when_it_is_over
-                commits_that_compare_what_the_other_writes_exclude_each_other
                 conforms
                 holders_are_kept_as_they_are
                 no_error_shows_a_password
-                one_of_many_inits_wins
+                one_of_many_inits_wins;
+            table:
+                commits_that_compare_what_the_other_writes_exclude_each_other
                 the_table_agrees_with_the_reference;
         }
     };
@@ -110,6 +111,51 @@ pub(crate) fn conforms(server: &dyn Database) {
     Suite::new(&|| server.store(), &now)
         .with_damage(&damage)
         .run();
+}
+
+pub(crate) fn a_table_of_another_shape_is_corrupt(server: &dyn Database) {
+    let mut store = server.store();
+    let space = made(&mut store, "orders", 5);
+    server.execute("ALTER TABLE ringflake RENAME COLUMN value TO content");
+    corrupt(store.list(&space));
+    corrupt(acquire(&mut store, &space));
+}
+
+pub(crate) fn a_table_in_the_place_of_the_view_is_named(server: &dyn Database) {
+    server.execute("CREATE TABLE ringflake_block (block BIGINT)");
+    let outcome = server.store().init(&space("orders"), &begin());
+    corrupt(outcome).says("ringflake_block is a table, and its name is needed for a view");
+}
+
+/// The view has a row of each block, and one with these values hides no other.
+pub(crate) fn the_view_shows_blocks_to_people(server: &dyn Database, damaged: &[&str]) {
+    let mut store = server.store();
+    let space = made(&mut store, "orders", 5);
+    let ask = ask(1, 60).held_by(Holder::new("host \"1\"", "ö"));
+    let grant = store.acquire(&space, &ask).unwrap().remove(0);
+    let blocks = || {
+        server.values(
+            "SELECT concat_ws('|', namespace, block, epoch, hwm_end, start, released,
+                granted_unix_ms > 0, holder_host, holder_instance) FROM ringflake_block",
+        )
+    };
+    let (block, ticks) = (grant.block, &grant.ticks);
+    let truths = server
+        .values("SELECT concat_ws('|', 1 = 0, 1 = 1)")
+        .remove(0);
+    let (start, end) = (ticks.start, ticks.end);
+    let expected = format!("orders|{block}|1|{end}|{start}|{truths}|host \"1\"|ö");
+    assert_eq!(blocks(), [expected]);
+    take(&mut store, &space, 60);
+    for value in damaged {
+        let row = server.row(&space, block);
+        server.execute(&format!(
+            "UPDATE ringflake SET value = '{value}' WHERE {row}"
+        ));
+        let blocks = blocks();
+        assert_eq!(blocks.len(), 2, "{blocks:?}");
+        assert!(blocks.contains(&format!("orders|{block}")), "{blocks:?}");
+    }
 }
 
 /// After `DROP TABLE` or `TRUNCATE` nothing is initialised, and a namespace of unknown history

@@ -1,34 +1,14 @@
-//! Tests of the tables themselves.
+//! Tests of the tables themselves, on servers that compare their own clock in a commit.
 
 use std::sync::{Arc, Barrier};
 use std::thread;
 
 use ringflake::SystemClock;
-use ringflake::lease::table::{
-    Blocks, Commit, Description, Key, MemoryTable, Put, Query, Snapshot, Table, TableError, Txn,
-};
-use ringflake::lease::{Block, Fingerprint, Incarnation, Leases};
+use ringflake::lease::table::{Blocks, Commit, Key, MemoryTable, Put, Query, Snapshot, Table, Txn};
+use ringflake::lease::{Block, Fingerprint, Incarnation};
 
-use super::Database;
 use crate::kit::now;
-
-/// The table of a store.
-#[derive(Debug)]
-pub(crate) struct TableOf<T>(pub(crate) Leases<T>);
-
-impl<T: Table> Table for TableOf<T> {
-    fn read(&mut self, query: &Query) -> Result<Snapshot, TableError> {
-        self.0.table_mut().read(query)
-    }
-
-    fn commit(&mut self, txn: &Txn, instead: &Query) -> Result<Commit, TableError> {
-        self.0.table_mut().commit(txn, instead)
-    }
-
-    fn describe(&mut self) -> Result<Description, TableError> {
-        self.0.table_mut().describe()
-    }
-}
+use crate::served::Served;
 
 /// Marsaglia's xorshift.
 struct Random(u64);
@@ -140,7 +120,7 @@ fn is_same(what: &str, ours: &Snapshot, theirs: &Snapshot) {
 }
 
 /// Random reads and commits, on the server and in memory.
-pub(crate) fn the_table_agrees_with_the_reference(server: &dyn Database) {
+pub(crate) fn the_table_agrees_with_the_reference(server: &dyn Served) {
     let mut table = server.table();
     let mut reference = MemoryTable::new(Arc::new(SystemClock));
     let mut done = 0;
@@ -181,7 +161,7 @@ pub(crate) fn the_table_agrees_with_the_reference(server: &dyn Database) {
 }
 
 /// Under snapshot isolation alone both of two such commits would be done.
-pub(crate) fn commits_that_compare_what_the_other_writes_exclude_each_other(server: &dyn Database) {
+pub(crate) fn commits_that_compare_what_the_other_writes_exclude_each_other(server: &dyn Served) {
     let rounds = ringflake_kit::short_or_long(20, 200);
     let secrets = [1, 2].map(|byte| Key::secret(Fingerprint::from_bytes([byte; 16])));
     let blocks = [1, 2].map(|block| Key::block("a", Block::new(block)));
