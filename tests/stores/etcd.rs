@@ -17,7 +17,6 @@ use crate::kit::{
     HORIZON, acquire, ask, corrupt, denied, exhausted, made, now, renew, several, take, tests_on,
     unavailable,
 };
-use crate::lost;
 use crate::served::{self, Served, hasty, store, tests_of_servers};
 use ringflake_kit::server::{Etcd, Lent, Reachable as _};
 use ringflake_kit::{assert_says, eventually, short_or_long, words};
@@ -26,11 +25,17 @@ impl Served for Etcd {
     fn table(&self) -> Box<dyn Table> {
         Box::new(EtcdTable::from_url(&self.url(), &served::patient()).unwrap())
     }
+
+    fn lose(&self, name: &str) {
+        self.ctl(0, &["del", &format!("ringflake/{name}/record")]);
+    }
 }
 
 tests_of_servers!(Etcd);
 tests_on! { Etcd;
     served: a_connection_that_was_closed_is_opened_again;
+    lost: believes_no_program_after_a_loss keeps_the_width_of_a_lost_record;
+    table: the_table_conforms;
 }
 
 #[test]
@@ -48,29 +53,6 @@ fn it_conforms() {
     Suite::new(&|| etcd.store(), &now)
         .with_damage(&damage)
         .run();
-}
-
-#[test]
-fn its_table_conforms() {
-    let etcd = started!(Lent::<Etcd>::start());
-    TableSuite::new(&|| etcd.table()).run();
-}
-
-/// Loses the record of a namespace, and nothing else.
-fn lose(etcd: &Etcd, name: &str) {
-    etcd.ctl(0, &["del", &format!("ringflake/{name}/record")]);
-}
-
-#[test]
-fn a_lost_record_leaves_the_width_of_its_secret() {
-    let etcd = started!(Lent::<Etcd>::start());
-    lost::keeps_the_width_of_a_lost_record(&mut *etcd.store(), &|name| lose(&etcd, name));
-}
-
-#[test]
-fn a_program_is_not_believed_after_its_record_is_lost() {
-    let etcd = started!(Lent::<Etcd>::start());
-    lost::believes_no_program_after_a_loss(&mut *etcd.store(), &|name| lose(&etcd, name));
 }
 
 /// A leader that stands still for seconds on a busy machine stays the leader.

@@ -1,9 +1,10 @@
 //! Namespaces whose record alone was lost: what is left of them counts.
 
-use ringflake::lease::{Fingerprint, History, Init, LeaseStore, Namespace};
+use ringflake::lease::{Fingerprint, History, Init, LeaseStore as _, Namespace};
 use ringflake::{IdWidth, Layout, Secret};
 
 use crate::kit::{history_unknown, limits, not_initialised, now, secret_in_use, space, take};
+use crate::served::Served;
 
 fn keyed(name: &str, secret: &Secret, width: IdWidth) -> Namespace {
     let print = Fingerprint::of_width(secret, width);
@@ -15,8 +16,8 @@ fn begin(history: History) -> Init {
     Init::new(history, now()).with_limits(limits())
 }
 
-/// `lose` deletes the record of this name, and nothing else.
-pub(crate) fn keeps_the_width_of_a_lost_record(store: &mut dyn LeaseStore, lose: &dyn Fn(&str)) {
+pub(crate) fn keeps_the_width_of_a_lost_record(server: &dyn Served) {
+    let mut store = server.store();
     for (byte, width) in (0x61..).zip(IdWidth::ALL) {
         let secret = Secret::from_bytes([byte; 16]);
         let name = format!("{width}-orders");
@@ -25,7 +26,7 @@ pub(crate) fn keeps_the_width_of_a_lost_record(store: &mut dyn LeaseStore, lose:
         store
             .init(&orders, &begin(History::New).with_secret(&secret))
             .unwrap();
-        lose(&name);
+        server.lose(&name);
         for other in IdWidth::ALL.into_iter().filter(|&other| other != width) {
             let other = keyed(&name, &secret, other);
             secret_in_use(store.init(&other, &again())).says("of another width");
@@ -35,21 +36,21 @@ pub(crate) fn keeps_the_width_of_a_lost_record(store: &mut dyn LeaseStore, lose:
     }
 }
 
-/// `lose` deletes the record of this name, and nothing else.
-pub(crate) fn believes_no_program_after_a_loss(store: &mut dyn LeaseStore, lose: &dyn Fn(&str)) {
+pub(crate) fn believes_no_program_after_a_loss(server: &dyn Served) {
+    let mut store = server.store();
     let secret = Secret::from_bytes([0x71; 16]);
     let unused = keyed("unused", &secret, IdWidth::Full);
     let (used, fresh) = (space("used"), space("fresh"));
     for space in [&unused, &used] {
         store.init(space, &begin(History::New)).unwrap();
     }
-    take(store, &used, 60);
+    take(&mut store, &used, 60);
     let left = [
         (&unused, "its secret is noted"),
         (&used, "there are blocks"),
     ];
     for (space, what) in left {
-        lose(space.name());
+        server.lose(space.name());
         for history in [History::New, History::Unused] {
             history_unknown(store.init_if_new(space, &begin(history))).says(what);
             not_initialised(store.list(space));

@@ -14,7 +14,12 @@ extern crate ringflake_kit;
 mod etcd;
 #[allow(dead_code, reason = "each set of features uses a part of it")]
 mod kit;
-#[cfg(any(feature = "etcd", feature = "redis"))]
+#[cfg(any(
+    feature = "etcd",
+    feature = "mysql",
+    feature = "postgres",
+    feature = "redis"
+))]
 mod lost;
 #[cfg(feature = "mysql")]
 mod mysql;
@@ -42,7 +47,13 @@ mod served;
 mod sql;
 #[cfg(all(feature = "sqlite", unix))]
 mod sqlite;
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
+#[cfg(any(
+    feature = "etcd",
+    feature = "mysql",
+    feature = "postgres",
+    feature = "redis"
+))]
+#[allow(dead_code, reason = "each set of features uses a part of it")]
 mod table;
 #[cfg(any(
     feature = "etcd",

@@ -13,7 +13,6 @@ use crate::kit::{
     acquire, ask, begin, clock_skew, corrupt, denied, exhausted, fenced, floor_ahead,
     history_unknown, init, made, not_durable, now, renew, space, take, tests_on, unavailable,
 };
-use crate::lost;
 use crate::served::{self, Served, patient, store, tests_of_servers};
 use ringflake_kit::assert_says;
 use ringflake_kit::events::said;
@@ -25,14 +24,20 @@ impl Served for Redis {
         let store = RedisStore::from_url(&self.url(), &patient()).unwrap();
         Box::new(store.into_table())
     }
+
+    fn lose(&self, name: &str) {
+        self.command(&["HDEL", &hash_of(name), "record"]);
+    }
 }
 
 tests_of_servers!(Redis);
 tests_on! { Redis;
     served: a_connection_that_was_closed_is_opened_again;
+    lost: believes_no_program_after_a_loss keeps_the_width_of_a_lost_record;
     table:
         commits_that_compare_what_the_other_writes_exclude_each_other
-        the_table_agrees_with_the_reference;
+        the_table_agrees_with_the_reference
+        the_table_conforms;
 }
 
 #[test]
@@ -68,23 +73,6 @@ fn it_conforms_with_a_replica_that_confirms() {
 fn a_node_of_a_cluster_is_refused() {
     let redis = started!(Redis::start_node());
     unavailable(redis.store().list(&space("orders"))).says("Redis Cluster");
-}
-
-/// Loses the record of a namespace, and nothing else.
-fn lose(redis: &Redis, name: &str) {
-    redis.command(&["HDEL", &hash_of(name), "record"]);
-}
-
-#[test]
-fn a_lost_record_leaves_the_width_of_its_secret() {
-    let redis = started!(Lent::<Redis>::start());
-    lost::keeps_the_width_of_a_lost_record(&mut *redis.store(), &|name| lose(&redis, name));
-}
-
-#[test]
-fn a_program_is_not_believed_after_its_record_is_lost() {
-    let redis = started!(Lent::<Redis>::start());
-    lost::believes_no_program_after_a_loss(&mut *redis.store(), &|name| lose(&redis, name));
 }
 
 // Restarts
@@ -350,7 +338,7 @@ fn a_lost_index_causes_no_overlap() {
     exhausted(acquire(&mut store, &space));
 
     redis.command(&["DEL", &ranks]);
-    lose(&redis, "lost");
+    redis.lose("lost");
     history_unknown(store.init_if_new(&space, &begin())).says("there are blocks");
 }
 

@@ -65,6 +65,9 @@ pub(crate) trait Served: Reachable {
     /// One more connection, as a table.
     fn table(&self) -> Box<dyn Table>;
 
+    /// Loses the record of a namespace, and nothing else.
+    fn lose(&self, name: &str);
+
     fn store_through(&self, proxy: &Proxy) -> Box<dyn LeaseStore> {
         store(&self.url_through(proxy.port()))
     }

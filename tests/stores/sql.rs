@@ -64,6 +64,13 @@ macro_rules! tests_of_sql {
                 Box::new(store.unwrap().into_table())
             }
 
+            fn lose(&self, name: &str) {
+                let column = self.key_column();
+                self.execute(&format!(
+                    "DELETE FROM ringflake WHERE {column} = '{name}/record'"
+                ));
+            }
+
             fn is_done(&self) -> bool {
                 self.sessions() == 1
             }
@@ -88,9 +95,11 @@ macro_rules! tests_of_sql {
                 holders_are_kept_as_they_are
                 no_error_shows_a_password
                 one_of_many_inits_wins;
+            lost: believes_no_program_after_a_loss keeps_the_width_of_a_lost_record;
             table:
                 commits_that_compare_what_the_other_writes_exclude_each_other
-                the_table_agrees_with_the_reference;
+                the_table_agrees_with_the_reference
+                the_table_conforms;
         }
     };
 }

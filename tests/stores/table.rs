@@ -4,6 +4,7 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 
 use ringflake::SystemClock;
+use ringflake::lease::conformance::TableSuite;
 use ringflake::lease::table::{Blocks, Commit, Key, MemoryTable, Put, Query, Snapshot, Table, Txn};
 use ringflake::lease::{Block, Fingerprint, Incarnation};
 
@@ -117,6 +118,10 @@ fn any_txn(random: &mut Random, reference: &mut MemoryTable, rank: u64) -> Txn {
 fn is_same(what: &str, ours: &Snapshot, theirs: &Snapshot) {
     assert_eq!(ours.entries, theirs.entries, "{what}");
     assert_eq!(ours.complete, theirs.complete, "{what}");
+}
+
+pub(crate) fn the_table_conforms(server: &dyn Served) {
+    TableSuite::new(&|| server.table()).run();
 }
 
 /// Random reads and commits, on the server and in memory.
