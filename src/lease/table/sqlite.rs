@@ -34,7 +34,7 @@ use std::time::{Duration, Instant};
 use self::clock_step::{MachineClock, Uptime};
 use self::location::Location;
 pub(in crate::lease) use self::schema::Kind;
-use self::session::{Access, CommitError};
+use self::session::Access;
 use self::transaction::{FilePast, Transaction};
 pub(in crate::lease) use self::witness::Verdict;
 use super::{Commit, Description, Key, Query, Snapshot, StoreTime, Table, TableError, Txn};
@@ -216,7 +216,7 @@ impl Table for SqliteTable {
             return self.without_tables(txn);
         };
         if txn.creates {
-            opened.create_tables(self.kind)?;
+            opened.create_tables()?;
         } else if !opened.has_tables() {
             return self.without_tables(txn);
         }
@@ -233,11 +233,7 @@ impl Table for SqliteTable {
         for put in &txn.puts {
             opened.put(put)?;
         }
-        match opened.commit() {
-            Ok(()) => Ok(Commit::Done),
-            Err(CommitError::NotDone(error)) => Err(error),
-            Err(CommitError::Unknown(source)) => Ok(Commit::Unknown(source)),
-        }
+        opened.commit()
     }
 
     fn describe(&mut self) -> Result<Description, TableError> {

@@ -26,10 +26,10 @@ use crate::lease::events;
 use crate::lease::format::{corrupt, decode_record, encode_block, encode_record, judge_block};
 use crate::lease::namespace::Namespace;
 use crate::lease::record::StoreRecord;
-use crate::lease::table::sqlite::session::{Access, CommitError};
+use crate::lease::table::sqlite::SqliteTable;
+use crate::lease::table::sqlite::session::Access;
 use crate::lease::table::sqlite::transaction::Transaction;
-use crate::lease::table::sqlite::{Kind, SqliteTable};
-use crate::lease::table::{Key, Put};
+use crate::lease::table::{Commit, Key, Put};
 
 /// Writes the first grant log of a namespace, and makes the file if it is missing.
 /// Does nothing if another process was faster.
@@ -39,7 +39,7 @@ pub(super) fn create_log(table: &mut SqliteTable, log: &GrantLog) -> Result<(), 
     let Some(mut opened) = table.create()? else {
         return Err(namespace.not_initialised());
     };
-    opened.create_tables(Kind::Tier)?;
+    opened.create_tables()?;
     part_from_original(&mut opened, table.path())?;
     if opened.get(&Key::record(name))?.is_some() {
         return Ok(());
@@ -118,10 +118,10 @@ pub(super) fn change_log<T>(
 
 /// Ends the transaction. What was written is durable if this returns without an error.
 fn end(opened: Transaction, operation: &'static str) -> Result<(), StoreError> {
-    opened.note_doubt().map_err(|error| match error {
-        CommitError::NotDone(error) => error.into(),
-        CommitError::Unknown(source) => StoreError::Ambiguous { operation, source },
-    })
+    match opened.note_doubt()? {
+        Commit::Unknown(source) => Err(StoreError::Ambiguous { operation, source }),
+        Commit::Done | Commit::Conflict(_) => Ok(()),
+    }
 }
 
 fn put(opened: &mut Transaction, key: Key, value: String) -> Result<(), StoreError> {
@@ -237,6 +237,7 @@ mod tests {
     use crate::lease::request::{History, Init};
     use crate::lease::stores::tier::grant_log::Standing;
     use crate::lease::stores::tier::requests::UpstreamState;
+    use crate::lease::table::sqlite::Kind;
     use crate::lease::table::sqlite::clock_step::Uptime;
 
     const START_MS: u64 = 1_760_000_000_000;

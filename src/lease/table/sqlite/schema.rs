@@ -80,11 +80,19 @@ const CREATE: &str = "
             FROM ringflake WHERE namespace IS NOT NULL);
 ";
 
-/// Whether the tables are there; false for a file without any content.
-pub(super) fn exist(connection: &Connection, store: &str) -> Result<bool, StepError> {
+/// Whether the tables are there; false for a file without any content. A file of another kind
+/// is refused.
+pub(super) fn exist(connection: &Connection, store: &str, kind: Kind) -> Result<bool, StepError> {
     let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let application = pragma("application_id")?;
     match (Kind::of_application(application), pragma("user_version")?) {
+        (Some(found), _) if found != kind => {
+            let advice = match found {
+                Kind::Tier => "is the file of a tier: its URL is tier:PATH?upstream=URL",
+                Kind::Store => "is a store: give the tier a file of its own, which need not exist",
+            };
+            Err(corrupt(format!("{store} {advice}")).into())
+        }
         (Some(_), VERSION) => Ok(true),
         (Some(_), version) => Err(corrupt(format!(
             "{store} has tables of version {version}, and this program reads version {VERSION}: \
@@ -104,25 +112,6 @@ pub(super) fn exist(connection: &Connection, store: &str) -> Result<bool, StepEr
             .into())
         }
     }
-}
-
-/// Refuses a file that is for something else; one without any content is for both.
-pub(super) fn refuse_other_kind(
-    connection: &Connection,
-    store: &str,
-    kind: Kind,
-) -> Result<(), StepError> {
-    let application = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
-    let advice = match (kind, Kind::of_application(application)) {
-        (Kind::Store, Some(Kind::Tier)) => {
-            "is the file of a tier: its URL is tier:PATH?upstream=URL"
-        }
-        (Kind::Tier, Some(Kind::Store)) => {
-            "is a store: give the tier a file of its own, which need not exist"
-        }
-        _ => return Ok(()),
-    };
-    Err(corrupt(format!("{store} {advice}")).into())
 }
 
 /// Creates the tables in a file without any content.

@@ -50,7 +50,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::process::Operation;
 use super::queue::{BusyWait, QueueLock, busy_handler};
-use crate::lease::table::TableError;
+use crate::lease::table::{Commit, TableError};
 
 /// The rights of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,15 +100,6 @@ impl StepError {
             source: Some(error.into()),
         }
     }
-}
-
-/// Why a transaction was not confirmed.
-#[derive(Debug)]
-pub(in crate::lease) enum CommitError {
-    /// Nothing was written.
-    NotDone(TableError),
-    /// Perhaps it was written.
-    Unknown(Box<dyn Error + Send + Sync>),
 }
 
 /// An error of which nothing more is known than that nothing was written.
@@ -205,13 +196,15 @@ impl Session {
         &self.connection
     }
 
-    /// Ends the transaction. Once this returns without an error, it is durable.
-    pub(super) fn commit(self) -> Result<(), CommitError> {
-        let ended = self.connection.execute_batch("COMMIT");
-        ended.map_err(|error| match error.sqlite_error_code() {
-            Some(ErrorCode::DatabaseBusy) => CommitError::NotDone(unavailable(error)),
-            _ => CommitError::Unknown(error.into()),
-        })
+    /// Ends the transaction. Once this returns [`Commit::Done`], it is durable.
+    pub(super) fn commit(self) -> Result<Commit, TableError> {
+        match self.connection.execute_batch("COMMIT") {
+            Ok(()) => Ok(Commit::Done),
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
+                Err(unavailable(error))
+            }
+            Err(error) => Ok(Commit::Unknown(error.into())),
+        }
     }
 }
 

@@ -3,23 +3,26 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
+use rusqlite::Connection;
+
 use super::clock_step::{self, Judgement, MachineClock, Uptime};
 use super::entries::{self, Entries};
 use super::identity;
 use super::location::Location;
 use super::schema::{self, FileRow, Kind};
-use super::session::{Access, CommitError, Session, StepError, corrupt, unavailable};
+use super::session::{Access, Session, StepError, corrupt, unavailable};
 use super::witness::{self, Note, Verdict, Witness};
 use crate::lease::record::Incarnation;
 use crate::lease::report::Durability;
 use crate::lease::table::{
-    ClockError, Description, Key, Put, Query, Snapshot, StoreTime, TableError, Txn,
+    ClockError, Commit, Description, Key, Put, Query, Snapshot, StoreTime, TableError, Txn,
 };
 
 /// A transaction on a file. Dropping it undoes it.
 #[derive(Debug)]
 pub(in crate::lease) struct Transaction {
     store: String,
+    kind: Kind,
     path: PathBuf,
     durability: Durability,
     deadline: Instant,
@@ -104,14 +107,12 @@ impl Transaction {
         };
         let store = location.name().to_owned();
         let path = location.path().to_owned();
-        let begun = Session::begin(&path, access, deadline).and_then(|session| {
-            schema::refuse_other_kind(session.connection(), &store, kind)?;
-            Ok(session)
-        });
-        let session = begun.map_err(|error| error.into_error(&store))?;
+        let session = Session::begin(&path, access, deadline);
+        let session = session.map_err(|error| error.into_error(&store))?;
         let mut opened = Self {
             identity: identity::identity(&path).map_err(unavailable)?,
             store,
+            kind,
             path,
             durability,
             deadline,
@@ -134,10 +135,9 @@ impl Transaction {
     }
 
     /// Creates the tables in a file without any content.
-    pub(in crate::lease) fn create_tables(&mut self, kind: Kind) -> Result<(), TableError> {
+    pub(in crate::lease) fn create_tables(&mut self) -> Result<(), TableError> {
         if self.file.is_none() {
-            let created = schema::create(self.session.connection(), kind);
-            created.map_err(|error| self.describe(error))?;
+            self.run(|connection| schema::create(connection, self.kind))?;
             self.is_changed = true;
             self.look_at_file(Access::Write)?;
             self.look_at_clock();
@@ -148,12 +148,10 @@ impl Transaction {
     /// Compares the file with its note, once it has tables. A transaction that writes locks the
     /// note.
     fn look_at_file(&mut self, access: Access) -> Result<(), TableError> {
-        let connection = self.session.connection();
-        let described = |error: StepError| error.into_error(&self.store);
-        if !schema::exist(connection, &self.store).map_err(described)? {
+        if !self.run(|connection| schema::exist(connection, &self.store, self.kind))? {
             return Ok(());
         }
-        let row = FileRow::read(connection).map_err(described)?;
+        let row = self.run(FileRow::read)?;
         let found = self.path.metadata().map_err(unavailable)?;
         let device = witness::device(&found);
         let note = match access {
@@ -260,8 +258,7 @@ impl Transaction {
     /// Gives a copy another name, so that it shares no note with its original. It is adopted by
     /// the commit.
     pub(in crate::lease) fn part_from_original(&mut self) -> Result<(), TableError> {
-        let name = schema::draw(self.session.connection());
-        let name = name.map_err(|error| self.describe(error))?;
+        let name = self.run(schema::draw)?;
         if let Some(file) = &mut self.file {
             file.row.name = name;
             self.is_changed = true;
@@ -301,7 +298,7 @@ impl Transaction {
     }
 
     /// Notes since when the clock is in doubt, and nothing else.
-    pub(in crate::lease) fn note_doubt(mut self) -> Result<(), CommitError> {
+    pub(in crate::lease) fn note_doubt(mut self) -> Result<Commit, TableError> {
         self.is_changed |= self.has_new_doubt();
         self.commit()
     }
@@ -318,8 +315,7 @@ impl Transaction {
             return Ok(false);
         }
         for (key, expected) in &txn.compare {
-            let found = entries::get(self.session.connection(), key);
-            if found.map_err(|error| self.describe(error))? != *expected {
+            if self.get(key)? != *expected {
                 return Ok(false);
             }
         }
@@ -329,8 +325,7 @@ impl Transaction {
     pub(super) fn select(&self, query: &Query) -> Result<Snapshot, TableError> {
         let (entries, complete) = match self.has_tables() {
             false => (Entries::new(), true),
-            true => entries::select(self.session.connection(), query)
-                .map_err(|error| self.describe(error))?,
+            true => self.run(|connection| entries::select(connection, query))?,
         };
         let time = StoreTime {
             unix_ms: self.unix_ms,
@@ -347,34 +342,33 @@ impl Transaction {
 
     /// All entries of a namespace.
     pub(in crate::lease) fn entries_of(&self, namespace: &str) -> Result<Entries, TableError> {
-        let found = entries::with_prefix(self.session.connection(), &format!("{namespace}/"));
-        let found = found.map_err(|error| self.describe(error))?;
+        let prefix = format!("{namespace}/");
+        let found = self.run(|connection| entries::with_prefix(connection, &prefix))?;
         Ok(found.into_iter().collect())
     }
 
     /// The value of an entry.
     pub(in crate::lease) fn get(&self, key: &Key) -> Result<Option<String>, TableError> {
-        entries::get(self.session.connection(), key).map_err(|error| self.describe(error))
+        self.run(|connection| entries::get(connection, key))
     }
 
     /// Every record of a namespace.
     pub(super) fn records(&self) -> Result<Vec<(Key, String)>, TableError> {
-        if !self.has_tables() {
-            return Ok(Vec::new());
+        match self.has_tables() {
+            true => self.run(entries::records),
+            false => Ok(Vec::new()),
         }
-        entries::records(self.session.connection()).map_err(|error| self.describe(error))
     }
 
     pub(in crate::lease) fn put(&mut self, put: &Put) -> Result<(), TableError> {
         self.is_changed = true;
-        entries::put(self.session.connection(), put).map_err(|error| self.describe(error))
+        self.run(|connection| entries::put(connection, put))
     }
 
     /// Looks for damage, and describes the store.
     pub(super) fn inspect(&self) -> Result<Description, TableError> {
         if self.has_tables() {
-            let inspected = schema::inspect(self.session.connection(), &self.store);
-            inspected.map_err(|error| self.describe(error))?;
+            self.run(|connection| schema::inspect(connection, &self.store))?;
         }
         Ok(Description {
             store: self.store.clone(),
@@ -383,31 +377,31 @@ impl Transaction {
         })
     }
 
-    fn describe(&self, error: StepError) -> TableError {
-        error.into_error(&self.store)
+    fn run<T>(
+        &self,
+        step: impl FnOnce(&Connection) -> Result<T, StepError>,
+    ) -> Result<T, TableError> {
+        step(self.session.connection()).map_err(|error| error.into_error(&self.store))
     }
 
     /// Counts the write, and ends the transaction between the two notes of it. What is adopted
     /// by it is this file, in this life.
-    pub(in crate::lease) fn commit(mut self) -> Result<(), CommitError> {
-        let not_done = CommitError::NotDone;
+    pub(in crate::lease) fn commit(mut self) -> Result<Commit, TableError> {
         if !self.is_changed {
-            return Ok(());
+            return Ok(Commit::Done);
         }
         let (life, now_unix_ms) = (self.life(), self.expected_unix_ms());
-        let Some(file) = &mut self.file else {
-            return Err(not_done(corrupt(format!("{} has no tables", self.store))));
+        let Some(mut file) = self.file.take() else {
+            return Err(corrupt(format!("{} has no tables", self.store)));
         };
-        let connection = self.session.connection();
-        let describe = |error: StepError| not_done(error.into_error(&self.store));
-        let token = schema::draw(connection).map_err(describe)?;
+        let token = self.run(schema::draw)?;
         let before = std::mem::replace(&mut file.row.token, token);
-        file.row.identity = self.identity;
+        file.row.identity.clone_from(&self.identity);
         if file.row.life != life {
             file.row.life = life;
             file.row.life_began_unix_ms = now_unix_ms;
         }
-        file.row.write(connection).map_err(describe)?;
+        self.run(|connection| file.row.write(connection))?;
         let mut note = Note {
             token: file.row.token.clone(),
             pending_after: Some(before).filter(|before| !before.is_empty()),
@@ -421,15 +415,16 @@ impl Transaction {
                 }
                 witness.write(&note, &self.path)
             };
-            lock().map_err(|error| not_done(unavailable(error)))?;
+            lock().map_err(unavailable)?;
         }
-        self.session.commit()?;
-        if let Some(witness) = &mut self.witness {
+        let ended = self.session.commit()?;
+        if let (Commit::Done, Some(witness)) = (&ended, &mut self.witness) {
             note.pending_after = None;
             // What was not noted as done must not be answered.
-            let noted = witness.write(&note, &self.path);
-            noted.map_err(|error| CommitError::Unknown(error.into()))?;
+            if let Err(error) = witness.write(&note, &self.path) {
+                return Ok(Commit::Unknown(error.into()));
+            }
         }
-        Ok(())
+        Ok(ended)
     }
 }
