@@ -316,7 +316,7 @@ impl LeaseStore for TierStore {
     ) -> Result<StoreRecord, StoreError> {
         let mut init = init.clone();
         // This machine has had leases of it: if it is gone, it was lost.
-        match self.storage.list(namespace) {
+        match self.storage.leases(|store| store.list(namespace)) {
             Err(StoreError::NotInitialised { .. }) => {}
             Ok(_) => init.history = History::Unknown,
             Err(error) => return Err(error),
@@ -408,7 +408,7 @@ impl LeaseStore for TierStore {
     }
 
     fn list(&mut self, namespace: &Namespace) -> Result<Listing, StoreError> {
-        match self.storage.list(namespace) {
+        match self.storage.leases(|store| store.list(namespace)) {
             Err(StoreError::NotInitialised { .. }) => {
                 let now_unix_ms = self.storage.unix_ms();
                 let upstream = self.upstream.check(namespace, now_unix_ms)?.record;
@@ -453,7 +453,8 @@ impl LeaseStore for TierStore {
         now_unix_ms: u64,
     ) -> Result<BlockState, StoreError> {
         self.adopt(namespace)?;
-        self.storage.repair(namespace, block, now_unix_ms)
+        self.storage
+            .leases(|store| store.repair(namespace, block, now_unix_ms))
     }
 
     /// About the file, and the upstream store only where there is no file yet.
@@ -462,7 +463,10 @@ impl LeaseStore for TierStore {
         namespace: &Namespace,
         now_unix_ms: u64,
     ) -> Result<StoreReport, StoreError> {
-        match self.storage.check(namespace, now_unix_ms) {
+        match self
+            .storage
+            .leases(|store| store.check(namespace, now_unix_ms))
+        {
             Err(StoreError::NotInitialised { .. }) => {
                 let mut report = self.upstream.check(namespace, now_unix_ms)?;
                 (report.granted_blocks, report.held_blocks) = (0, 0);
@@ -476,7 +480,10 @@ impl LeaseStore for TierStore {
     /// Of the file; of the upstream store where there is no file yet.
     fn write_test(&mut self, namespace: &Namespace, now_unix_ms: u64) -> Result<(), StoreError> {
         let adopted = self.adopt(namespace);
-        match adopted.and_then(|()| self.storage.write_test(namespace, now_unix_ms)) {
+        match adopted.and_then(|()| {
+            self.storage
+                .leases(|store| store.write_test(namespace, now_unix_ms))
+        }) {
             Err(StoreError::NotInitialised { .. }) => {
                 self.upstream.write_test(namespace, now_unix_ms)
             }

@@ -63,6 +63,11 @@ impl MemoryTable {
         self.server().entries.clone_from(&snapshot.entries);
     }
 
+    /// Inserts or replaces an entry.
+    pub(in crate::lease) fn put(&self, key: Key, value: String, rank: Option<u64>) {
+        self.server().entries.insert(key, (value, rank));
+    }
+
     /// Replaces the value of an entry by one that nobody writes; false if it is not there.
     pub(in crate::lease) fn damage(&self, key: &Key) -> bool {
         let mut server = self.server();

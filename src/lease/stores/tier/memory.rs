@@ -6,9 +6,12 @@ use std::sync::{Arc, PoisonError, Weak};
 use super::grant_log::{Caller, GrantLog};
 use crate::clock::Clock;
 use crate::lease::error::StoreError;
+use crate::lease::format::{encode_block, encode_record};
+use crate::lease::leases::Leases;
 use crate::lease::namespace::Namespace;
 use crate::lease::record::Incarnation;
-use crate::lease::report::{Durability, Listing, StoreReport};
+use crate::lease::table::Key;
+use crate::lease::table::memory::MemoryTable;
 use crate::sync::{Mutex, MutexGuard};
 
 /// The tier of one machine, shared by its processes, in the memory of one process: for
@@ -166,31 +169,19 @@ impl MemoryTier {
         answer
     }
 
-    pub(super) fn list(&self, namespace: &Namespace) -> Result<Listing, StoreError> {
+    /// Its entries now, as a store.
+    pub(super) fn leases(&self) -> Leases<MemoryTable> {
         let shared = self.shared();
-        let log = shared.log(namespace)?;
-        let blocks = log.blocks.values().cloned();
-        Ok(Listing::new(log.record.clone(), blocks.collect()))
-    }
-
-    pub(super) fn check(
-        &self,
-        namespace: &Namespace,
-        now_unix_ms: u64,
-    ) -> Result<StoreReport, StoreError> {
-        let shared = self.shared();
-        let log = shared.log(namespace)?;
-        let store_unix_ms = shared.clock.unix_ms();
-        let now = log.record.tick_at(store_unix_ms)?;
-        let report = StoreReport::new(
-            "tier in memory",
-            log.record.clone(),
-            shared.incarnation.clone(),
-            Durability::Volatile,
-            now_unix_ms,
-        );
-        let blocks = log.blocks.values().cloned().map(Ok);
-        Ok(report.at(store_unix_ms).with_blocks(now, blocks))
+        let table = MemoryTable::new(Arc::clone(&shared.clock));
+        table.set_incarnation(shared.incarnation.clone());
+        for (name, log) in &shared.logs {
+            table.put(Key::record(name), encode_record(&log.record), None);
+            for (&block, state) in &log.blocks {
+                let key = Key::block(name, block);
+                table.put(key, encode_block(state), Some(state.hwm_end));
+            }
+        }
+        Leases::in_order(table)
     }
 
     fn shared(&self) -> MutexGuard<'_, Shared> {

@@ -5,13 +5,10 @@ use super::file::{change_log, create_log};
 use super::grant_log::{Caller, GrantLog};
 use super::memory::MemoryTier;
 use super::operation::Operation;
-use crate::lease::block::{Block, BlockState};
 use crate::lease::error::StoreError;
 #[cfg(feature = "sqlite")]
 use crate::lease::leases::Leases;
 use crate::lease::namespace::Namespace;
-use crate::lease::report::{Listing, StoreReport};
-#[cfg(feature = "sqlite")]
 use crate::lease::store::LeaseStore;
 #[cfg(feature = "sqlite")]
 use crate::lease::table::sqlite::SqliteTable;
@@ -84,54 +81,15 @@ impl TierStorage {
         }
     }
 
-    pub(super) fn list(&mut self, namespace: &Namespace) -> Result<Listing, StoreError> {
-        match self {
-            #[cfg(feature = "sqlite")]
-            Self::File(file) => file.list(namespace),
-            Self::Memory(memory) => memory.list(namespace),
-        }
-    }
-
-    pub(super) fn repair(
+    /// Asks the entries as a store, for what needs no rule of a tier.
+    pub(super) fn leases<T>(
         &mut self,
-        namespace: &Namespace,
-        block: Block,
-        now_unix_ms: u64,
-    ) -> Result<BlockState, StoreError> {
+        ask: impl FnOnce(&mut dyn LeaseStore) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
         match self {
             #[cfg(feature = "sqlite")]
-            Self::File(file) => file.repair(namespace, block, now_unix_ms),
-            Self::Memory(memory) => {
-                let _ = (memory.list(namespace)?, now_unix_ms);
-                Err(StoreError::NotQuarantined { block })
-            }
-        }
-    }
-
-    pub(super) fn check(
-        &mut self,
-        namespace: &Namespace,
-        now_unix_ms: u64,
-    ) -> Result<StoreReport, StoreError> {
-        match self {
-            #[cfg(feature = "sqlite")]
-            Self::File(file) => file.check(namespace, now_unix_ms),
-            Self::Memory(memory) => memory.check(namespace, now_unix_ms),
-        }
-    }
-
-    pub(super) fn write_test(
-        &mut self,
-        namespace: &Namespace,
-        now_unix_ms: u64,
-    ) -> Result<(), StoreError> {
-        match self {
-            #[cfg(feature = "sqlite")]
-            Self::File(file) => file.write_test(namespace, now_unix_ms),
-            Self::Memory(memory) => {
-                let _ = now_unix_ms;
-                memory.list(namespace).map(drop)
-            }
+            Self::File(file) => ask(&mut **file),
+            Self::Memory(memory) => ask(&mut memory.leases()),
         }
     }
 }

@@ -285,7 +285,7 @@ fn what_is_granted_for_others_outlives_the_process() {
     }
     // Nobody waits for longer than to their ends.
     rig.clock.advance(SUB as u32 * SECOND);
-    let found = rig.machine.list(&rig.space).unwrap().blocks;
+    let found = rig.machine.leases().list(&rig.space).unwrap().blocks;
     assert!(found.iter().all(|block| !block.is_held(rig.tick() + 1)));
 }
 
