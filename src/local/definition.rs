@@ -153,11 +153,7 @@ impl Local {
     /// [`find`](Self::find).
     pub fn secret(&self, layout: &Layout) -> Result<Option<Secret>, LocalError> {
         self.outline(layout)?;
-        let directory = self.directory()?;
-        match self.kept_secret(&directory)? {
-            None if self.has_own_secret() => Err(self.no_secret(&directory)),
-            secret => Ok(secret),
-        }
+        self.existing_secret(&self.directory()?)
     }
 
     /// The file with the secret of a named space, there or not; none for plain IDs
@@ -234,6 +230,17 @@ impl Local {
         }
     }
 
+    /// The secret that is there already. A named space must have one.
+    pub(super) fn existing_secret(
+        &self,
+        directory: &DataDir,
+    ) -> Result<Option<Secret>, LocalError> {
+        match self.kept_secret(directory)? {
+            None if self.has_own_secret() => Err(self.no_secret(directory)),
+            secret => Ok(secret),
+        }
+    }
+
     /// The secret, made unless it is there; and its file, if it is new.
     pub(super) fn own_secret(
         &self,
@@ -244,11 +251,7 @@ impl Local {
             Which::Named(name) if !self.plain => {
                 let path = directory.secret_of(name);
                 let made = secret::keep(&path, lock)?;
-                let secret = secret::read(&path)?;
-                if secret.is_none() {
-                    return Err(self.no_secret(directory));
-                }
-                Ok((secret, made.then_some(path)))
+                Ok((self.existing_secret(directory)?, made.then_some(path)))
             }
             _ => Ok((self.kept_secret(directory)?, None)),
         }
@@ -268,7 +271,7 @@ impl Local {
         SqliteStore::new(directory.leases(), &options).map_err(LocalError::Place)
     }
 
-    pub(super) fn no_secret(&self, directory: &DataDir) -> LocalError {
+    fn no_secret(&self, directory: &DataDir) -> LocalError {
         let name = match &self.which {
             Which::Named(name) => name.clone(),
             Which::OfLayout(_) => String::new(),

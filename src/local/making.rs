@@ -18,12 +18,7 @@ impl Local {
     pub fn find(&self, layout: &Layout) -> Result<LocalSpace, LocalError> {
         let outline = self.outline(layout)?;
         let directory = self.directory()?;
-        let secret = match self.kept_secret(&directory)? {
-            None if self.has_own_secret() => {
-                return Err(self.no_secret(&directory));
-            }
-            secret => secret,
-        };
+        let secret = self.existing_secret(&directory)?;
         let records = if directory.leases().exists() {
             self.store(&directory)?.namespaces()?
         } else {

@@ -78,20 +78,16 @@ impl LocalSpace {
 
     /// Makes the namespace's first record, under the lock.
     pub(super) fn begin(&self, lock: &Lock, history: History) -> Result<History, LocalError> {
-        self.first_record(lock, history)?;
+        let limits = Local::limits(self.namespace.layout());
+        let init = Init::new(history, SystemClock.unix_ms()).with_limits(limits);
+        let init = self.with_secret(init);
+        self.sqlite()?.init_noted(lock, &self.namespace, &init)?;
         if history == History::Unknown {
             let directory = self.directory.path().display().to_string();
             let namespace = self.namespace.name();
             tracing::warn!(target: "ringflake", directory, namespace, "history unknown");
         }
         Ok(history)
-    }
-
-    fn first_record(&self, lock: &Lock, history: History) -> Result<StoreRecord, LocalError> {
-        let limits = Local::limits(self.namespace.layout());
-        let init = Init::new(history, SystemClock.unix_ms()).with_limits(limits);
-        let init = self.with_secret(init);
-        Ok(self.sqlite()?.init_noted(lock, &self.namespace, &init)?)
     }
 
     fn with_secret(&self, init: Init) -> Init {

@@ -32,20 +32,16 @@ impl LocalSpace {
     /// # Errors
     /// [`LocalError::Place`] for a path that can't name a file.
     pub fn store(&self) -> Result<LocalStore, LocalError> {
-        Ok(LocalStore::new(self.clone(), self.sqlite()?))
+        Ok(LocalStore {
+            space: self.clone(),
+            store: self.sqlite()?,
+            blocks: None,
+            released: Vec::new(),
+        })
     }
 }
 
 impl LocalStore {
-    fn new(space: LocalSpace, store: SqliteStore) -> Self {
-        Self {
-            space,
-            store,
-            blocks: None,
-            released: Vec::new(),
-        }
-    }
-
     /// Acquires out of these blocks alone.
     #[must_use]
     pub fn within(mut self, blocks: Option<Range<u64>>) -> Self {
