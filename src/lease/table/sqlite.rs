@@ -23,7 +23,7 @@ mod process;
 mod queue;
 mod schema;
 pub(in crate::lease) mod session;
-mod system;
+pub(in crate::lease) mod system;
 pub(in crate::lease) mod transaction;
 mod witness;
 
@@ -147,12 +147,7 @@ impl SqliteTable {
     /// What may be missing in the file.
     pub(in crate::lease) fn past(&mut self) -> Result<FilePast, TableError> {
         let opened = self.begin(Access::Read)?;
-        let none = FilePast {
-            verdict: Verdict::Last,
-            is_copy: false,
-            life_began_unix_ms: 0,
-        };
-        Ok(opened.map_or(none, |opened| opened.past()))
+        Ok(opened.map(|opened| opened.past()).unwrap_or_default())
     }
 
     /// The records of all namespaces, by key.

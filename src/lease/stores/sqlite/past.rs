@@ -62,6 +62,7 @@ use std::thread;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use self::note::{Line, Note};
+use crate::lease::table::sqlite::system::FileNumbers;
 use crate::lease::{refuse_foreign, sync};
 
 /// The file of a store in the hands of one process.
@@ -319,7 +320,8 @@ fn identity(found: &Metadata) -> String {
     let born = found.created().ok();
     let born = born.and_then(|born| born.duration_since(UNIX_EPOCH).ok());
     let born = born.map_or(0, |born| born.as_nanos());
-    format!("inode {}, born {born}", inode(found))
+    let inode = FileNumbers::of(found).map_or(0, |numbers| numbers.inode);
+    format!("inode {inode}, born {born}")
 }
 
 fn options() -> OpenOptions {
@@ -328,16 +330,6 @@ fn options() -> OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options
-}
-
-#[cfg(unix)]
-fn inode(found: &Metadata) -> u64 {
-    std::os::unix::fs::MetadataExt::ino(found)
-}
-
-#[cfg(not(unix))]
-fn inode(_found: &Metadata) -> u64 {
-    0
 }
 
 #[cfg(test)]

@@ -30,7 +30,8 @@
 use std::io;
 use std::path::Path;
 
-use super::{system, witness};
+use super::system::{self, FileNumbers};
+use super::witness;
 
 /// Why the store must not lie at `path`; none if it may. Either a file or the
 /// directory that it will be in.
@@ -47,7 +48,10 @@ fn severed(path: &Path) -> io::Result<Option<String>> {
     if !found.is_file() {
         return Ok(None);
     }
-    if let Some(names @ 2..) = names(&found) {
+    if let Some(FileNumbers {
+        names: names @ 2.., ..
+    }) = FileNumbers::of(&found)
+    {
         return Ok(Some(format!(
             "the file has {names} names (hard links), and a crash while it is used by one \
              of them can't be mended by the others: keep one"
@@ -60,16 +64,6 @@ fn severed(path: &Path) -> io::Result<Option<String>> {
          mend it after a crash look: mount its directory instead"
             .to_owned()
     }))
-}
-
-#[cfg(unix)]
-fn names(found: &std::fs::Metadata) -> Option<u64> {
-    Some(std::os::unix::fs::MetadataExt::nlink(found))
-}
-
-#[cfg(not(unix))]
-fn names(_found: &std::fs::Metadata) -> Option<u64> {
-    None
 }
 
 /// Whether a file is itself a mount point, by the text of

@@ -35,6 +35,7 @@ use std::io;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use super::system::FileNumbers;
 use crate::lease::record::Incarnation;
 
 /// The identity of the file at `path`, as a text for people, too.
@@ -42,7 +43,7 @@ pub(super) fn identity(path: &Path) -> io::Result<String> {
     let found = path.metadata().map_err(|error| at(path, &error))?;
     Ok(describe(
         machine()?.as_deref(),
-        inode(&found),
+        FileNumbers::of(&found).map(|numbers| numbers.inode),
         found.created().ok(),
     ))
 }
@@ -60,16 +61,6 @@ fn describe(machine: Option<&str>, inode: Option<u64>, born: Option<SystemTime>)
             born.subsec_nanos()
         )),
     )
-}
-
-#[cfg(unix)]
-fn inode(found: &std::fs::Metadata) -> Option<u64> {
-    Some(std::os::unix::fs::MetadataExt::ino(found))
-}
-
-#[cfg(not(unix))]
-fn inode(_found: &std::fs::Metadata) -> Option<u64> {
-    None
 }
 
 /// The machine's name for this purpose; none where it has none, as in many

@@ -1,10 +1,11 @@
-//! Direct calls of the operating system. Linux only: elsewhere every
-//! question has the answer "unknown".
+//! Direct calls of the operating system, Linux only, and what Unix knows of a file. Elsewhere
+//! every question has the answer "unknown".
 //!
 //! All of it goes by path. A file of SQLite's must never be opened here: POSIX
 //! drops all locks that a process has on a file as soon as it closes any
 //! descriptor of that file.
 
+use std::fs::Metadata;
 use std::io;
 use std::path::Path;
 
@@ -20,9 +21,36 @@ pub(super) fn uptime_ms() -> Option<u64> {
     imp::uptime_ms()
 }
 
+/// The numbers by which Unix knows a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::lease) struct FileNumbers {
+    pub(in crate::lease) device: u64,
+    pub(in crate::lease) inode: u64,
+    /// How many names (hard links) it has.
+    pub(in crate::lease) names: u64,
+}
+
+impl FileNumbers {
+    #[cfg(unix)]
+    pub(in crate::lease) fn of(found: &Metadata) -> Option<Self> {
+        use std::os::unix::fs::MetadataExt;
+
+        Some(Self {
+            device: found.dev(),
+            inode: found.ino(),
+            names: found.nlink(),
+        })
+    }
+
+    #[cfg(not(unix))]
+    pub(in crate::lease) fn of(_found: &Metadata) -> Option<Self> {
+        None
+    }
+}
+
 /// The owner of a file, if this process is root and another user owns it.
 #[cfg(target_os = "linux")]
-pub(super) fn owner_if_not_ours(found: &std::fs::Metadata) -> Option<u32> {
+pub(super) fn owner_if_not_ours(found: &Metadata) -> Option<u32> {
     use std::os::unix::fs::MetadataExt;
 
     // SAFETY: the call has no arguments and always succeeds.
@@ -31,7 +59,7 @@ pub(super) fn owner_if_not_ours(found: &std::fs::Metadata) -> Option<u32> {
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(super) fn owner_if_not_ours(_found: &std::fs::Metadata) -> Option<u32> {
+pub(super) fn owner_if_not_ours(_found: &Metadata) -> Option<u32> {
     None
 }
 

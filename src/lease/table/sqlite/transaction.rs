@@ -47,7 +47,7 @@ pub(in crate::lease) struct Transaction {
 }
 
 /// What is known of the past of a file.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(in crate::lease) struct FilePast {
     /// What the note of the last write says; the last one written, if there is no file.
     pub(in crate::lease) verdict: Verdict,

@@ -50,7 +50,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::system;
+use super::system::{self, FileNumbers};
 
 /// Where notes lie.
 const DIRECTORY: &str = "/dev/shm";
@@ -121,9 +121,10 @@ impl Note {
 }
 
 /// What a note says of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::lease) enum Verdict {
     /// It is the file that was written last.
+    #[default]
     Last,
     /// It is an older state of that, or another file with its name.
     Older,
@@ -161,14 +162,8 @@ pub(super) fn is_possible() -> bool {
 }
 
 /// The device that a file is on.
-#[cfg(unix)]
 pub(super) fn device(file: &Metadata) -> u64 {
-    std::os::unix::fs::MetadataExt::dev(file)
-}
-
-#[cfg(not(unix))]
-pub(super) fn device(_file: &Metadata) -> u64 {
-    0
+    FileNumbers::of(file).map_or(0, |numbers| numbers.device)
 }
 
 impl Witness {
@@ -243,19 +238,11 @@ fn path(name: &str) -> PathBuf {
 }
 
 /// Whether this open file is the one at `path`.
-#[cfg(unix)]
 fn is_at(note: &File, path: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
-
     let found = note
         .metadata()
         .and_then(|open| Ok((open, path.metadata()?)));
-    found.is_ok_and(|(open, there)| (open.dev(), open.ino()) == (there.dev(), there.ino()))
-}
-
-#[cfg(not(unix))]
-fn is_at(_note: &File, _path: &Path) -> bool {
-    true
+    found.is_ok_and(|(open, there)| FileNumbers::of(&open) == FileNumbers::of(&there))
 }
 
 /// Nothing depends on it: a note that is missing costs time alone.
