@@ -28,57 +28,56 @@ use crate::lease::table::sqlite::{Kind, SqliteTable};
 /// so needs a C compiler.
 ///
 /// # What is promised
-/// Each change is one transaction under the file's write lock, and is synced
-/// before it is answered: `synchronous=EXTRA`, with a rollback journal that is
-/// truncated, or with the log if somebody has put the file into WAL mode. A
-/// process may be killed at any moment, and the power may fail, as long as the
-/// disk tells the truth about syncs. SQLite's settings are read back each time.
+/// Each change is one transaction under the file's write lock, and is synced before it is
+/// answered: `synchronous=EXTRA`, with a rollback journal that is truncated, or with the log of a
+/// file that somebody has put into WAL mode. SQLite's settings are read back each time. A process
+/// may be killed at any moment, and the power may fail, as long as the disk reports syncs
+/// truthfully.
 ///
-/// The file must lie on a local disk. A network file system, FUSE, FAT, a file
-/// system in memory or one that is not known is [`NotDurable`], as is a file with
-/// a second name or one that is mounted by itself; the last two separate the file
-/// from its journal. [`OpenOptions::accept_best_effort`] accepts all of them, with
-/// a warning. An overlay, the root of a container, counts as local; but the file
-/// goes when the container goes, so a volume is the better place. Elsewhere than
-/// on Linux the kind of file system is not known, and it is up to you.
+/// The file must lie on a local disk. A network file system, FUSE, FAT, a file system in memory
+/// or one that is not known is [`NotDurable`]. So is a file with a second name or one that is
+/// mounted by itself, which separates it from its journal. [`OpenOptions::accept_best_effort`]
+/// accepts all of them, with a warning. An overlay, the root of a container, counts as local, but
+/// goes with its container: use a volume. Only on Linux is the kind of file system known.
 ///
 /// # The URL
-/// `sqlite:leases.db` (relative to the directory in which the process is when it
-/// opens the store), `sqlite:/var/lib/app/leases.db` or
-/// `sqlite:///var/lib/app/leases.db`. The path is taken as it stands, without
-/// percent-encoding. There are no parameters; a path with a question mark can be
-/// given to [`SqliteStore::new`].
+/// `sqlite:leases.db` (relative to the directory in which the process is when it opens the
+/// store), `sqlite:/var/lib/app/leases.db` or `sqlite:///var/lib/app/leases.db`. The path is taken
+/// as it stands, without percent-encoding. There are no parameters; a path with a question mark
+/// can be given to [`SqliteStore::new`].
 ///
 /// # The file
-/// [`init`] creates the file, for its owner alone (mode 0600), in a directory that
-/// must exist. No other method does: a missing file is [`NotInitialised`].
-/// Of twenty processes that call `init` at once, one succeeds; for the others it
-/// is [`AlreadyInitialised`], and they can go on. [`History::New`] is true only
-/// where no earlier file can have been. `init` leaves a note in
-/// `leases.db.lock`, by which [`init_if_new`] refuses `New` where a file that was noted is gone, or one is
-/// there that was not.
+/// [`init`] creates the file, for its owner alone (mode 0600), in a directory that must exist. To
+/// every other method a missing file is [`NotInitialised`]. Of twenty processes that call `init`
+/// at once, one succeeds; the others get [`AlreadyInitialised`], and can go on. [`History::New`]
+/// is true only where no earlier file can have been. `init` leaves a note in `leases.db.lock`, by
+/// which [`init_if_new`] refuses `New` where a file that was noted is gone, or one is there that
+/// was not.
 ///
-/// It holds every entry of the [table](crate::lease::table) in `ringflake`, a view of the
-/// blocks among them, `ringflake_block`, and one row about the file, `ringflake_file`. Beside it
-/// lies `leases.db-journal`, empty between changes. The two belong together. SQLite's shell can
-/// read the tables; a transaction that it leaves open keeps everybody waiting. A process that uses
-/// the store must not open the file by other means, not even to copy it: when it
-/// closes the file, POSIX drops the locks of all of the process.
+/// The file holds every entry of the [table](crate::lease::table) in `ringflake`, a view of the
+/// blocks among them, `ringflake_block`, and one row about itself, `ringflake_file`. Beside it
+/// lies its journal, `leases.db-journal`, empty between changes. SQLite's shell can read the
+/// tables; a transaction that it leaves open keeps everybody waiting. A process that uses the
+/// store must not open the file by other means, not even to copy it: when it closes the file,
+/// POSIX drops the locks of all of the process.
 ///
 /// The lowest free block is granted first, unless other processes write at the same moment.
 ///
 /// # Copies, backups, moves
-/// The file holds its own identity: the machine, the inode, the time of birth. A copy can be read.
-/// All else is [`Copied`], or a fenced renewal, until somebody adopts the copy: the original
-/// could still be granting. The file may be renamed within its file system, together with its
-/// journal, while no process uses it.
+/// The file holds its own identity: the machine, the inode, the time of birth. A copy can be
+/// read. All else is [`Copied`], or a fenced renewal, because the original could still be
+/// granting. After a restore or a move, stop every process that uses the original, for good, and
+/// call [`raise_floor`] with [`OverLostGrants`] on any namespace of the copy. That adopts the copy
+/// and raises the floor over all that the original granted, in one transaction. The other
+/// namespaces raise theirs at the next acquisition. A file may be renamed within its file system,
+/// together with its journal, while no process uses it.
 ///
-/// A note of the last write lies outside of the file, in the machine's shared memory
-/// (`/dev/shm`). A file that does not agree with it was put back to an earlier state, by
-/// whichever tool, or is a snapshot that is used beside the original: its namespaces raise their
-/// floors over all that may have been granted, by themselves. The same happens once after each
-/// reboot, which leaves no note: grants then begin the horizon ahead, after the failover time.
-/// Linux only; elsewhere a file that was put back in place goes unnoticed.
+/// A note of the last write lies in the machine's shared memory (`/dev/shm`). A file that does not
+/// agree with it was put back to an earlier state, or is a snapshot that is used beside the
+/// original: its namespaces raise their floors over all that may have been granted, by
+/// themselves. The same happens once after each reboot, which leaves no note: grants then begin
+/// the horizon ahead, after the failover time. Linux only; elsewhere a file that was put back in
+/// place goes unnoticed.
 ///
 /// What goes unnoticed is a virtual machine that was put back to a snapshot with its memory.
 /// Call [`raise_floor`] then.
@@ -87,40 +86,29 @@ use crate::lease::table::sqlite::{Kind, SqliteTable};
 /// mount both into containers that have others. On systems where the machine ID changes with
 /// each boot, so does the identity.
 ///
-/// After a restore, or to move to another disk or machine:
-/// 1. see to it that no process uses the original any more, for good;
-/// 2. call [`raise_floor`] with [`OverLostGrants`] on any namespace of the copy. In
-///    one transaction it raises the floor over all that the original granted, and
-///    adopts the copy. The other namespaces raise theirs at the next acquisition.
-///
 /// # Clocks
-/// The store's clock is the machine's. When that is set while the machine runs,
-/// in either direction, by more than twenty minutes,
-/// [`ClockStepped`] is the answer to `acquire`, `renew` and to raising the floor
-/// over lost grants, until the clock has kept its new time for a minute: a short
-/// slip must not push marks years ahead. In `check`, the store's time is the one
-/// that was expected meanwhile. After a reboot every time is believed. A clock
-/// that stays wrong for longer is believed too, and the blocks granted meanwhile
-/// are out of use until their marks have passed; no ID is issued twice. Linux
-/// only, and with the system's clock only.
+/// The store's clock is the machine's. After a step of more than twenty minutes in either
+/// direction, [`ClockStepped`] is the answer to `acquire`, `renew` and to raising the floor over
+/// lost grants, until the clock has kept its new time for a minute: a short slip must not push
+/// marks years ahead. In `check`, the store's time is the one that was expected meanwhile. After a
+/// reboot every time is believed. A clock that stays wrong for longer is believed too, and the
+/// blocks granted meanwhile are out of use until their marks have passed; no ID is issued twice.
+/// Linux only, and with the system's clock only.
 ///
 /// # Forks
-/// A store may be used in a forked child, unless the process was forked while
-/// another thread was inside one: then every call in the child is
-/// [`Unavailable`], for good. Connections to SQLite that the process has on its
-/// own are not seen.
+/// A store may be used in a forked child, unless the process was forked while another thread was
+/// inside one: then every call in the child is [`Unavailable`], for good. Connections to SQLite
+/// that the process has on its own are not seen.
 ///
 /// # Cost
-/// Each call opens the file and closes it again. A change takes five syncs: a
-/// millisecond in all on a fast disk, fifty on a slow one. Up to 60 renewals in
-/// [one call](crate::lease::LeaseStore::renew_all) are one change. An acquisition reads first, and
-/// then is one change. Changes follow each
-/// other, so that, times twenty, is what the last of twenty processes waits. A
-/// process waits for the lock for as long as [`OpenOptions::operation_timeout`]
-/// says, in the order of arrival; then it is [`Unavailable`]. A sync that the disk holds up is
-/// not cut short. Time grows with the logarithm of the number of blocks ever
-/// granted, but for `list`, `check`, and acquisitions when almost all blocks are held, which read
-/// all of them.
+/// Each call opens the file and closes it again. A change takes five syncs: a millisecond in all
+/// on a fast disk, fifty on a slow one. Up to 60 renewals in
+/// [one call](crate::lease::LeaseStore::renew_all) are one change; an acquisition is a read and a
+/// change. Changes follow each other in the order of arrival, so the last of twenty processes
+/// waits for twenty of them, and after [`OpenOptions::operation_timeout`] gets [`Unavailable`]. A
+/// sync that the disk holds up is not cut short. Time grows with the logarithm of the number of
+/// blocks ever granted. Only `list`, `check`, and acquisitions when almost all blocks are held
+/// read all of them.
 ///
 /// [`AlreadyInitialised`]: crate::lease::StoreError::AlreadyInitialised
 /// [`ClockStepped`]: crate::lease::StoreError::ClockStepped

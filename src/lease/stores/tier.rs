@@ -100,9 +100,8 @@ use crate::lease::store::LeaseStore;
 #[cfg(feature = "sqlite")]
 use crate::lease::table::sqlite::{Kind, SqliteTable};
 
-/// How far a sub-grant reaches by default: a process that died leaves
-/// its block this far ahead of the clock at most, which is less than a generator may
-/// borrow by default.
+/// How far a sub-grant reaches by default. A process that died leaves its block this far ahead of
+/// the clock at most, which is less than a generator may borrow by default.
 const SUB_GRANT: Duration = Duration::from_secs(120);
 
 /// A store for the processes of one machine, fed by the store of the cluster.
@@ -120,16 +119,15 @@ const SUB_GRANT: Duration = Duration::from_secs(120);
 /// the horizon, or the horizon less five minutes. The [guide](crate::lease::guide::tier) says
 /// what a long one costs on the day on which the upstream store loses its history.
 ///
-/// A process that starts while one that was killed still had a block need not wait: a
-/// file beside the tier's, in `PATH.alive`, is locked for as long as a process lives. Not
-/// so with [`grant_for_others`](crate::lease::OpenOptions::grant_for_others): what is granted
-/// or renewed then lasts to its end, whatever becomes of the process, and each process on the
-/// tier can renew it.
+/// A process that starts need not wait for the block of one that was killed: each process keeps
+/// a file in `PATH.alive` locked for as long as it lives. With
+/// [`grant_for_others`](crate::lease::OpenOptions::grant_for_others), what is granted or renewed
+/// lasts to its end, whatever becomes of the process, and each process on the tier can renew it.
 ///
 /// A sub-grant reaches two minutes ahead at most, whatever the generator asks for;
-/// [`with_sub_grants`](Self::with_sub_grants) sets another length. That is how far
-/// ahead of the clock the next process of the machine may have to begin on a block
-/// whose process was killed, and how far its generators can borrow.
+/// [`with_sub_grants`](Self::with_sub_grants) sets another length. The next process of the
+/// machine may have to begin that far ahead of the clock, on a block whose process was killed.
+/// Generators can borrow as far.
 ///
 /// # Blocks in use
 /// The machine holds a block for each that is in use, half as many spare ones, and one
@@ -137,12 +135,11 @@ const SUB_GRANT: Duration = Duration::from_secs(120);
 /// ahead is of no use to others before that. Those no longer wanted are not renewed.
 ///
 /// # The file
-/// It is made when it is missing, and may be removed while no process uses it: the
-/// machine then takes other blocks, and what it had is free when its end has passed.
-/// A file that was copied here is noticed as with `SqliteStore`; its blocks are given up, others
-/// taken, and nothing else is to be done. One that may be an older state of itself, as after a
-/// reboot, raises its floor, so that sub-grants begin after the failover time. What goes unnoticed
-/// there (a virtual machine resumed with its memory) goes unnoticed here: call
+/// It is made when it is missing, and may be removed while no process uses it: the machine then
+/// takes other blocks, and what it had is free when its end has passed. Copies and older states
+/// are noticed as with `SqliteStore`. A copy gives its blocks up and takes others. A file that may
+/// be an older state of itself, as after a reboot, raises its floor, so that sub-grants begin
+/// after the failover time. A virtual machine resumed with its memory goes unnoticed: call
 /// [`raise_floor`](LeaseStore::raise_floor) on the tier before a process starts.
 ///
 /// # As a store
