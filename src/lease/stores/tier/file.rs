@@ -226,28 +226,26 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::clock::ManualClock;
+    use crate::clock::{Clock, ManualClock};
     use crate::layout::Layout;
-    use crate::lease::block::{Block, Epoch};
     use crate::lease::fingerprint::Fingerprint;
-    use crate::lease::grant::Grant;
-    use crate::lease::limits::StoreLimits;
+    use crate::lease::leases::Leases;
     use crate::lease::options::OpenOptions;
-    use crate::lease::record::Incarnation;
-    use crate::lease::request::{History, Init};
+    use crate::lease::request::{Acquire, History, Init};
+    use crate::lease::store::LeaseStore;
+    use crate::lease::stores::memory::MemoryStore;
+    use crate::lease::stores::tier::TierStore;
     use crate::lease::stores::tier::grant_log::Standing;
-    use crate::lease::stores::tier::requests::UpstreamState;
+    use crate::lease::stores::tier::storage::TierStorage;
     use crate::lease::table::sqlite::Kind;
     use crate::lease::table::sqlite::clock_step::Uptime;
-
-    const START_MS: u64 = 1_760_000_000_000;
 
     thread_local! {
         /// How long the machine of this thread has been up, in milliseconds.
         static UPTIME: Cell<u64> = const { Cell::new(0) };
     }
 
-    fn file(path: &Path, clock: &ManualClock) -> SqliteTable {
+    fn tier(path: &Path, clock: &ManualClock, upstream: &MemoryStore) -> TierStore {
         let uptime = || {
             Some(Uptime {
                 boot: "one".to_owned(),
@@ -256,15 +254,8 @@ mod tests {
         };
         let mut table = SqliteTable::new(Kind::Tier, path, &OpenOptions::new()).unwrap();
         table.set_machine(Arc::new(clock.clone()), uptime);
-        table
-    }
-
-    fn step(name: &'static str, needs_clock: bool) -> Operation {
-        Operation {
-            name,
-            needs_clock,
-            needs_signs: false,
-        }
+        let file = TierStorage::File(Box::new(Leases::over(table)));
+        TierStore::at(file, Box::new(upstream.clone()))
     }
 
     /// The step that finds a copy is refused for its clock. What the file had as another
@@ -272,46 +263,34 @@ mod tests {
     #[test]
     fn s9_a_copy_gives_up_its_grants_even_if_its_clock_is_doubted() {
         let space = Namespace::new("test", &Layout::RANDFLAKE, Fingerprint::PLAIN).unwrap();
-        let clock = ManualClock::new(START_MS);
+        let clock = ManualClock::new(1_760_000_000_000);
+        let mut upstream = MemoryStore::new(Arc::new(clock.clone()));
+        let init = Init::new(History::New, clock.unix_ms());
+        upstream.init(&space, &init).unwrap();
         let directory = tempfile::tempdir().unwrap();
-        let (path, copy) = (directory.path().join("a.db"), directory.path().join("b.db"));
-        let mut original = file(&path, &clock);
-        let limits = StoreLimits::default().with_horizon(Duration::from_secs(120));
-        let init = Init::new(History::New, START_MS).with_limits(limits);
-        let record = StoreRecord::create(&space, &init, &Incarnation::new(""), START_MS).unwrap();
-        let now = record.tick_at(START_MS).unwrap();
-        let log = GrantLog {
-            record,
-            first_epoch: Epoch::new(now),
-            reach: 3600,
-            upstream: BTreeMap::new(),
-            blocks: BTreeMap::new(),
-            upstream_state: UpstreamState::default(),
-            quarantined: BTreeMap::new(),
-        };
-        create_log(&mut original, &log).unwrap();
-        let grant = Grant::new(Block::new(3), Epoch::FIRST, now..now + 3600);
-        let adopted = change_log(&mut original, step("adopt", false), &space, |log, _| {
-            log.adopt(std::slice::from_ref(&grant))
-        });
-        adopted.unwrap();
+        let [path, copy] = ["a.db", "b.db"].map(|name| directory.path().join(name));
+        let mut original = tier(&path, &clock, &upstream);
+        let ask = Acquire::new(1, 60, clock.unix_ms());
+        original.acquire(&space, &ask).unwrap();
         std::fs::copy(&path, &copy).unwrap();
 
-        let standing = |file: &mut SqliteTable, needs_clock: bool| {
-            change_log(file, step("look", needs_clock), &space, |log, _| {
-                let standings = log.upstream.values().map(|it| it.standing);
-                Ok(standings.collect::<Vec<_>>())
-            })
-        };
-        let mut copied = file(&copy, &clock);
+        let mut copied = tier(&copy, &clock, &upstream);
         clock.advance(Duration::from_secs(3600));
         UPTIME.set(1000);
-        let doubted = standing(&mut copied, true).unwrap_err();
+        let ask = Acquire::new(1, 60, clock.unix_ms());
+        let doubted = copied.acquire(&space, &ask).unwrap_err();
         assert!(
             matches!(doubted, StoreError::ClockStepped { .. }),
             "{doubted:?}"
         );
-        assert_eq!(standing(&mut copied, false).unwrap(), [Standing::Closed]);
-        assert_eq!(standing(&mut original, false).unwrap(), [Standing::Held]);
+        for (tier, standing) in [
+            (&mut copied, Standing::Closed),
+            (&mut original, Standing::Held),
+        ] {
+            let upstream = tier.change(Operation::ADOPT, &space, |log, _| Ok(log.upstream.clone()));
+            let upstream = upstream.unwrap();
+            assert!(!upstream.is_empty());
+            assert!(upstream.values().all(|it| it.standing == standing));
+        }
     }
 }
