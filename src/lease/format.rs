@@ -48,21 +48,10 @@ pub(super) fn encode_record(record: &StoreRecord) -> String {
 /// # Errors
 /// [`StoreError::Format`], [`StoreError::Corrupt`].
 pub(super) fn decode_record(name: &str, value: &str) -> Result<StoreRecord, StoreError> {
-    let wrong = |what: &str| corrupt(format!("{what} in the record of namespace {name:?}"));
-    let object = Object::parse(value).ok_or_else(|| wrong("no flat JSON object"))?;
-    let text = |field: &str| match object.get(field) {
-        Some(Scalar::Text(text)) => Ok(text.as_str()),
-        _ => Err(wrong(&format!("no text {field}"))),
-    };
-    let number = |field: &str| match object.get(field) {
-        Some(Scalar::Integer(number)) => {
-            u64::try_from(*number).map_err(|_| wrong(&format!("{field} {number}")))
-        }
-        _ => Err(wrong(&format!("no integer {field}"))),
-    };
-    let millis = |field: &str| number(field).map(Duration::from_millis);
+    let fields = Fields::parse(format!("the record of namespace {name:?}"), value)?;
+    let millis = |field: &str| fields.number(field).map(Duration::from_millis);
     // First: another version may have other fields.
-    match object.get("format") {
+    match fields.object.get("format") {
         Some(Scalar::Integer(FORMAT)) => {}
         Some(&Scalar::Integer(recorded)) => {
             return Err(StoreError::Format {
@@ -71,33 +60,34 @@ pub(super) fn decode_record(name: &str, value: &str) -> Result<StoreRecord, Stor
                 known: FORMAT,
             });
         }
-        _ => return Err(wrong("no integer format")),
+        _ => return Err(fields.wrong("no integer format")),
     }
-    if text("name")? != name {
-        return Err(wrong(&format!("the name {:?}", text("name")?)));
+    if fields.text("name")? != name {
+        return Err(fields.wrong(&format!("the name {:?}", fields.text("name")?)));
     }
-    let layout = text("layout")?;
+    let layout = fields.text("layout")?;
     let layout = layout
         .parse()
-        .map_err(|_| wrong(&format!("layout {layout:?}")))?;
-    let digits = text("fingerprint")?;
+        .map_err(|_| fields.wrong(&format!("layout {layout:?}")))?;
+    let digits = fields.text("fingerprint")?;
     let fingerprint = parse_fingerprint(digits);
-    let fingerprint = fingerprint.ok_or_else(|| wrong(&format!("fingerprint {digits:?}")))?;
-    let bits = number("block_bits")?;
+    let fingerprint =
+        fingerprint.ok_or_else(|| fields.wrong(&format!("fingerprint {digits:?}")))?;
+    let bits = fields.number("block_bits")?;
     let namespace = u32::try_from(bits).ok().and_then(|bits| {
         let space = Namespace::new(name, &layout, fingerprint);
         space.and_then(|space| space.with_block_bits(bits)).ok()
     });
-    let namespace = namespace.ok_or_else(|| wrong(&format!("block_bits {bits}")))?;
+    let namespace = namespace.ok_or_else(|| fields.wrong(&format!("block_bits {bits}")))?;
     let limits = StoreLimits::default()
         .with_horizon(millis("horizon_ms")?)
         .with_failover(millis("failover_ms")?)
         .with_skew(millis("skew_ms")?);
-    let incarnation = Incarnation::new(text("incarnation")?);
+    let incarnation = Incarnation::new(fields.text("incarnation")?);
     Ok(StoreRecord::new(
         namespace,
         limits,
-        number("floor")?,
+        fields.number("floor")?,
         incarnation,
     ))
 }
@@ -108,6 +98,42 @@ fn parse_fingerprint(digits: &str) -> Option<Fingerprint> {
         .ok()
         .map(|bits| Fingerprint::from_bytes(bits.to_be_bytes()))
         .filter(canonical)
+}
+
+/// The fields of a value that must be there.
+pub(super) struct Fields {
+    /// What has the value, for errors.
+    of: String,
+    object: Object,
+}
+
+impl Fields {
+    pub(super) fn parse(of: String, value: &str) -> Result<Self, StoreError> {
+        match Object::parse(value) {
+            Some(object) => Ok(Self { of, object }),
+            None => Err(corrupt(format!("no flat JSON object in {of}"))),
+        }
+    }
+
+    pub(super) fn text(&self, name: &str) -> Result<&str, StoreError> {
+        match self.object.get(name) {
+            Some(Scalar::Text(text)) => Ok(text),
+            _ => Err(self.wrong(&format!("no text {name}"))),
+        }
+    }
+
+    pub(super) fn number(&self, name: &str) -> Result<u64, StoreError> {
+        match self.object.get(name) {
+            Some(Scalar::Integer(number)) => {
+                u64::try_from(*number).map_err(|_| self.wrong(&format!("{name} {number}")))
+            }
+            _ => Err(self.wrong(&format!("no integer {name}"))),
+        }
+    }
+
+    pub(super) fn wrong(&self, what: &str) -> StoreError {
+        corrupt(format!("{what} in {}", self.of))
+    }
 }
 
 /// A value that no version of this crate writes.

@@ -10,8 +10,8 @@ use super::grant_log::{GrantLog, Standing, UpstreamGrant};
 use super::requests::{Failing, UpstreamState};
 use crate::lease::block::{Block, Epoch};
 use crate::lease::error::StoreError;
-use crate::lease::format::corrupt;
-use crate::lease::format::json::{Object, Scalar};
+use crate::lease::format::Fields;
+use crate::lease::format::json::Object;
 use crate::lease::table::Key;
 
 /// The key of what is neither a block nor the record.
@@ -46,20 +46,20 @@ pub(super) fn encode_upstream(upstream: &UpstreamGrant) -> String {
 /// # Errors
 /// [`StoreError::Corrupt`].
 pub(super) fn decode_upstream(key: &Key, value: &str) -> Result<UpstreamGrant, StoreError> {
-    let fields = Fields::parse(key, value)?;
+    let fields = Fields::parse(format!("the value of {key}"), value)?;
     let (start, end) = (fields.number("start")?, fields.number("end")?);
     if start >= end {
-        return Err(fields.wrong("an interval that is empty"));
+        return Err(fields.wrong("an empty interval"));
     }
     Ok(UpstreamGrant {
         epoch: Epoch::new(fields.number("epoch")?),
         ticks: start..end,
-        used_by: fields.text("used_by").map(str::to_owned),
-        standing: match fields.text("standing") {
-            Some("held") => Standing::Held,
-            Some("draining") => Standing::Draining,
-            Some("closed") => Standing::Closed,
-            _ => return Err(fields.wrong("no standing")),
+        used_by: fields.text("used_by").ok().map(str::to_owned),
+        standing: match fields.text("standing")? {
+            "held" => Standing::Held,
+            "draining" => Standing::Draining,
+            "closed" => Standing::Closed,
+            other => return Err(fields.wrong(&format!("the standing {other:?}"))),
         },
     })
 }
@@ -96,10 +96,10 @@ pub(super) fn decode_tier(
     key: &Key,
     value: &str,
 ) -> Result<(Epoch, u64, UpstreamState), StoreError> {
-    let fields = Fields::parse(key, value)?;
+    let fields = Fields::parse(format!("the value of {key}"), value)?;
     let failing = match fields.text("failure") {
-        None => None,
-        Some(message) => Some(Failing {
+        Err(_) => None,
+        Ok(message) => Some(Failing {
             since_unix_ms: fields.number("failing_since_unix_ms")?,
             last_unix_ms: fields.number("failed_last_unix_ms")?,
             failures: u32::try_from(fields.number("failures")?).unwrap_or(u32::MAX),
@@ -112,41 +112,6 @@ pub(super) fn decode_tier(
     };
     let first_epoch = Epoch::new(fields.number("first_epoch")?);
     Ok((first_epoch, fields.number("reach")?, state))
-}
-
-/// The fields of a value.
-struct Fields<'a> {
-    key: &'a Key,
-    object: Object,
-}
-
-impl<'a> Fields<'a> {
-    fn parse(key: &'a Key, value: &str) -> Result<Self, StoreError> {
-        match Object::parse(value) {
-            Some(object) => Ok(Self { key, object }),
-            None => Err(corrupt(format!("the value of {key} is not flat JSON"))),
-        }
-    }
-
-    fn number(&self, name: &str) -> Result<u64, StoreError> {
-        match self.object.get(name) {
-            Some(Scalar::Integer(number)) => {
-                u64::try_from(*number).map_err(|_| self.wrong(&format!("{name} {number}")))
-            }
-            _ => Err(self.wrong(&format!("no integer {name}"))),
-        }
-    }
-
-    fn text(&self, name: &str) -> Option<&str> {
-        match self.object.get(name) {
-            Some(Scalar::Text(text)) => Some(text),
-            _ => None,
-        }
-    }
-
-    fn wrong(&self, what: &str) -> StoreError {
-        corrupt(format!("the value of {} has {what}", self.key))
-    }
 }
 
 #[cfg(test)]
