@@ -1,9 +1,8 @@
 //! One machine, its processes, and an upstream store that can be taken away.
 
-use std::sync::Arc;
-use std::sync::Mutex;
-
+use std::fmt::Debug;
 use std::ops::Range;
+use std::sync::{Arc, Mutex};
 
 use super::grant_log::{Standing, UpstreamGrant};
 use super::*;
@@ -153,12 +152,16 @@ impl Rig {
         }
     }
 
-    fn process(&self) -> TierStore {
-        self.process_on(&self.machine.process())
+    /// With a process that has a grant.
+    fn begun() -> (Self, TierStore, Grant) {
+        let mut rig = Self::new();
+        let mut process = rig.process();
+        let grant = rig.acquire(&mut process).unwrap();
+        (rig, process, grant)
     }
 
-    fn process_on(&self, machine: &MemoryTier) -> TierStore {
-        TierStore::in_memory(machine, Box::new(self.upstream.clone()))
+    fn process(&self) -> TierStore {
+        TierStore::in_memory(&self.machine.process(), Box::new(self.upstream.clone()))
     }
 
     fn way(&self, way: Way) {
@@ -204,7 +207,19 @@ impl Rig {
     }
 }
 
-fn fence<T: std::fmt::Debug>(result: Result<T, StoreError>) -> Fence {
+#[track_caller]
+fn unavailable<T: Debug>(result: Result<T, StoreError>) {
+    let is = matches!(result, Err(StoreError::Unavailable { .. }));
+    assert!(is, "{result:?}");
+}
+
+#[track_caller]
+fn history_lost<T: Debug>(result: Result<T, StoreError>) {
+    let is = matches!(result, Err(StoreError::HistoryLost { .. }));
+    assert!(is, "{result:?}");
+}
+
+fn fence<T: Debug>(result: Result<T, StoreError>) -> Fence {
     match result {
         Err(StoreError::Fenced { fence, .. }) => fence,
         other => panic!("{other:?}"),
@@ -225,9 +240,7 @@ fn s9_a_tier_conforms_whatever_it_is_kept_in() {
 
 #[test]
 fn s9_a_sub_grant_ends_with_its_upstream_grant() {
-    let mut rig = Rig::new();
-    let mut process = rig.process();
-    let mut grant = rig.acquire(&mut process).unwrap();
+    let (mut rig, mut process, mut grant) = Rig::begun();
     let start = rig.tick();
     assert_eq!(grant.ticks, start..start + SUB);
     rig.way(Way::Closed);
@@ -244,8 +257,7 @@ fn s9_a_sub_grant_ends_with_its_upstream_grant() {
     };
     assert!(source.to_string().contains("no way"), "{source}");
     // What is left of the other block is gone, too.
-    let error = rig.acquire(&mut process).unwrap_err();
-    assert!(matches!(error, StoreError::Unavailable { .. }), "{error:?}");
+    unavailable(rig.acquire(&mut process));
 
     rig.way(Way::Open);
     rig.clock.advance(20 * SECOND);
@@ -302,15 +314,12 @@ fn processes_come_and_go_while_the_upstream_store_is_away() {
         rig.clock.advance(10 * SECOND);
     }
     rig.clock.advance(SUB as u32 * SECOND);
-    let error = rig.acquire(&mut rig.process()).unwrap_err();
-    assert!(matches!(error, StoreError::Unavailable { .. }), "{error:?}");
+    unavailable(rig.acquire(&mut rig.process()));
 }
 
 #[test]
 fn the_machine_always_reaches_the_horizon_less_five_minutes() {
-    let mut rig = Rig::new();
-    let mut process = rig.process();
-    let mut grant = rig.acquire(&mut process).unwrap();
+    let (mut rig, mut process, mut grant) = Rig::begun();
     rig.upstream.is_asked();
     let mut asked = 0;
     for _ in 0..6 * 3600 / 15 {
@@ -326,9 +335,7 @@ fn the_machine_always_reaches_the_horizon_less_five_minutes() {
 
 #[test]
 fn an_upstream_store_that_fails_is_looked_at_before_it_is_asked() {
-    let mut rig = Rig::new();
-    let mut process = rig.process();
-    let mut grant = rig.acquire(&mut process).unwrap();
+    let (mut rig, mut process, mut grant) = Rig::begun();
     rig.way(Way::Mute);
     rig.clock.advance(100 * SECOND);
     rig.renew(&mut process, &mut grant).unwrap();
@@ -361,9 +368,7 @@ fn an_upstream_store_that_fails_is_looked_at_before_it_is_asked() {
 
 #[test]
 fn s9_a_reply_that_is_lost_is_never_passed_on() {
-    let mut rig = Rig::new();
-    let mut process = rig.process();
-    let mut grant = rig.acquire(&mut process).unwrap();
+    let (mut rig, mut process, mut grant) = Rig::begun();
     let end = grant.ticks.start + REACH;
     rig.way(Way::Mute);
     rig.clock.advance(REACH as u32 / 10 * SECOND);
@@ -381,23 +386,19 @@ fn s9_a_reply_that_is_lost_is_never_passed_on() {
     assert!(known.iter().any(|block| block.hwm_end > end));
     // The other block can be had, and nothing after that.
     assert_eq!(rig.acquire(&mut process).unwrap().ticks.end, end);
-    let error = rig.acquire(&mut process).unwrap_err();
-    assert!(matches!(error, StoreError::Unavailable { .. }), "{error:?}");
+    unavailable(rig.acquire(&mut process));
 }
 
 /// Where the place doesn't tell, whoever was told more does (S8).
 #[test]
 fn s9_a_process_that_knows_more_than_the_ledger_is_believed() {
-    let mut rig = Rig::new();
-    let mut process = rig.process();
-    rig.acquire(&mut process).unwrap();
+    let (mut rig, mut process, _) = Rig::begun();
     let half = rig.machine.snapshot();
     let grant = rig.acquire(&mut process).unwrap();
     rig.machine.put_back_unnoticed(&half);
     let told = Confirmed::new(grant.block, grant.epoch, grant.ticks.end);
     let ask = Acquire::new(1, 600, rig.now()).with_evidence(vec![told]);
-    let error = process.acquire(&rig.space, &ask).unwrap_err();
-    assert!(matches!(error, StoreError::HistoryLost { .. }), "{error:?}");
+    history_lost(process.acquire(&rig.space, &ask));
     let error = rig.acquire(&mut rig.process()).unwrap_err();
     assert!(matches!(error, StoreError::FloorAhead { .. }), "{error:?}");
     rig.clock.advance(62 * SECOND);
@@ -426,22 +427,18 @@ fn s9_evidence_from_a_ledger_that_was_given_up_is_ignored() {
         let mut more = Confirmed::new(next.block, next.epoch, next.ticks.end + 1);
         let ask = Acquire::new(1, 600, rig.now()).with_evidence(vec![more]);
         let machine = rig.machine.snapshot();
-        let error = process.acquire(&rig.space, &ask).unwrap_err();
-        assert!(matches!(error, StoreError::HistoryLost { .. }), "{error:?}");
+        history_lost(process.acquire(&rig.space, &ask));
         more.block = Block::new(4000);
         rig.machine.put_back_unnoticed(&machine);
         let ask = Acquire::new(1, 600, rig.now()).with_evidence(vec![more]);
-        let error = process.acquire(&rig.space, &ask).unwrap_err();
-        assert!(matches!(error, StoreError::HistoryLost { .. }), "{error:?}");
+        history_lost(process.acquire(&rig.space, &ask));
     }
 }
 
 /// A fresh block would begin there, too.
 #[test]
 fn a_floor_that_lies_ahead_is_no_reason_to_ask_for_more() {
-    let mut rig = Rig::new();
-    let mut process = rig.process();
-    rig.acquire(&mut process).unwrap();
+    let (mut rig, mut process, _) = Rig::begun();
     let floor = Floor::Tick(rig.tick() + SUB - 10);
     let now = rig.now();
     process.raise_floor(&rig.space, floor, now).unwrap();
@@ -468,9 +465,7 @@ fn s9_after_the_floor_was_raised_nothing_of_before_is_passed_on() {
 
 #[test]
 fn s9_who_moved_the_end_has_the_block() {
-    let mut rig = Rig::new();
-    let mut process = rig.process();
-    let mut grant = rig.acquire(&mut process).unwrap();
+    let (mut rig, mut process, mut grant) = Rig::begun();
     // As a copy of the machine would.
     let (_, ticks, _) = rig.upstream()[grant.block.index() as usize].clone();
     rig.clock.advance(REACH as u32 / 10 * SECOND);
@@ -486,12 +481,10 @@ fn s9_who_moved_the_end_has_the_block() {
 
 #[test]
 fn an_upstream_store_that_lost_its_history_takes_nothing_back() {
-    let mut rig = Rig::new();
-    let mut process = rig.process();
-    let mut grant = rig.acquire(&mut process).unwrap();
+    let (mut rig, mut process, mut grant) = Rig::begun();
     rig.upstream
         .server
-        .set_incarnation(crate::lease::record::Incarnation::new("another"));
+        .set_incarnation(Incarnation::new("another"));
     for _ in 0..100 {
         rig.clock.advance(15 * SECOND);
         rig.renew(&mut process, &mut grant).unwrap();
@@ -608,9 +601,7 @@ fn a_block_of_a_killed_process_is_used_again_where_it_ends() {
 
 #[test]
 fn s9_restored_upstream_rows_take_nothing_from_the_machine() {
-    let mut rig = Rig::new();
-    let mut process = rig.process();
-    let mut grant = rig.acquire(&mut process).unwrap();
+    let (mut rig, mut process, mut grant) = Rig::begun();
     let backup = rig.upstream.server.snapshot();
     for _ in 0..REACH / 15 {
         rig.clock.advance(15 * SECOND);
@@ -635,9 +626,7 @@ fn s9_restored_upstream_rows_take_nothing_from_the_machine() {
 
 #[test]
 fn a_slow_upstream_store_is_no_clock_that_is_off() {
-    let mut rig = Rig::new();
-    let mut process = rig.process();
-    rig.acquire(&mut process).unwrap();
+    let (mut rig, _process, _) = Rig::begun();
     rig.way(Way::Slow);
     // What the machine has is granted, and then what is missing is told.
     for _ in 0..5 {
@@ -648,8 +637,7 @@ fn a_slow_upstream_store_is_no_clock_that_is_off() {
     }
     rig.clock.advance(REACH as u32 * SECOND);
     for _ in 0..3 {
-        let error = rig.acquire(&mut rig.process()).unwrap_err();
-        assert!(matches!(error, StoreError::Unavailable { .. }), "{error:?}");
+        unavailable(rig.acquire(&mut rig.process()));
     }
 }
 
@@ -661,8 +649,7 @@ fn lost_replies_cost_a_machine_without_blocks_one_request() {
     rig.clock.advance(REACH as u32 * SECOND);
     rig.upstream.is_asked();
     for _ in 0..200 {
-        let error = rig.acquire(&mut rig.process()).unwrap_err();
-        assert!(matches!(error, StoreError::Unavailable { .. }), "{error:?}");
+        unavailable(rig.acquire(&mut rig.process()));
         rig.clock.advance(SECOND);
     }
     let asked = rig.upstream.is_asked();
