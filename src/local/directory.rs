@@ -112,8 +112,7 @@ impl DataDir {
     /// [`LocalError::Directory`].
     pub fn note_new_secret(&self, secret: &Secret) -> Result<(), LocalError> {
         self.create()?;
-        let noted = self.lock()?.note_secret(&secret::mark(secret));
-        noted.map_err(|source| self.failed(source))
+        self.with_path(self.lock()?.note_secret(&secret::mark(secret)))
     }
 
     /// Notes that IDs are about to be made with this secret under leases from
@@ -125,13 +124,12 @@ impl DataDir {
     /// [`LocalError::SecretUsed`] if IDs are made with it from this directory,
     /// [`LocalError::Directory`], [`LocalError::Place`], [`LocalError::Store`].
     pub fn give_away(&self, secret: &Secret) -> Result<(), LocalError> {
-        if !fs::exists(&self.path).map_err(|source| self.failed(source))? {
+        if !self.with_path(fs::exists(&self.path))? {
             return Ok(());
         }
         let lock = self.lock()?;
         self.refuse_used(secret)?;
-        let noted = lock.note_secret_elsewhere(&secret::mark(secret));
-        noted.map_err(|source| self.failed(source))
+        self.with_path(lock.note_secret_elsewhere(&secret::mark(secret)))
     }
 
     /// Refuses a secret that IDs are made with from this directory. Makes nothing.
@@ -161,8 +159,7 @@ impl DataDir {
     /// Whether the note says that IDs are made with this secret elsewhere. Takes no
     /// lock.
     pub(super) fn is_elsewhere(&self, secret: &Secret) -> Result<bool, LocalError> {
-        let found = is_elsewhere(&self.leases(), &secret::mark(secret));
-        found.map_err(|source| self.failed(source))
+        self.with_path(is_elsewhere(&self.leases(), &secret::mark(secret)))
     }
 
     /// Notes the mark of a secret that belongs here because somebody vouched for it. The
@@ -170,8 +167,7 @@ impl DataDir {
     pub(super) fn adopt(&self, lock: &Lock, secret: Option<&Secret>) -> Result<(), LocalError> {
         match secret {
             Some(secret) if !self.has_drawn(lock, secret)? => {
-                let noted = lock.note_secret(&secret::mark(secret));
-                noted.map_err(|source| self.failed(source))
+                self.with_path(lock.note_secret(&secret::mark(secret)))
             }
             _ => Ok(()),
         }
@@ -179,39 +175,35 @@ impl DataDir {
 
     /// Whether this secret was drawn here. The directory is locked.
     pub(super) fn has_drawn(&self, lock: &Lock, secret: &Secret) -> Result<bool, LocalError> {
-        let found = lock.has_secret(&secret::mark(secret));
-        found.map_err(|source| self.failed(source))
+        self.with_path(lock.has_secret(&secret::mark(secret)))
     }
 
     /// Makes the directory, for its owner alone, unless it exists.
     pub(super) fn create(&self) -> Result<(), LocalError> {
         if !self.path.exists() {
-            refuse_foreign(&self.path).map_err(|source| self.failed(source))?;
+            self.with_path(refuse_foreign(&self.path))?;
         }
         let mut builder = DirBuilder::new();
         builder.recursive(true);
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder
-            .create(&self.path)
-            .map_err(|source| self.failed(source))
+        self.with_path(builder.create(&self.path))
     }
 
     /// Keeps other processes from the same for as long as the lock is held.
     pub(super) fn lock(&self) -> Result<Lock, LocalError> {
-        Lock::of(self.leases(), TIMEOUT).map_err(|source| self.failed(source))
+        self.with_path(Lock::of(self.leases(), TIMEOUT))
     }
 
     /// The past of this directory according to the note. The directory is
     /// locked.
     fn past(&self, lock: &Lock) -> Result<Past, LocalError> {
-        let past = lock.past(self.has_secret()?);
-        past.map_err(|source| self.failed(source))
+        self.with_path(lock.past(self.has_secret()?))
     }
 
     /// Makes `leases.db` unless it is there, and the note on this past.
     pub(super) fn begin(&self, lock: &Lock, past: Past) -> Result<(), LocalError> {
-        lock.begin(past).map_err(|source| self.failed(source))
+        self.with_path(lock.begin(past))
     }
 
     /// Whether there is a secret, of whatever namespace.
@@ -220,15 +212,16 @@ impl DataDir {
             let entries = fs::read_dir(&self.path)?;
             entries.map(|entry| Ok(entry?.file_name())).collect()
         };
-        let names = names().map_err(|source| self.failed(source))?;
+        let names = self.with_path(names())?;
         Ok(names.iter().any(|name| is_secret(name)))
     }
 
-    fn failed(&self, source: io::Error) -> LocalError {
-        LocalError::Directory {
+    /// Names the directory in an error.
+    fn with_path<T>(&self, outcome: io::Result<T>) -> Result<T, LocalError> {
+        outcome.map_err(|source| LocalError::Directory {
             path: self.path.clone(),
             source,
-        }
+        })
     }
 }
 
