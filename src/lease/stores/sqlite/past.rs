@@ -159,12 +159,7 @@ impl Lock {
     pub(crate) fn begin(&self, past: Past) -> io::Result<()> {
         match past {
             Past::None => self.begin_note()?,
-            Past::Lost => {
-                self.begin_note()?;
-                if !self.note()?.lost {
-                    self.add(&Line::Lost)?;
-                }
-            }
+            Past::Lost => self.note_lost()?,
             // What it says already holds.
             Past::Recorded | Past::Doubtful | Past::AnothersCopy => return Ok(()),
         }
@@ -192,17 +187,11 @@ impl Lock {
     /// Makes a note that was copied here this file's own, and notes that what leases.db does not
     /// know of may have been lost.
     pub(crate) fn adopt(&self) -> io::Result<()> {
-        let mut bytes = Vec::new();
-        (&self.file).rewind()?;
-        (&self.file).read_to_end(&mut bytes)?;
+        let mut bytes = self.bytes()?;
         let note = Note::parse(&bytes);
         let here = identity(&self.file.metadata()?);
         if note.written_in.is_none_or(|file| file == here) {
-            self.begin_note()?;
-            return match self.note()?.lost {
-                true => Ok(()),
-                false => self.add(&Line::Lost),
-            };
+            return self.note_lost();
         }
         bytes.truncate(note.len);
         let rest = bytes.splitn(2, |&byte| byte == b'\n').nth(1).unwrap_or(&[]);
@@ -242,6 +231,15 @@ impl Lock {
         self.add(&Line::SecretElsewhere(mark))
     }
 
+    /// Notes that something may be missing, unless that is noted already.
+    fn note_lost(&self) -> io::Result<()> {
+        self.begin_note()?;
+        match self.note()?.lost {
+            true => Ok(()),
+            false => self.add(&Line::Lost),
+        }
+    }
+
     /// Sees that there is a first line. One that is no note is replaced, and what it
     /// may have said counts as lost.
     fn begin_note(&self) -> io::Result<()> {
@@ -258,10 +256,14 @@ impl Lock {
     }
 
     fn note(&self) -> io::Result<Note> {
+        Ok(Note::parse(&self.bytes()?))
+    }
+
+    fn bytes(&self) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         (&self.file).rewind()?;
         (&self.file).read_to_end(&mut bytes)?;
-        Ok(Note::parse(&bytes))
+        Ok(bytes)
     }
 
     /// After the last whole line.
