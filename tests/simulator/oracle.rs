@@ -212,6 +212,11 @@ impl Oracle {
         }
     }
 
+    /// Whether the server was put back, and nobody who knows better has asked it since.
+    pub(crate) fn has_forgotten(&self, server: usize) -> bool {
+        self.forgotten.iter().any(|(who, ..)| *who == server)
+    }
+
     /// Somebody who knows more than this listing holds has asked the server for
     /// blocks: it gives nothing for new any more.
     pub(crate) fn remind(

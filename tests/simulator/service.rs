@@ -292,7 +292,10 @@ impl Service {
         if server.lazy {
             server.before = Some(server.store.contents());
         }
-        let listing = server.store.listing(&self.namespace);
+        // Reading it out costs more than the request does; a sound server needs no comparison.
+        let forgetful = oracle
+            .has_forgotten(index)
+            .then(|| server.store.listing(&self.namespace));
         let (store, unix_ms) = server.at(message.process, now_ms, message.token);
         // Tokens are spread evenly.
         let known_to_rival = oracle.known_to_any(message.token >> 8);
@@ -304,7 +307,9 @@ impl Service {
         match store.take_rival() {
             None | Some(Err(StoreError::ClockSkew { .. } | StoreError::BeforeEpoch { .. })) => {}
             Some(rival) => {
-                oracle.remind(index, tick(unix_ms), &listing, &known_to_rival);
+                if let Some(listing) = &forgetful {
+                    oracle.remind(index, tick(unix_ms), listing, &known_to_rival);
+                }
                 for grant in rival.into_iter().flatten() {
                     oracle.give(grant.block, grant.ticks, index)?;
                 }
@@ -327,7 +332,11 @@ impl Service {
             Answer::Acquired(Err(
                 StoreError::ClockSkew { .. } | StoreError::BeforeEpoch { .. },
             )) => {}
-            Answer::Acquired(_) => oracle.remind(index, tick(unix_ms), &listing, &message.known),
+            Answer::Acquired(_) => {
+                if let Some(listing) = &forgetful {
+                    oracle.remind(index, tick(unix_ms), listing, &message.known);
+                }
+            }
             _ => {}
         }
         for (block, ticks) in &given {
