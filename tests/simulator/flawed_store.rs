@@ -49,6 +49,14 @@ struct Notes {
     renewed: BTreeMap<u64, u64>,
 }
 
+/// All that a server and the connections to it can remember, to go on from it more than once.
+/// What connections share with the server is put back with its contents.
+#[derive(Clone, Debug)]
+pub(crate) struct Memory {
+    contents: Contents,
+    connections: BTreeMap<usize, Leases<FlawedTable>>,
+}
+
 /// The moment of a request, and what distinguishes it from all others.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Now {
@@ -106,6 +114,30 @@ impl FlawedStore {
         lock(&self.notes).clone_from(&contents.notes);
     }
 
+    pub(crate) fn memory(&self) -> Memory {
+        Memory {
+            contents: self.contents(),
+            connections: self.connections.clone(),
+        }
+    }
+
+    pub(crate) fn remember(&mut self, memory: &Memory) {
+        self.restore(&memory.contents);
+        self.connections.clone_from(&memory.connections);
+    }
+
+    /// The connection of a process that has ended.
+    pub(crate) fn disconnect(&mut self, process: usize) {
+        self.connections.remove(&process);
+    }
+
+    /// A commit arrives whose process waits for it no longer.
+    pub(crate) fn arrive(&mut self, txn: &Txn, unix_ms: u64) {
+        self.clock.set(unix_ms);
+        let done = self.memory.table().clone().commit(txn, &Query::default());
+        done.expect("it is in memory");
+    }
+
     /// Another server of the same service, with these contents.
     pub(crate) fn promote(&self, contents: &Contents) -> Self {
         let mut other = Self::empty(self.mutation);
@@ -145,6 +177,8 @@ impl FlawedStore {
                 shown: BTreeMap::new(),
                 overlay: None,
                 rival: Rival::default(),
+                commits_until_loss: None,
+                under_way: None,
             };
             Leases::over(table).with_seed(process as u64)
         };
@@ -180,6 +214,26 @@ impl Connection<'_> {
     /// What the rival was answered, if it has acted.
     pub(crate) fn take_rival(&mut self) -> Option<Result<Vec<Grant>, StoreError>> {
         std::mem::take(&mut self.leases.table_mut().rival).answer
+    }
+
+    /// Chooses among blocks by this seed from now on.
+    pub(crate) fn seeded(self, seed: u64) -> Self {
+        *self.leases = self.leases.clone().with_seed(seed);
+        self
+    }
+
+    /// Loses the reply to a commit, after this many that are answered. It is
+    /// [under way](Self::take_under_way) then.
+    pub(crate) fn losing(self, after: u32) -> Self {
+        self.leases.table_mut().commits_until_loss = Some(after);
+        self
+    }
+
+    /// The commit that may still arrive.
+    pub(crate) fn take_under_way(&mut self) -> Option<Txn> {
+        let table = self.leases.table_mut();
+        table.commits_until_loss = None;
+        table.under_way.take()
     }
 
     fn lacks(&self, mutation: Mutation) -> bool {
@@ -358,6 +412,9 @@ pub(crate) struct FlawedTable {
     /// A record that was said to be written, and is not.
     overlay: Option<(Key, String)>,
     rival: Rival,
+    /// None if no reply gets lost.
+    commits_until_loss: Option<u32>,
+    under_way: Option<Txn>,
 }
 
 /// The rules of a record, as this table needs them.
@@ -757,6 +814,15 @@ impl Table for FlawedTable {
             // Write the withheld record together with its consequences.
             let rank = None;
             written.puts.push(Put { key, value, rank });
+        }
+        match &mut self.commits_until_loss {
+            Some(0) => {
+                self.commits_until_loss = None;
+                self.under_way = Some(written);
+                return Ok(Commit::Unknown("no reply".into()));
+            }
+            Some(left) => *left -= 1,
+            None => {}
         }
         Ok(match self.table.commit(&written, instead)? {
             Commit::Conflict(snapshot) => Commit::Conflict(self.show(snapshot)),

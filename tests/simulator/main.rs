@@ -2,6 +2,7 @@
 
 mod coverage;
 mod errors;
+mod exhaustive;
 mod flawed_store;
 mod fleet;
 mod mutations;

@@ -16,6 +16,8 @@ pub(crate) enum Promise {
     S5,
     /// No end lies past the store's time plus the horizon.
     S7,
+    /// A store that knows less than it has confirmed gives nothing of that again.
+    S8,
     /// What the store advises comes true, one bad clock moves no mark out of
     /// reach, and once all is well everybody has a grant in force.
     Live,

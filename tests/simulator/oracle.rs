@@ -5,6 +5,7 @@
 //! knows more than it does: rule S8 promises no more, and no less.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::ops::Range;
 
 use ringflake::lease::{Block, Confirmed, Grant, Listing, Renew};
@@ -76,7 +77,7 @@ struct Held {
 
 /// Whether a server with this listing knows less than was confirmed, of what is not settled
 /// yet: above the floor, and within what it can have granted.
-fn is_forgotten(confirmed: &Confirmed, now: u64, listing: &Listing) -> bool {
+pub(crate) fn is_forgotten(confirmed: &Confirmed, now: u64, listing: &Listing) -> bool {
     let Confirmed {
         block, epoch, end, ..
     } = *confirmed;
@@ -227,8 +228,60 @@ impl Oracle {
         known: &[Confirmed],
     ) {
         if known.iter().any(|it| is_forgotten(it, now, listing)) {
-            self.forgotten.retain(|(who, ..)| *who != server);
+            self.remind_of_all(server);
         }
+    }
+
+    /// A server gives nothing for new any more that it had forgotten.
+    pub(crate) fn remind_of_all(&mut self, server: usize) {
+        self.forgotten.retain(|(who, ..)| *who != server);
+    }
+
+    /// The end of all that was given of a block.
+    fn given_end(&self, block: usize) -> u64 {
+        let last = self.given[block].0.last();
+        last.map_or(0, |(range, _)| range.end)
+    }
+
+    /// From now on asks for more than S1: that nothing is given below the end of what was
+    /// given before.
+    pub(crate) fn fill(&mut self, server: usize) {
+        for index in 0..self.given.len() {
+            let end = self.given_end(index);
+            self.given[index] = Intervals(vec![(0..end, server)]);
+        }
+    }
+
+    /// What it will judge by: of what was [given](Self::fill), and of what is forgotten. The
+    /// blocks are named anew.
+    pub(crate) fn hash_state(&self, name: impl Fn(Block) -> u64, state: &mut impl Hasher) {
+        let given = 0..self.given.len();
+        let mut given: Vec<_> = given
+            .map(|index| (name(Block::new(index as u64)), self.given_end(index)))
+            .collect();
+        let forgotten = self.forgotten.iter();
+        let mut forgotten: Vec<_> = forgotten
+            .filter(|(.., range)| !range.is_empty())
+            .map(|(_, block, range)| (name(*block), range.start, range.end))
+            .collect();
+        given.sort_unstable();
+        forgotten.sort_unstable();
+        (given, forgotten).hash(state);
+    }
+
+    /// What was confirmed to a process.
+    pub(crate) fn hash_process(
+        &self,
+        process: usize,
+        name: impl Fn(Block) -> u64,
+        state: &mut impl Hasher,
+    ) {
+        let known = self.processes[process].known.iter();
+        let mut known: Vec<_> = known
+            .map(|known| (name(known.block), known.epoch, known.end))
+            .collect();
+        known.sort_unstable();
+        known.hash(state);
     }
 
     /// What was confirmed to this process so far.

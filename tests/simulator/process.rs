@@ -1,5 +1,6 @@
 //! One simulated process: a manager, a generator, and a clock of its own.
 
+use std::hash::{Hash, Hasher};
 use std::ops::Range;
 use std::time::Duration;
 
@@ -96,6 +97,18 @@ impl Process {
         }
     }
 
+    /// One whose generator borrows as far as it likes, and makes nothing of its clock.
+    pub(crate) fn steady(index: usize, manager: Manager, mutation: Option<Mutation>) -> Self {
+        let follows_clock = mutation == Some(Mutation::CursorFollowsClockBack);
+        Self {
+            ahead_ms: 0,
+            follows_clock,
+            borrow: 1_000,
+            lineage: 0,
+            ..Self::new(index, manager, mutation, 0, &mut SplitMix64::new(0))
+        }
+    }
+
     fn lacks(&self, mutation: Mutation) -> bool {
         self.mutation == Some(mutation)
     }
@@ -165,6 +178,19 @@ impl Process {
     pub(crate) fn overslept(&self, now_ms: u64) -> bool {
         let now = self.tick(now_ms);
         self.lanes.iter().any(|lane| lane.ticks.end <= now)
+    }
+
+    /// What decides what it does next, if all that it plans is due: times are left out. The
+    /// blocks are named anew.
+    pub(crate) fn hash_state(&self, name: impl Fn(Block) -> u64, state: &mut impl Hasher) {
+        (self.dead, self.stopping).hash(state);
+        for held in self.manager.status().grants {
+            let (grant, kind) = (&held.grant, std::mem::discriminant(&held.state));
+            (name(grant.block), grant.epoch, &grant.ticks, kind).hash(state);
+        }
+        for lane in &self.lanes {
+            (name(lane.block), &lane.ticks, lane.cursor).hash(state);
+        }
     }
 
     fn apply(&mut self, changes: Vec<Change>) {
@@ -271,6 +297,20 @@ impl Process {
         random: &mut SplitMix64,
         oracle: &mut Oracle,
     ) -> Result<(), Violation> {
+        self.issue_up_to(now_ms, || random.below(9), oracle)
+    }
+
+    /// Issues all that it may.
+    pub(crate) fn issue_all(&mut self, now_ms: u64, oracle: &mut Oracle) -> Result<(), Violation> {
+        self.issue_up_to(now_ms, || u64::from(u32::MAX), oracle)
+    }
+
+    fn issue_up_to(
+        &mut self,
+        now_ms: u64,
+        mut cells: impl FnMut() -> u64,
+        oracle: &mut Oracle,
+    ) -> Result<(), Violation> {
         let now = self.tick(now_ms);
         let back = self.lacks(Mutation::CursorFollowsClockBack) && now < self.seen_tick;
         let past = self.lacks(Mutation::IssuesPastTheEnd);
@@ -286,7 +326,7 @@ impl Process {
                 }
             }
             let end = lane.ticks.end + if past { 2 } else { 0 };
-            let end = (start + random.below(9)).min(limit.min(end) * CELLS);
+            let end = (start + cells()).min(limit.min(end) * CELLS);
             if start < end {
                 lane.cursor = end;
                 oracle.issue(self.index, lane.block, lane.ticks.start, start..end)?;
