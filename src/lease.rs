@@ -40,8 +40,8 @@
 //! know what the store confirmed to them. Each request for blocks carries that, as
 //! [`Confirmed`]. A store that finds less on record raises the floor in that very step,
 //! and answers [`HistoryLost`](StoreError::HistoryLost). This needs a process that was
-//! confirmed something since the lost state, that lives, and whose request comes first. A
-//! process that asks before it is not protected.
+//! confirmed something since the lost state, that lives, and whose request takes effect
+//! first. A process that is granted a block before is not protected.
 //!
 //! A block is [`Quarantined`] if no store can have written its record: it is not granted
 //! until [`repair`](LeaseStore::repair) has put its mark above all that can have been
@@ -60,97 +60,88 @@
 //! |---|---|
 //! | S9 | A sub-grant lies inside one upstream grant whose reply was durable before; marks never go back on either side. |
 //!
+//! # Where to read on
+//! This module has what a lease is. The private module `client` has the side of a process: the
+//! [`protocol`] says what it asks of a store, and when. `store` has the side of a store: its
+//! records and rules, the [`table`] that a backend implements, and the backends.
+//!
 //! The rules themselves are methods of [`StoreRecord`], so that every store decides in the
-//! same way. [`Leases`] has all operations of a store over any [`Table`](table::Table); the
+//! same way. [`Leases`] has all operations of a store over any [`Table`](store::table::Table); the
 //! head of [`table`] proves that S1 to S8 follow from compare-and-swap. [`MemoryStore`] is the reference.
 
-mod batch;
 mod block;
 mod claim;
+mod client;
 mod confirmed;
-#[cfg(feature = "conformance")]
-pub mod conformance;
-#[allow(dead_code, reason = "used by the stores that are features")]
-mod connect;
 mod error;
 mod events;
-mod failure;
 mod fingerprint;
 mod fixed;
-mod format;
 mod grant;
 pub mod guide;
 mod holder;
-mod key;
-mod leases;
-mod limits;
 mod namespace;
-mod obstacle;
-mod options;
-pub mod protocol;
-mod quarantine;
-mod random;
-mod record;
 mod rectangle;
 mod registry;
-mod renewal;
-mod report;
-mod request;
 mod show;
 mod store;
-mod stores;
-pub mod table;
-mod voucher;
 
 pub use self::block::{Block, BlockState, Epoch};
 pub(crate) use self::claim::{Claimed, Denied, Position};
+pub(crate) use self::client::failure::StoreHealth;
+pub use self::client::failure::{StoreFailure, StoreFailureKind};
+#[doc(inline)]
+pub use self::client::protocol;
+#[doc(inline)]
+pub use self::client::protocol::{
+    ClockOffset, Expiry, FenceCounts, GrantState, GrantStatus, LeaseCounts, LeaseHealth, LeasePlan,
+    LeaseStatus, PlanError, RenewalCounts, RenewalOutcome,
+};
+pub use self::client::renewal::Renewal;
+pub(crate) use self::client::renewal::{
+    FirstLease, GrantSink, RenewalStartError, RenewalThread, WaitHook, may_succeed_later,
+};
 pub use self::confirmed::Confirmed;
-#[doc(hidden)]
-pub use self::connect::private_file::read as read_private_file;
 pub use self::error::{Fence, StoreError};
-pub(crate) use self::failure::StoreHealth;
-pub use self::failure::{StoreFailure, StoreFailureKind};
 pub use self::fingerprint::Fingerprint;
 pub use self::fixed::StaticLease;
 pub use self::grant::Grant;
 pub use self::holder::Holder;
-pub use self::key::StoreKey;
-pub use self::leases::Leases;
-pub use self::limits::StoreLimits;
 pub use self::namespace::{Namespace, NamespaceError};
-pub use self::obstacle::Obstacle;
-pub use self::options::{OpenError, OpenOptions};
-#[doc(inline)]
-pub use self::protocol::{
-    ClockOffset, Expiry, FenceCounts, GrantState, GrantStatus, LeaseCounts, LeaseHealth, LeasePlan,
-    LeaseStatus, PlanError, RenewalCounts, RenewalOutcome,
-};
-pub use self::quarantine::Quarantined;
-pub use self::record::{Incarnation, LowestMarks, MarkWindow, StoreRecord};
 pub use self::rectangle::{Lease, LeaseError};
 pub(crate) use self::registry::{Conflict, Rectangle, Space};
-pub use self::renewal::Renewal;
-pub(crate) use self::renewal::{
-    FirstLease, GrantSink, RenewalStartError, RenewalThread, WaitHook, may_succeed_later,
-};
-pub use self::report::{Durability, Listing, StoreReport};
-pub use self::request::{Acquire, Floor, History, Init, MAX_ACQUIRE, Renew};
-pub use self::store::LeaseStore;
 #[cfg(feature = "etcd")]
-pub use self::stores::etcd::EtcdStore;
-pub use self::stores::memory::MemoryStore;
+pub use self::store::backends::etcd::EtcdStore;
+pub use self::store::backends::memory::MemoryStore;
 #[cfg(feature = "mysql")]
-pub use self::stores::mysql::MysqlStore;
-pub use self::stores::open::open;
+pub use self::store::backends::mysql::MysqlStore;
+pub use self::store::backends::open::open;
 #[cfg(feature = "postgres")]
-pub use self::stores::postgres::PostgresStore;
+pub use self::store::backends::postgres::PostgresStore;
 #[cfg(feature = "redis")]
-pub use self::stores::redis::RedisStore;
+pub use self::store::backends::redis::RedisStore;
 #[cfg(feature = "sqlite")]
-pub use self::stores::sqlite::SqliteStore;
+pub use self::store::backends::sqlite::SqliteStore;
 #[cfg(feature = "sqlite")]
-pub(crate) use self::stores::sqlite::past;
-pub use self::stores::tier::{MemoryTier, TierSnapshot, TierStore};
-pub use self::table::memory::MemorySnapshot;
+pub(crate) use self::store::backends::sqlite::past;
+pub use self::store::backends::tier::{MemoryTier, TierSnapshot, TierStore};
+#[cfg(feature = "conformance")]
+#[doc(inline)]
+pub use self::store::conformance;
+#[doc(hidden)]
+pub use self::store::connect::private_file::read as read_private_file;
+pub use self::store::key::StoreKey;
+pub use self::store::lease_store::LeaseStore;
+pub use self::store::leases::Leases;
+pub use self::store::limits::StoreLimits;
+pub use self::store::obstacle::Obstacle;
+pub use self::store::options::{OpenError, OpenOptions};
+pub use self::store::quarantine::Quarantined;
+pub use self::store::record::{Incarnation, LowestMarks, MarkWindow, StoreRecord};
+pub use self::store::report::{Durability, Listing, StoreReport};
+pub use self::store::request::{Acquire, Floor, History, Init, MAX_ACQUIRE, Renew};
+#[doc(inline)]
+pub use self::store::table;
+pub use self::store::table::memory::MemorySnapshot;
 #[cfg(feature = "sqlite")]
-pub(crate) use self::table::sqlite::location::{refuse_foreign, sync};
+pub(crate) use self::store::table::sqlite::location::{refuse_foreign, sync};

@@ -34,7 +34,7 @@
 //! 4. A record begins with [`History::Unused`](crate::lease::History) if its secret was drawn
 //!    in the same hold of the lock, and with [`History::New`](crate::lease::History) only if
 //!    the note says that every record ever made in this directory is in `leases.db` (none or
-//!    recorded, in the table of `lease/stores/sqlite/past.rs`). In every other case it begins
+//!    recorded, in the table of `lease/store/backends/sqlite/past.rs`). In every other case it begins
 //!    with [`History::Unknown`](crate::lease::History), above all that may have been issued
 //!    from here.
 //! 5. A secret has one namespace, and so one layout and one width of IDs. Each named namespace has a secret

@@ -29,7 +29,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
-use super::registry::{self, Conflict, Entry, Rectangle, Space, Turn};
+use crate::lease::registry::{self, Conflict, Entry, Rectangle, Space, Turn};
 
 /// Whether a lease is in use, and the positions claimed from it.
 ///

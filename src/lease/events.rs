@@ -7,8 +7,8 @@ use std::error::Error;
 use std::fmt::Display;
 use std::sync::{Mutex, PoisonError};
 
-use super::error::StoreError;
 use crate::events::Throttle;
+use crate::lease::error::StoreError;
 
 pub(super) fn history_lost() {
     tracing::error!(target: "ringflake", "lease history lost");

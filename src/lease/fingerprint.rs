@@ -37,7 +37,7 @@ impl Fingerprint {
     /// HMAC-SHA256(secret, "ringflake secret, 63 bits"), or "53 bits".
     ///
     /// A store can't know by itself that two of them are of one secret, whose IDs would meet.
-    /// [`Init::with_secret`](super::Init::with_secret) lets it refuse that; generators, `Local`
+    /// [`Init::with_secret`](crate::lease::Init::with_secret) lets it refuse that; generators, `Local`
     /// and the command line use it.
     ///
     /// # Examples

@@ -3,10 +3,10 @@
 use std::fmt;
 use std::ops::Range;
 
-use super::show::Named;
 use crate::layout::{Layout, Utc};
 use crate::lease::claim::Claim;
 use crate::lease::rectangle::{Lease, LeaseError};
+use crate::lease::show::Named;
 
 /// Nodes that the caller knows to be its own: a StatefulSet's ordinal, a line
 /// in a configuration file.
@@ -31,7 +31,7 @@ use crate::lease::rectangle::{Lease, LeaseError};
 /// * "Now" is the clock's time. If the clock was set back since the earlier
 ///   run, the wait is that much longer.
 ///
-/// A caller that can't promise this uses a [`LeaseStore`](super::LeaseStore):
+/// A caller that can't promise this uses a [`LeaseStore`](crate::lease::LeaseStore):
 /// even an embedded one keeps the runs of a program apart.
 ///
 /// # What this process checks
@@ -114,9 +114,9 @@ impl StaticLease {
     ///   imports alone, as the last ones of the layout.
     /// * A store leases every node of its layout, from the floor on that its namespace had
     ///   at the beginning, which `ringflake store init` prints: tick 0 if its history was
-    ///   [`Unused`](super::History::Unused). Under the secret of such a
+    ///   [`Unused`](crate::lease::History::Unused). Under the secret of such a
     ///   namespace only ticks before that floor are nobody's, and only if its history was
-    ///   [`New`](super::History::New). For all others let the store grant the lease, with
+    ///   [`New`](crate::lease::History::New). For all others let the store grant the lease, with
     ///   [`lease_store`](crate::BackfillGeneratorBuilder::lease_store).
     ///
     /// # Errors

@@ -69,9 +69,9 @@ impl fmt::Display for Grant {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Fingerprint;
     use super::*;
     use crate::layout::Layout;
+    use crate::lease::Fingerprint;
 
     #[test]
     fn a_grant_is_a_rectangle() {

@@ -9,7 +9,7 @@
 //! | are on call | [`runbook`], then the page of the store |
 //! | set a store up, back it up, move it | [`runbook_sqlite`], [`runbook_postgres`], [`runbook_mysql`], [`runbook_redis`], [`runbook_etcd`] |
 //!
-//! The rules themselves, S1 to S9, stand at the head of [`lease`](super); how a
+//! The rules themselves, S1 to S9, stand at the head of [`lease`](crate::lease); how a
 //! generator is built on a store, at
 //! [`lease_store`](crate::CachedGeneratorBuilder::lease_store).
 

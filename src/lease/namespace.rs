@@ -11,7 +11,7 @@ use crate::lease::fingerprint::Fingerprint;
 /// One ID space that a store divides: a name, a layout, a block size and the
 /// secret's fingerprint.
 ///
-/// Every call to a [`LeaseStore`](super::LeaseStore) names the namespace, and
+/// Every call to a [`LeaseStore`](crate::lease::LeaseStore) names the namespace, and
 /// the store compares all of it with its record. All processes of a fleet must
 /// agree on it for ever: two layouts, or two secrets, would give the same ID to
 /// different rectangles.

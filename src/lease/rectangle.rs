@@ -3,21 +3,21 @@
 use std::fmt;
 use std::ops::Range;
 
-use super::claim::Claim;
 use crate::layout::Layout;
+use crate::lease::claim::Claim;
 
 /// Ownership of a range of nodes times a half-open interval of ticks.
 ///
 /// A lease says which IDs may be issued, not until when: it does not expire. A
 /// `Lease` only asserts that its rectangle is its holder's alone. [`Lease::new`]
 /// checks the ranges and can't make that true. Get a lease from a
-/// [`StaticLease`](super::StaticLease) or from a [`Grant`](super::Grant) instead,
+/// [`StaticLease`](crate::lease::StaticLease) or from a [`Grant`](crate::lease::Grant) instead,
 /// unless this is a test.
 ///
 /// A lease and its clones serve one generator at a time. The next one continues
 /// after the last ID that was claimed. Within one process no generator is built on
 /// a lease that overlaps with one that another generator has or had; see
-/// [`StaticLease`](super::StaticLease#what-this-process-checks).
+/// [`StaticLease`](crate::lease::StaticLease#what-this-process-checks).
 ///
 /// # Examples
 /// ```

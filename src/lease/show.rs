@@ -61,8 +61,8 @@ impl fmt::Debug for Grant {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Block, Epoch, StaticLease};
     use super::*;
+    use crate::lease::{Block, Epoch, StaticLease};
 
     #[test]
     fn a_lease_shows_times_and_the_layouts_name() {

@@ -1,6 +1,6 @@
 //! Pseudo-random choices that are the same on every machine for ever.
 
-/// Source: SplitMix64, as in `src/lease/protocol/timing.rs`.
+/// Source: SplitMix64, as in `src/lease/client/protocol/timing.rs`.
 #[derive(Clone, Debug)]
 pub(crate) struct SplitMix64(u64);
 

@@ -1,0 +1,182 @@
+//! One grant that a manager holds.
+
+use std::time::Duration;
+
+use super::timing::{Jitter, RenewTiming};
+use super::{GrantState, Moment};
+use crate::layout::Layout;
+use crate::lease::{Grant, Renew};
+
+/// A grant, from its positive reply until it is closed.
+#[derive(Clone, Debug)]
+pub(super) struct Holding {
+    /// With the end that was confirmed last.
+    pub(super) grant: Grant,
+    pub(super) state: GrantState,
+    /// Whether the block's last grant is this one, as far as is known.
+    pub(super) is_last: bool,
+    /// Whether it is to be closed for another, once there is one.
+    pub(super) out_of_reach: bool,
+    /// How many changes of the store's incarnation were known when it came.
+    pub(super) changes_before: u64,
+    renew_at: Duration,
+    /// Renewed at once when the wall clock leaves less than this: it was set
+    /// forward, or the monotonic clock stood still.
+    renew_below_ms: u64,
+}
+
+impl Holding {
+    pub(super) fn new(grant: Grant, changes_before: u64) -> Self {
+        Self {
+            grant,
+            state: GrantState::Held,
+            is_last: true,
+            out_of_reach: false,
+            changes_before,
+            renew_at: Duration::ZERO,
+            renew_below_ms: 0,
+        }
+    }
+
+    pub(super) fn is_held(&self) -> bool {
+        self.state == GrantState::Held
+    }
+
+    /// Whether it counts towards the target.
+    pub(super) fn counts(&self) -> bool {
+        self.is_held() && !self.out_of_reach
+    }
+
+    /// The time until the wall clock passes the end.
+    pub(super) fn left_ms(&self, layout: &Layout, unix_ms: u64) -> u64 {
+        layout
+            .tick_start_unix_ms(self.grant.ticks.end)
+            .saturating_sub(unix_ms)
+    }
+
+    /// Plans the next renewal after a positive reply; answers how far ahead of
+    /// the clock the reply carried, at most the lease duration.
+    pub(super) fn confirmed(
+        &mut self,
+        at: Moment,
+        layout: &Layout,
+        timing: &RenewTiming,
+        jitter: &mut Jitter,
+    ) -> Duration {
+        let left = Duration::from_millis(self.left_ms(layout, at.unix_ms));
+        let reach = left.min(timing.lease_duration);
+        let wait = timing.until_top_up(reach, jitter);
+        self.renew_at = at.elapsed.saturating_add(wait);
+        self.renew_below_ms = u64::try_from(reach.as_millis()).unwrap_or(u64::MAX) / 10 * 7;
+        reach
+    }
+
+    /// Plans another attempt after a refusal that concerns this grant alone.
+    pub(super) fn postpone(&mut self, renew_at: Duration) {
+        self.renew_at = renew_at;
+        self.renew_below_ms = 0;
+    }
+
+    /// When to renew.
+    pub(super) fn due(&self, at: Moment, layout: &Layout) -> Duration {
+        if self.left_ms(layout, at.unix_ms) < self.renew_below_ms {
+            self.renew_at.min(at.elapsed)
+        } else {
+            self.renew_at
+        }
+    }
+
+    /// Whether this is the grant that the request was about.
+    pub(super) fn is_subject_of(&self, renew: &Renew) -> bool {
+        let Grant {
+            block,
+            epoch,
+            ticks,
+            ..
+        } = &self.grant;
+        (*block, *epoch, ticks.end) == (renew.block, renew.epoch, renew.known_end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lease::{Block, Epoch};
+
+    const LAYOUT: Layout = Layout::RANDFLAKE;
+
+    /// With this much left to the end of the grant.
+    fn at(left_ms: u64, elapsed: u64) -> Moment {
+        Moment {
+            unix_ms: LAYOUT.tick_start_unix_ms(10_000) - left_ms,
+            elapsed: Duration::from_secs(elapsed),
+        }
+    }
+
+    fn confirmed(left_ms: u64) -> (Holding, Duration) {
+        let grant = Grant::new(Block::new(3), Epoch::FIRST, 1..10_000);
+        let mut held = Holding::new(grant, 0);
+        let (timing, mut jitter) = (RenewTiming::new(Duration::from_secs(600)), Jitter::new(1));
+        let reach = held.confirmed(at(left_ms, 1000), &LAYOUT, &timing, &mut jitter);
+        (held, reach)
+    }
+
+    #[test]
+    fn a_renewal_is_due_at_once_below_seven_tenths() {
+        for (left_ms, reach, threshold_ms) in [(600_000, 600, 420_000), (100_000, 100, 70_000)] {
+            let (held, carried) = confirmed(left_ms);
+            assert_eq!(carried, Duration::from_secs(reach));
+            let planned = held.due(at(left_ms, 1000), &LAYOUT);
+            assert!(planned > Duration::from_secs(1000));
+            assert_eq!(held.due(at(threshold_ms, 1001), &LAYOUT), planned);
+            let soon = Duration::from_secs(1001);
+            assert_eq!(held.due(at(threshold_ms - 1, 1001), &LAYOUT), soon);
+            assert_eq!(
+                held.due(at(threshold_ms - 1, 9999), &LAYOUT),
+                planned,
+                "overdue"
+            );
+        }
+        let (_, reach) = confirmed(900_000);
+        assert_eq!(
+            reach,
+            Duration::from_secs(600),
+            "the lease duration at most"
+        );
+    }
+
+    #[test]
+    fn a_refused_renewal_is_postponed_whatever_is_left() {
+        let (mut held, _) = confirmed(600_000);
+        held.postpone(Duration::from_secs(2000));
+        assert_eq!(held.due(at(1, 1000), &LAYOUT), Duration::from_secs(2000));
+    }
+
+    #[test]
+    fn a_grant_counts_while_it_is_held_and_within_reach() {
+        for (state, out_of_reach, counts) in [
+            (GrantState::Held, false, true),
+            (GrantState::Held, true, false),
+            (GrantState::Lapsing, false, false),
+            (GrantState::Draining, true, false),
+        ] {
+            let (mut held, _) = confirmed(1);
+            (held.state, held.out_of_reach) = (state, out_of_reach);
+            assert_eq!(held.counts(), counts);
+            assert_eq!(held.is_held(), state == GrantState::Held);
+        }
+    }
+
+    #[test]
+    fn a_request_is_about_one_grant_with_one_end() {
+        let (held, _) = confirmed(1);
+        let renew = Renew::new(&held.grant, 20_000, 0);
+        assert!(held.is_subject_of(&renew));
+        let mut other = renew.clone();
+        other.known_end -= 1;
+        assert!(!held.is_subject_of(&other));
+        other = renew;
+        other.block = Block::new(4);
+        assert!(!held.is_subject_of(&other));
+    }
+}

@@ -1,0 +1,110 @@
+//! The store in MySQL and MariaDB.
+
+use crate::lease::store::leases::Leases;
+use crate::lease::store::table::mysql::MysqlTable;
+
+/// A store in a MySQL (8.0 or later) or MariaDB (10.6 or later) database.
+///
+/// # Promises, and the settings that they need
+/// A grant or a renewal that is confirmed is on disk. Before anything is granted,
+/// the server must show `innodb_flush_log_at_trx_commit = 1`, `sync_binlog = 1`
+/// where `log_bin` is on, an `innodb_doublewrite` that writes, an `innodb_flush_method` other
+/// than `nosync`, and a table of InnoDB; otherwise operations fail with
+/// [`StoreError::NotDurable`](crate::lease::StoreError::NotDurable). Settings that can change
+/// while the server runs are compared in every commit. A server that is `read_only`, as replicas
+/// are, is [`StoreError::Unavailable`](crate::lease::StoreError::Unavailable).
+///
+/// That holds for one server. Replication, semi-synchronous too (it falls back
+/// when a replica is slow), confirms what a promoted replica may lack. The change
+/// of server is noticed, and the floor raised. The nodes of a Galera cluster are
+/// different servers to it, so use one node.
+///
+/// # URL
+/// `mysql://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE?PARAMETER=VALUE&...`, or with
+/// `mariadb:`; special characters percent-encoded. A parameter that is not listed
+/// is refused.
+///
+/// | parameter | value |
+/// |---|---|
+/// | `require_ssl` | `true`: TLS, with a certificate by an authority that this machine knows; `false`: none. By default `false` for `localhost`, 127.0.0.0/8 and `[::1]`, and `true` for all other hosts |
+/// | `root_cert_path` | a PEM file with the authorities that are trusted, instead of this machine's; turns TLS on, as all that follow |
+/// | `cert_chain_path`, `priv_key_path` | PEM files with the client's certificate and key |
+/// | `danger_skip_domain_validation` | `true`: the certificate may have another name |
+/// | `danger_accept_invalid_certs` | `true`: any certificate will do |
+/// | `server_key_path` | a PEM file with the server's public key, for passwords without TLS |
+/// | `password_file` | a file with the password; `MYSQL_PWD` is the variable for one |
+/// | `socket` | a Unix socket, used in place of host and port |
+/// | `tcp_connect_timeout_ms` | for one host; half of the operation's time by default, shared among the hosts |
+/// | `tcp_user_timeout_ms`, `tcp_keepalive_time_ms`, `tcp_keepalive_probe_interval_secs`, `tcp_keepalive_probe_count` | as the system has them by default |
+///
+/// Several hosts are tried in turn, beginning with the one that was used last. A host that is
+/// gone, denies the login or is read-only, as replicas are, is skipped.
+///
+/// With `caching_sha2_password` a server may ask for the password and not for a proof
+/// of it. It gets it over TLS, over a Unix socket, or encrypted with the key of
+/// `server_key_path`. A key that the peer sends is not believed.
+///
+/// The public authorities of the web are trusted in any case: the driver knows them
+/// by heart. The files are read at each new connection, so one that is replaced is
+/// taken up by the next.
+///
+/// With TLS, and if the process has no default provider of cryptography for
+/// rustls yet, *ring* becomes it: the driver needs one.
+///
+/// # Tables
+/// `init` creates what is missing of these, for which it needs the privileges `CREATE`, `INDEX`
+/// and `CREATE VIEW`:
+///
+/// | relation | |
+/// |---|---|
+/// | `ringflake` | every entry of the [table](crate::lease::store::table): key, value, rank |
+/// | `ringflake_block` | a view of the blocks among them, in columns, for people |
+/// | `WORKER_NODE` | processes that were granted blocks, for users of Baidu's uid-generator |
+///
+/// All other operations need to select, insert and update in `ringflake`.
+///
+/// If `ringflake` is dropped or emptied, no namespace is initialised any more:
+/// [`init`](crate::lease::LeaseStore::init) with
+/// [`History::Unknown`](crate::lease::History::Unknown) starts above all that may have been
+/// granted.
+///
+/// The first grant of each store adds a row to `WORKER_NODE`, with host and instance of the
+/// [`Holder`](crate::lease::Holder) as `HOST_NAME` and `PORT`. Nothing reads it. If the view or
+/// `WORKER_NODE` can't be created, or a row can't be added, nothing fails; a missing row is
+/// logged as a warning.
+///
+/// # Incarnation
+/// MySQL: `server_uuid`, which belongs to the data directory and is in no backup.
+/// MariaDB, which has none: `server_id`, `hostname` and `datadir`. So the promotion of a replica
+/// is noticed (replication requires a `server_id` for each), and so is a restore on another
+/// machine.
+///
+/// Not noticed are rows that were restored, or rolled back, under the server that was
+/// there before: a dump, a copy of its directory, a snapshot of its volume. After
+/// that, and before anybody acquires, run
+/// [`raise_floor`](crate::lease::LeaseStore::raise_floor) with
+/// [`Floor::OverLostGrants`](crate::lease::Floor::OverLostGrants). A MariaDB in a container needs
+/// a fixed host name: otherwise each new container counts as a loss.
+///
+/// # Cost
+/// A read or a commit blocks for the time-out at most: nothing is sent in the second half of that
+/// time, and each reply is waited for as long as the other half. Not bounded are the look-up of
+/// the host's name, the replies that make a connection, and a server that sends its reply in
+/// drops.
+///
+/// Round trips on an open connection: a renewal or a release of a grant of this process takes 1,
+/// a listing 1, an acquisition 3, and two more for each conflict. After a second of idleness one
+/// more tries the connection. Up to 60 renewals in
+/// [one call](crate::lease::LeaseStore::renew_all) take 2 together, and write to disk once.
+/// Nothing is prepared. A proxy must allow several statements in one request.
+///
+/// # Examples
+/// ```
+/// use ringflake::lease::{MysqlStore, OpenOptions};
+///
+/// let url = "mysql://ids:hunter2@db.example.com/ids";
+/// let store = MysqlStore::from_url(url, &OpenOptions::new())?;
+/// assert!(!format!("{store:?}").contains("hunter2"));
+/// # Ok::<(), ringflake::lease::OpenError>(())
+/// ```
+pub type MysqlStore = Leases<MysqlTable>;

@@ -1,0 +1,157 @@
+//! A store from a URL.
+
+#[cfg(feature = "sqlite")]
+use std::path::Path;
+
+#[cfg(feature = "etcd")]
+use crate::lease::store::backends::etcd::EtcdStore;
+#[cfg(feature = "mysql")]
+use crate::lease::store::backends::mysql::MysqlStore;
+#[cfg(feature = "postgres")]
+use crate::lease::store::backends::postgres::PostgresStore;
+#[cfg(feature = "redis")]
+use crate::lease::store::backends::redis::RedisStore;
+#[cfg(feature = "sqlite")]
+use crate::lease::store::backends::{sqlite::SqliteStore, tier::TierStore};
+#[cfg(feature = "sqlite")]
+use crate::lease::store::connect::file_url;
+#[cfg(feature = "sqlite")]
+use crate::lease::store::key::StoreKey;
+use crate::lease::store::lease_store::LeaseStore;
+use crate::lease::store::options::{OpenError, OpenOptions};
+
+/// Opens the store that `url` names.
+///
+/// | URL | feature | store |
+/// |---|---|---|
+/// | `sqlite:PATH` | `sqlite` | a file on this machine |
+/// | `postgres://USER:PASSWORD@HOST:PORT/DATABASE` | `postgres` | PostgreSQL |
+/// | `mysql://USER:PASSWORD@HOST:PORT/DATABASE` | `mysql` | MySQL or MariaDB |
+/// | `redis://USER:PASSWORD@HOST:PORT/NUMBER`, `rediss://` | `redis` | Redis |
+/// | `etcd://USER:PASSWORD@HOST:PORT,HOST:PORT`, `etcds://` | `etcd` | etcd |
+/// | `tier:PATH?upstream=URL` | `sqlite` | a file on this machine, fed by another store |
+///
+/// A password, or a lease, goes to this machine (`localhost`, 127.0.0.0/8, `[::1]`, a
+/// Unix socket) or over TLS to a server whose certificate was verified. To do without,
+/// the URL must say so: `sslmode=disable`, `require_ssl=false`, `tls=off`; the stores'
+/// pages have the other words.
+///
+/// # Passwords
+/// A password is taken from the first of these places that has one, at each new
+/// connection, so that one that is changed there needs no restart:
+///
+/// | place | |
+/// |---|---|
+/// | [`OpenOptions::with_password`] | the program is asked |
+/// | the URL | `USER:PASSWORD@`, percent-encoded; people see it in lists of processes and in logs |
+/// | `password_file=PATH` in the URL | a file's content, without the end of its last line |
+/// | the environment | `PGPASSWORD`, `MYSQL_PWD`, `REDISCLI_AUTH`, `ETCDCTL_PASSWORD` |
+/// | `~/.pgpass`, `PGPASSFILE` | PostgreSQL only; the page of its store has more |
+///
+/// On Unix the file of a password, and that of a private key (`sslkey`, `priv_key_path`,
+/// `key`), must be this user's with mode 0600 or less, or root's with 0644 or less, as
+/// orchestrators mount them: a file that others may read keeps no secret, unless root
+/// decides who they are. A pipe, or anything else that is no regular file, is taken as it
+/// is.
+///
+/// No connection is made yet: the first operation does that, so that a store
+/// that is down is [`StoreError::Unavailable`](crate::lease::error::StoreError::Unavailable)
+/// there and not here.
+///
+/// # Errors
+/// [`OpenError`]; it never holds the URL, which may hold a password.
+pub fn open(url: &str, options: &OpenOptions) -> Result<Box<dyn LeaseStore>, OpenError> {
+    let scheme = match url.split_once(':') {
+        Some((scheme, _)) => scheme,
+        None => return Err(OpenError::NoScheme),
+    };
+    // Without a feature nothing reads them.
+    let _ = options;
+    match feature_of(scheme) {
+        #[cfg(feature = "etcd")]
+        Some("etcd") => Ok(Box::new(EtcdStore::from_url(url, options)?)),
+        #[cfg(feature = "mysql")]
+        Some("mysql") => Ok(Box::new(MysqlStore::from_url(url, options)?)),
+        #[cfg(feature = "postgres")]
+        Some("postgres") => Ok(Box::new(PostgresStore::from_url(url, options)?)),
+        #[cfg(feature = "redis")]
+        Some("redis") => Ok(Box::new(RedisStore::from_url(url, options)?)),
+        #[cfg(feature = "sqlite")]
+        Some("sqlite") if scheme == "tier" => Ok(Box::new(TierStore::from_url(url, options)?)),
+        #[cfg(feature = "sqlite")]
+        Some("sqlite") => Ok(Box::new(SqliteStore::from_url(url, options)?)),
+        Some(feature) => Err(OpenError::FeatureOff { feature }),
+        None => Err(OpenError::Scheme {
+            scheme: scheme.to_owned(),
+        }),
+    }
+}
+
+#[cfg(feature = "sqlite")]
+impl TierStore {
+    /// The tier that a URL names: `tier:PATH?upstream=URL`, where `PATH` is as in
+    /// `sqlite:PATH`, and `URL` is that of any other store, as it stands, up to the end.
+    /// Touches no file and makes no connection.
+    ///
+    /// # Errors
+    /// [`OpenError`], of either store.
+    ///
+    /// # Examples
+    /// ```
+    /// use ringflake::lease::{OpenOptions, TierStore};
+    ///
+    /// let url = "tier:/var/lib/app/tier.db?upstream=sqlite:/mnt/leases.db";
+    /// TierStore::from_url(url, &OpenOptions::new())?;
+    /// # Ok::<(), ringflake::lease::OpenError>(())
+    /// ```
+    pub fn from_url(url: &str, options: &OpenOptions) -> Result<Self, OpenError> {
+        let (path, upstream) = file_url::parse_tier(url)?;
+        let store = Self::new(path, open(upstream, options)?, options)?;
+        let path = std::path::absolute(path).ok();
+        let path = path.as_deref().and_then(Path::to_str);
+        Ok(store.with_key(path.map(|path| {
+            let url = format!("tier:{path}?upstream={upstream}");
+            StoreKey::new(&url, options)
+        })))
+    }
+}
+
+/// The feature that knows this scheme.
+fn feature_of(scheme: &str) -> Option<&'static str> {
+    Some(match scheme {
+        "sqlite" | "tier" => "sqlite",
+        "postgres" | "postgresql" => "postgres",
+        "mysql" | "mariadb" => "mysql",
+        "redis" | "rediss" => "redis",
+        "etcd" | "etcds" => "etcd",
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(url: &str) -> OpenError {
+        open(url, &OpenOptions::new()).unwrap_err()
+    }
+
+    #[test]
+    fn a_url_begins_with_a_scheme_that_is_known() {
+        assert_eq!(refused("localhost"), OpenError::NoScheme);
+        assert_eq!(
+            refused("zookeeper://localhost"),
+            OpenError::Scheme {
+                scheme: "zookeeper".into()
+            }
+        );
+    }
+
+    #[test]
+    fn errors_hold_no_password() {
+        for url in ["hunter2", "unknown://me:hunter2@host/", ":hunter2"] {
+            let error = refused(url);
+            assert!(!format!("{error} {error:?}").contains("hunter2"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! The store in PostgreSQL.
+
+use crate::lease::store::leases::Leases;
+use crate::lease::store::table::postgres::PostgresTable;
+
+/// A store in a PostgreSQL database, version 12 or later.
+///
+/// # Promises, and the settings that they need
+/// A grant or a renewal that is confirmed is on disk. The server must show `fsync`
+/// and `full_page_writes` on and permanent tables; otherwise operations fail with
+/// [`StoreError::NotDurable`](crate::lease::StoreError::NotDurable). The settings are compared in
+/// every commit, and each commit turns `synchronous_commit` on for itself.
+///
+/// Where `synchronous_standby_names` is set, the standbys named have it on disk
+/// too, and any of them can be promoted without a loss. (`remote_apply` adds
+/// nothing to that; it says when a standby shows what it has.) If somebody cancels the wait for a
+/// standby, the operation fails with
+/// [`StoreError::Ambiguous`](crate::lease::StoreError::Ambiguous), though the server returns no
+/// more than a warning. Where it is not set, a promoted standby can lack confirmed writes; its
+/// promotion is noticed, and the floor raised.
+///
+/// A standby that is still one is
+/// [`StoreError::Unavailable`](crate::lease::StoreError::Unavailable). With several hosts
+/// and `target_session_attrs=read-write` in the URL, the primary is looked for at
+/// each new connection.
+///
+/// # URL
+/// `postgres://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE?PARAMETER=VALUE&...`, or
+/// with `postgresql:`; special characters percent-encoded. A parameter that is not
+/// listed is refused.
+///
+/// | parameter | value |
+/// |---|---|
+/// | `sslmode` | `disable`; `prefer`: TLS if the server has it; `require`; `verify-full`: with a certificate for this host. By default `prefer` if all hosts are of this machine, and `verify-full` if not |
+/// | `sslrootcert` | a PEM file with the authorities that are trusted, instead of the system's; the certificate is verified, and `verify-full` is the default |
+/// | `sslcert`, `sslkey` | PEM files with the client's certificate and key; `verify-full` is the default |
+/// | `channel_binding` | `disable`, `prefer` (default), `require`: the password's exchange proves that nobody sits in between, without any authority |
+/// | `host`, `hostaddr`, `port`, `user`, `password`, `dbname` | as libpq has them |
+/// | `password_file` | a file with the password |
+/// | `passfile` | a file in place of `~/.pgpass`, and of the one that `PGPASSFILE` names |
+/// | `target_session_attrs`, `load_balance_hosts` | as libpq has them |
+/// | `options` | for instance `-c search_path=ids`: the schema of the tables |
+/// | `application_name` | `ringflake` by default |
+/// | `connect_timeout` | for one host, in seconds; by default the operation's time, shared among the hosts |
+/// | `tcp_user_timeout`, `keepalives`, `keepalives_idle`, `keepalives_interval`, `keepalives_retries` | as libpq has them; the first is the operation's time by default |
+///
+/// A host that is a directory (`?host=/run/postgresql`, or as `%2Frun%2Fpostgresql` before
+/// the port) is that of a Unix socket.
+///
+/// The files are read at each new connection, so one that is replaced is taken up by
+/// the next.
+///
+/// Of this machine are `localhost`, 127.0.0.0/8, `[::1]` and Unix sockets. As with
+/// libpq, `prefer` and `require` alone keep others from reading, not from sitting in
+/// between. Whatever the mode, a server that asks for the password in the clear gets
+/// it over a Unix socket, or if its certificate was verified, and otherwise not; with
+/// `scram-sha-256` and `md5` it gets a proof instead.
+///
+/// # Passwords
+/// Where neither program nor URL nor `PGPASSWORD` have the password, it is looked up in
+/// `~/.pgpass`: lines of `HOST:PORT:DATABASE:USER:PASSWORD`, of which the first that fits
+/// counts, with `*` for anything, and `\:` and `\\` for a colon and a backslash. The user is
+/// the URL's. A Unix socket goes by its directory, and by `localhost`. Another file is
+/// that of `passfile` in the URL, or of `PGPASSFILE` in the environment. One that others
+/// may read is refused: `chmod 600 ~/.pgpass`.
+///
+/// # Tables
+/// `init` creates what is missing of these, for which it needs the privilege to create in the
+/// schema:
+///
+/// | relation | |
+/// |---|---|
+/// | `ringflake` | every entry of the [table](crate::lease::store::table): key, value, rank |
+/// | `ringflake_block` | a view of the blocks among them, in columns, for people |
+/// | `ringflake_ledger` | the interval of every grant, kept for a week; written by triggers on `ringflake` |
+///
+/// All other operations need to select, insert and update in `ringflake`, and to select,
+/// insert, update and delete in `ringflake_ledger`.
+///
+/// An exclusion constraint on the ledger makes the database itself reject two intervals of a
+/// block that overlap: a grant or a renewal that meets it is
+/// [`StoreError::Corrupt`](crate::lease::StoreError::Corrupt), and is not made.
+///
+/// If `ringflake` is dropped or emptied, no namespace is initialised any more:
+/// [`init`](crate::lease::LeaseStore::init) with
+/// [`History::Unknown`](crate::lease::History::Unknown) starts above all that may have been
+/// granted.
+///
+/// Nothing is kept in the session, not even a prepared statement, so a pooler may
+/// assign connections by transaction.
+///
+/// # Locks
+/// A commit locks the rows that it writes, and takes an advisory lock of the database for each
+/// of its namespaces, of the class 1919315051, until its transaction ends: shared by grants,
+/// renewals and releases, exclusive where the floor is raised. So renewals make no multixacts.
+///
+/// # Incarnation
+/// The cluster's system identifier, the timeline that is being written, and the numbers (OIDs)
+/// of the database and of the table `ringflake`. It changes at once when a standby is
+/// promoted or a backup recovered to some point, when the tables are restored in
+/// another cluster, when a dump is restored over them (`--clean`), and when another database
+/// takes the name, such as one made from this one as a template.
+///
+/// Not noticed is a copy of the data directory or a snapshot of its volume that is
+/// started like after a crash, and rows restored into tables that were kept. After
+/// that, and before anybody acquires, run
+/// [`raise_floor`](crate::lease::LeaseStore::raise_floor) with
+/// [`Floor::OverLostGrants`](crate::lease::Floor::OverLostGrants).
+///
+/// # Cost
+/// Each round trip of an operation blocks for the time-out at most, connecting included. Round
+/// trips on an open connection: a renewal or a release of a grant of this process takes 1, a
+/// listing 1, an acquisition and all else 2, and two more for each conflict. After a second of
+/// idleness one more tries the connection. Up to 60 renewals in
+/// [one call](crate::lease::LeaseStore::renew_all) take 1 together, and write to disk once.
+///
+/// The store has a Tokio runtime of its own, on the calling thread. Called from
+/// within another one, it blocks that thread all the same, and works on a thread
+/// that it starts for the call.
+///
+/// # Examples
+/// ```
+/// use ringflake::lease::{OpenOptions, PostgresStore};
+///
+/// let url = "postgres://ids:hunter2@db.example.com/ids";
+/// let store = PostgresStore::from_url(url, &OpenOptions::new())?;
+/// assert!(!format!("{store:?}").contains("hunter2"));
+/// # Ok::<(), ringflake::lease::OpenError>(())
+/// ```
+pub type PostgresStore = Leases<PostgresTable>;

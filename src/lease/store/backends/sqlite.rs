@@ -1,0 +1,602 @@
+//! The store in a file, for the processes of one machine.
+
+mod init_if_new;
+pub(crate) mod past;
+
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::clock::Clock;
+use crate::lease::block::{Block, BlockState, Epoch};
+use crate::lease::error::StoreError;
+use crate::lease::grant::Grant;
+use crate::lease::namespace::Namespace;
+use crate::lease::store::connect::file_url;
+use crate::lease::store::format::decode_record;
+use crate::lease::store::key::StoreKey;
+use crate::lease::store::lease_store::LeaseStore;
+use crate::lease::store::leases::Leases;
+use crate::lease::store::options::{OpenError, OpenOptions};
+use crate::lease::store::record::{Incarnation, StoreRecord};
+use crate::lease::store::report::{Listing, StoreReport};
+use crate::lease::store::request::{Acquire, Floor, Init, Renew};
+use crate::lease::store::table::sqlite::{Kind, SqliteTable};
+
+/// A store in a file of SQLite's: the embedded default, for any number of
+/// processes on one machine. Needs the feature `sqlite`, which builds SQLite and
+/// so needs a C compiler.
+///
+/// # What is promised
+/// Each change is one transaction under the file's write lock, and is synced before it is
+/// answered: `synchronous=EXTRA`, with a rollback journal that is truncated, or with the log of a
+/// file that somebody has put into WAL mode. SQLite's settings are read back each time. A process
+/// may be killed at any moment, and the power may fail, as long as the disk reports syncs
+/// truthfully.
+///
+/// The file must lie on a local disk. A network file system, FUSE, FAT, a file system in memory
+/// or one that is not known is [`NotDurable`]. So is a file with a second name or one that is
+/// mounted by itself, which separates it from its journal. [`OpenOptions::accept_best_effort`]
+/// accepts all of them, with a warning. An overlay, the root of a container, counts as local, but
+/// goes with its container: use a volume. Only on Linux is the kind of file system known.
+///
+/// # The URL
+/// `sqlite:leases.db` (relative to the directory in which the process is when it opens the
+/// store), `sqlite:/var/lib/app/leases.db` or `sqlite:///var/lib/app/leases.db`. The path is taken
+/// as it stands, without percent-encoding. There are no parameters; a path with a question mark
+/// can be given to [`SqliteStore::new`].
+///
+/// # The file
+/// [`init`] creates the file, for its owner alone (mode 0600), in a directory that must exist. To
+/// every other method a missing file is [`NotInitialised`]. Of twenty processes that call `init`
+/// at once, one succeeds; the others get [`AlreadyInitialised`], and can go on. [`History::New`]
+/// is true only where no earlier file can have been. `init` leaves a note in `leases.db.lock`, by
+/// which [`init_if_new`] refuses `New` where a file that was noted is gone, or one is there that
+/// was not.
+///
+/// The file holds every entry of the [table](crate::lease::store::table) in `ringflake`, a view of the
+/// blocks among them, `ringflake_block`, and one row about itself, `ringflake_file`. Beside it
+/// lies its journal, `leases.db-journal`, empty between changes. SQLite's shell can read the
+/// tables; a transaction that it leaves open keeps everybody waiting. A process that uses the
+/// store must not open the file by other means, not even to copy it: when it closes the file,
+/// POSIX drops the locks of all of the process.
+///
+/// The lowest free block is granted first, unless other processes write at the same moment.
+///
+/// # Copies, backups, moves
+/// The file holds its own identity: the machine, the inode, the time of birth. A copy can be
+/// read. All else is [`Copied`], or a fenced renewal, because the original could still be
+/// granting. After a restore or a move, stop every process that uses the original, for good, and
+/// call [`raise_floor`] with [`OverLostGrants`] on any namespace of the copy. That adopts the copy
+/// and raises the floor over all that the original granted, in one transaction. The other
+/// namespaces raise theirs at the next acquisition. A file may be renamed within its file system,
+/// together with its journal, while no process uses it.
+///
+/// A note of the last write lies in the machine's shared memory (`/dev/shm`). A file that does not
+/// agree with it was put back to an earlier state, or is a snapshot that is used beside the
+/// original: its namespaces raise their floors over all that may have been granted, by
+/// themselves. The same happens once after each reboot, which leaves no note: grants then begin
+/// the horizon ahead, after the failover time. Linux only; elsewhere a file that was put back in
+/// place goes unnoticed.
+///
+/// What goes unnoticed is a virtual machine that was put back to a snapshot with its memory.
+/// Call [`raise_floor`] then.
+///
+/// Processes that share a file must see the same `/etc/machine-id` and the same `/dev/shm`, so
+/// mount both into containers that have others. On systems where the machine ID changes with
+/// each boot, so does the identity.
+///
+/// # Clocks
+/// The store's clock is the machine's. After a step of more than twenty minutes in either
+/// direction, [`ClockStepped`] is the answer to `acquire`, `renew` and to raising the floor over
+/// lost grants, until the clock has kept its new time for a minute: a short slip must not push
+/// marks years ahead. In `check`, the store's time is the one that was expected meanwhile. After a
+/// reboot every time is believed. A clock that stays wrong for longer is believed too, and the
+/// blocks granted meanwhile are out of use until their marks have passed; no ID is issued twice.
+/// Linux only, and with the system's clock only.
+///
+/// # Forks
+/// A store may be used in a forked child, unless the process was forked while another thread was
+/// inside one: then every call in the child is [`Unavailable`], for good. Connections to SQLite
+/// that the process has on its own are not seen.
+///
+/// # Cost
+/// Each call opens the file and closes it again. A change takes five syncs: a millisecond in all
+/// on a fast disk, fifty on a slow one. Up to 60 renewals in
+/// [one call](crate::lease::LeaseStore::renew_all) are one change; an acquisition is a read and a
+/// change. Changes follow each other in the order of arrival, so the last of twenty processes
+/// waits for twenty of them, and after [`OpenOptions::operation_timeout`] gets [`Unavailable`]. A
+/// sync that the disk holds up is not cut short. Time grows with the logarithm of the number of
+/// blocks ever granted. Only `list`, `check`, and acquisitions when almost all blocks are held
+/// read all of them.
+///
+/// [`AlreadyInitialised`]: crate::lease::StoreError::AlreadyInitialised
+/// [`ClockStepped`]: crate::lease::StoreError::ClockStepped
+/// [`Copied`]: crate::lease::StoreError::Copied
+/// [`History::New`]: crate::lease::History::New
+/// [`NotDurable`]: crate::lease::StoreError::NotDurable
+/// [`NotInitialised`]: crate::lease::StoreError::NotInitialised
+/// [`OverLostGrants`]: crate::lease::Floor::OverLostGrants
+/// [`Unavailable`]: crate::lease::StoreError::Unavailable
+/// [`raise_floor`]: crate::lease::LeaseStore::raise_floor
+/// [`init`]: crate::lease::LeaseStore::init
+/// [`init_if_new`]: crate::lease::LeaseStore::init_if_new
+///
+/// # Examples
+/// ```
+/// use ringflake::{Clock, Layout, SystemClock};
+/// use ringflake::lease::{
+///     Acquire, Fingerprint, History, Init, LeaseStore, Namespace, OpenOptions, SqliteStore,
+///     StoreError,
+/// };
+///
+/// let directory = tempfile::tempdir()?;
+/// // The examples run on any file system. Leave this out.
+/// let options = OpenOptions::new().accept_best_effort(true);
+/// let mut store = SqliteStore::new(directory.path().join("leases.db"), &options)?;
+///
+/// let orders = Namespace::new("orders", &Layout::RANDFLAKE, Fingerprint::PLAIN)?;
+/// match store.init(&orders, &Init::new(History::New, SystemClock.unix_ms())) {
+///     // Another process was first.
+///     Ok(_) | Err(StoreError::AlreadyInitialised { .. }) => {}
+///     Err(error) => return Err(error.into()),
+/// }
+/// let grants = store.acquire(&orders, &Acquire::new(1, 600, SystemClock.unix_ms()))?;
+/// assert_eq!(grants[0].to_lease(&orders)?.nodes(), 0..32);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct SqliteStore {
+    leases: Leases<SqliteTable>,
+}
+
+impl SqliteStore {
+    /// The store that a URL names. Touches no file.
+    ///
+    /// # Errors
+    /// [`OpenError::Invalid`] for what is not a URL of this store.
+    ///
+    /// # Examples
+    /// ```
+    /// use ringflake::lease::{OpenOptions, SqliteStore};
+    ///
+    /// let options = OpenOptions::new();
+    /// let store = SqliteStore::from_url("sqlite:///var/lib/app/leases.db", &options)?;
+    /// assert_eq!(store.path().to_str(), Some("/var/lib/app/leases.db"));
+    /// assert!(SqliteStore::from_url("sqlite://host/leases.db", &options).is_err());
+    /// # Ok::<(), ringflake::lease::OpenError>(())
+    /// ```
+    pub fn from_url(url: &str, options: &OpenOptions) -> Result<Self, OpenError> {
+        Self::new(file_url::parse_sqlite(url)?, options)
+    }
+
+    /// The store in the file at `path`. Touches no file.
+    ///
+    /// # Errors
+    /// [`OpenError::Invalid`] for a path that can't name a file.
+    pub fn new(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Self, OpenError> {
+        let table = SqliteTable::new(Kind::Store, path.as_ref(), options)?;
+        let leases = Leases::lowest_first(table).with_patience(options.operation_timeout());
+        Ok(Self { leases })
+    }
+
+    /// With another clock than the system's, for tests. Its steps are not
+    /// noticed: it need not run with the machine's uptime.
+    #[must_use]
+    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.table_mut().set_clock(clock);
+        self
+    }
+
+    /// The file, as an absolute path.
+    pub fn path(&self) -> &Path {
+        self.leases.table().path()
+    }
+
+    /// The table, which has no rules of leases.
+    #[must_use]
+    pub fn into_table(self) -> SqliteTable {
+        self.leases.into_table()
+    }
+
+    fn table_mut(&mut self) -> &mut SqliteTable {
+        self.leases.table_mut()
+    }
+
+    /// The namespaces that the file has on record, by name; none if there is no
+    /// file.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn namespaces(&mut self) -> Result<Vec<Namespace>, StoreError> {
+        let records = self.records()?.into_iter();
+        Ok(records.map(|record| record.namespace).collect())
+    }
+
+    fn records(&mut self) -> Result<Vec<StoreRecord>, StoreError> {
+        let records = self.table_mut().records()?.into_iter();
+        let decoded = records.map(|(key, value)| decode_record(key.namespace(), &value));
+        decoded.collect()
+    }
+
+    /// Raises the floor [over lost grants](Floor::OverLostGrants) of every namespace in the
+    /// file, as somebody does who takes a copy into use. Returns each with its floor.
+    ///
+    /// # Errors
+    /// Those of [`raise_floor`](LeaseStore::raise_floor); then some may have been raised.
+    pub fn raise_all_floors(
+        &mut self,
+        now_unix_ms: u64,
+    ) -> Result<Vec<(Namespace, u64)>, StoreError> {
+        self.adopt_note()?;
+        let namespaces = self.namespaces()?.into_iter();
+        let raise = |namespace: Namespace| {
+            let floor = Floor::OverLostGrants;
+            let raised = self.leases.raise_floor(&namespace, floor, now_unix_ms)?;
+            Ok((namespace, raised))
+        };
+        namespaces.map(raise).collect()
+    }
+
+    /// Sees that the file's directory keeps files, before one is made there.
+    pub(crate) fn admit(&mut self) -> Result<(), StoreError> {
+        Ok(self.table_mut().admit().map(drop)?)
+    }
+
+    /// Refuses what is out of range, and a caller's clock that is far from this machine's,
+    /// before anything is written, and before locks are waited for.
+    pub(crate) fn check_init(&self, namespace: &Namespace, init: &Init) -> Result<(), StoreError> {
+        let unix_ms = self.leases.table().unix_ms();
+        StoreRecord::create(namespace, init, &Incarnation::new(""), unix_ms).map(drop)
+    }
+
+    /// As [`acquire`](LeaseStore::acquire), out of these blocks alone: for a process
+    /// that is to have certain nodes. Reads every block that was ever granted.
+    ///
+    /// # Errors
+    /// [`StoreError::Exhausted`] when all of these blocks are held,
+    /// [`StoreError::Invalid`] for a range that is empty or ends after the last
+    /// block, and those of `acquire`.
+    ///
+    /// # Examples
+    /// ```
+    /// use ringflake::{Clock, Layout, SystemClock};
+    /// use ringflake::lease::{
+    ///     Acquire, Fingerprint, History, Init, LeaseStore, Namespace, OpenOptions, SqliteStore,
+    /// };
+    ///
+    /// let directory = tempfile::tempdir()?;
+    /// // The examples run on any file system. Leave this out.
+    /// let options = OpenOptions::new().accept_best_effort(true);
+    /// let mut store = SqliteStore::new(directory.path().join("leases.db"), &options)?;
+    /// let orders = Namespace::new("orders", &Layout::RANDFLAKE, Fingerprint::PLAIN)?;
+    /// let now = SystemClock.unix_ms();
+    /// store.init(&orders, &Init::new(History::New, now))?;
+    /// let grants = store.acquire_within(&orders, &Acquire::new(1, 600, now), 7..8)?;
+    /// assert_eq!(grants[0].block.index(), 7);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn acquire_within(
+        &mut self,
+        namespace: &Namespace,
+        acquire: &Acquire,
+        blocks: Range<u64>,
+    ) -> Result<Vec<Grant>, StoreError> {
+        self.leases.acquire_within(namespace, acquire, blocks)
+    }
+
+    /// As [`release`](LeaseStore::release) for each of these grants, up to 60 of them in
+    /// one transaction. Those that are not their block's last are passed over.
+    ///
+    /// # Errors
+    /// Those of every method of [`LeaseStore`]; then some may not have been released.
+    pub fn release_all(
+        &mut self,
+        namespace: &Namespace,
+        grants: &[(Block, Epoch)],
+    ) -> Result<(), StoreError> {
+        self.leases.release_all(namespace, grants)
+    }
+}
+
+impl LeaseStore for SqliteStore {
+    fn init(&mut self, namespace: &Namespace, init: &Init) -> Result<StoreRecord, StoreError> {
+        self.init_for_a_person(namespace, init)
+    }
+
+    fn init_if_new(
+        &mut self,
+        namespace: &Namespace,
+        init: &Init,
+    ) -> Result<StoreRecord, StoreError> {
+        self.init_for_a_program(namespace, init)
+    }
+
+    fn acquire(
+        &mut self,
+        namespace: &Namespace,
+        acquire: &Acquire,
+    ) -> Result<Vec<Grant>, StoreError> {
+        self.leases.acquire(namespace, acquire)
+    }
+
+    fn renew(&mut self, namespace: &Namespace, renew: &Renew) -> Result<u64, StoreError> {
+        self.leases.renew(namespace, renew)
+    }
+
+    fn renew_all(&mut self, renewals: &[(&Namespace, &Renew)]) -> Vec<Result<u64, StoreError>> {
+        self.leases.renew_all(renewals)
+    }
+
+    fn release(
+        &mut self,
+        namespace: &Namespace,
+        block: Block,
+        epoch: Epoch,
+    ) -> Result<(), StoreError> {
+        self.leases.release(namespace, block, epoch)
+    }
+
+    fn list(&mut self, namespace: &Namespace) -> Result<Listing, StoreError> {
+        self.leases.list(namespace)
+    }
+
+    fn raise_floor(
+        &mut self,
+        namespace: &Namespace,
+        floor: Floor,
+        now_unix_ms: u64,
+    ) -> Result<u64, StoreError> {
+        if floor == Floor::OverLostGrants {
+            self.adopt_note()?;
+        }
+        self.leases.raise_floor(namespace, floor, now_unix_ms)
+    }
+
+    fn repair(
+        &mut self,
+        namespace: &Namespace,
+        block: Block,
+        now_unix_ms: u64,
+    ) -> Result<BlockState, StoreError> {
+        self.leases.repair(namespace, block, now_unix_ms)
+    }
+
+    fn check(
+        &mut self,
+        namespace: &Namespace,
+        now_unix_ms: u64,
+    ) -> Result<StoreReport, StoreError> {
+        self.leases.check(namespace, now_unix_ms)
+    }
+
+    fn write_test(&mut self, namespace: &Namespace, now_unix_ms: u64) -> Result<(), StoreError> {
+        self.leases.write_test(namespace, now_unix_ms)
+    }
+
+    fn key(&self) -> Option<StoreKey> {
+        self.leases.key()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::sync::atomic::AtomicUsize;
+    use std::sync::atomic::Ordering::Relaxed;
+    use std::time::Duration;
+
+    use tempfile::TempDir;
+    use tracing::span::{Attributes, Id, Record};
+    use tracing::{Event, Level, Metadata, Subscriber, subscriber};
+
+    use super::*;
+    use crate::clock::ManualClock;
+    use crate::layout::Layout;
+    use crate::lease::fingerprint::Fingerprint;
+    use crate::lease::grant::Grant;
+    use crate::lease::namespace::Namespace;
+    use crate::lease::store::lease_store::LeaseStore;
+    use crate::lease::store::report::Durability;
+    use crate::lease::store::request::{Acquire, Floor, History, Init, Renew};
+    use crate::lease::store::table::sqlite::clock_step::Uptime;
+
+    const START_MS: u64 = 1_760_000_000_000;
+    const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
+
+    thread_local! {
+        /// How long the machine of this thread has been up, in milliseconds.
+        static UPTIME: Cell<u64> = const { Cell::new(0) };
+    }
+
+    fn space() -> Namespace {
+        Namespace::new("test", &Layout::RANDFLAKE, Fingerprint::PLAIN).unwrap()
+    }
+
+    /// A file, and a machine whose clock can be set.
+    struct Machine {
+        directory: TempDir,
+        clock: ManualClock,
+    }
+
+    impl Machine {
+        fn new() -> Self {
+            Self {
+                directory: tempfile::tempdir().unwrap(),
+                clock: ManualClock::new(START_MS),
+            }
+        }
+
+        fn store(&self, options: &OpenOptions) -> SqliteStore {
+            let path = self.directory.path().join("leases.db");
+            let uptime = || {
+                Some(Uptime {
+                    boot: "one".to_owned(),
+                    ms: UPTIME.get(),
+                })
+            };
+            let mut store = SqliteStore::new(path, options).unwrap();
+            let clock = Arc::new(self.clock.clone());
+            store.table_mut().set_machine(clock, uptime);
+            store
+        }
+
+        fn initialised(&self) -> SqliteStore {
+            let mut store = self.store(&OpenOptions::new());
+            let init = Init::new(History::New, self.clock.unix_ms());
+            store.init(&space(), &init).unwrap();
+            store
+        }
+
+        /// Time passes, and the clock shows it.
+        fn pass(&self, time: Duration) {
+            self.clock.advance(time);
+            UPTIME.set(UPTIME.get() + time.as_millis() as u64);
+        }
+
+        fn acquire(&self, store: &mut SqliteStore) -> Result<Grant, StoreError> {
+            let ask = Acquire::new(1, 100, self.clock.unix_ms());
+            Ok(store.acquire(&space(), &ask)?.remove(0))
+        }
+    }
+
+    #[track_caller]
+    fn stepped<T: std::fmt::Debug>(result: Result<T, StoreError>) -> Duration {
+        match result {
+            Err(StoreError::ClockStepped { retry_after, .. }) => retry_after,
+            other => panic!("{other:?}, not a step of the clock"),
+        }
+    }
+
+    #[test]
+    fn a_clock_that_jumps_years_ahead_and_back_moves_nothing() {
+        let machine = Machine::new();
+        let mut store = machine.initialised();
+        let grant = machine.acquire(&mut store).unwrap();
+        machine.pass(Duration::from_secs(30));
+        let known = store.list(&space()).unwrap();
+
+        machine.clock.advance(10 * YEAR);
+        let now = machine.clock.unix_ms();
+        let renew = Renew::new(&grant, grant.ticks.end + 1_000_000_000, now);
+        assert_eq!(
+            stepped(machine.acquire(&mut store)),
+            Duration::from_secs(60)
+        );
+        stepped(store.renew(&space(), &renew));
+        stepped(store.raise_floor(&space(), Floor::OverLostGrants, now));
+        assert_eq!(store.list(&space()).unwrap(), known);
+        let report = store.check(&space(), now).unwrap();
+        assert_eq!(report.skew_ms(), Some((10 * YEAR).as_millis() as u64));
+        assert_eq!(report.held_blocks, 1);
+
+        machine.clock.step_back(10 * YEAR);
+        let next = machine.acquire(&mut store).unwrap();
+        assert_eq!(next.ticks.start, grant.ticks.start + 30);
+    }
+
+    #[test]
+    fn a_clock_that_was_set_right_is_believed_after_a_minute() {
+        let machine = Machine::new();
+        let grant = machine.acquire(&mut machine.initialised()).unwrap();
+        machine.clock.advance(YEAR);
+        // Each time another process, which knows only what is in the file.
+        let mut left = Duration::from_secs(60);
+        for _ in 0..3 {
+            let mut store = machine.store(&OpenOptions::new());
+            assert_eq!(stepped(machine.acquire(&mut store)), left);
+            machine.pass(Duration::from_secs(20));
+            left -= Duration::from_secs(20);
+        }
+        let mut store = machine.store(&OpenOptions::new());
+        let later = machine.acquire(&mut store).unwrap();
+        assert_eq!(later.ticks.start, grant.ticks.start + YEAR.as_secs() + 60);
+    }
+
+    #[test]
+    fn what_no_clock_decides_is_done_whatever_it_shows() {
+        let machine = Machine::new();
+        let mut store = machine.initialised();
+        let grant = machine.acquire(&mut store).unwrap();
+        machine.clock.advance(YEAR);
+        let now = machine.clock.unix_ms();
+        let floor = Floor::AnyTick(grant.ticks.end);
+        store.raise_floor(&space(), floor, now).unwrap();
+        // Near by the clock, and far by the time that was expected.
+        let near_the_clock = Floor::Tick(grant.ticks.end + YEAR.as_secs());
+        let error = store
+            .raise_floor(&space(), near_the_clock, now)
+            .unwrap_err();
+        assert!(matches!(error, StoreError::ClockSkew { .. }), "{error}");
+        store.release(&space(), grant.block, grant.epoch).unwrap();
+        stepped(machine.acquire(&mut store));
+    }
+
+    /// Counts warnings, and checks what they say.
+    #[derive(Clone, Default)]
+    struct Warnings(Arc<AtomicUsize>);
+
+    impl Subscriber for Warnings {
+        fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+            *metadata.level() <= Level::WARN
+        }
+
+        fn event(&self, event: &Event<'_>) {
+            assert_eq!(event.metadata().target(), "ringflake");
+            let fields = event.metadata().fields().iter().map(|field| field.name());
+            assert!(fields.eq(["message", "store", "reason"]));
+            self.0.fetch_add(1, Relaxed);
+        }
+
+        fn new_span(&self, _: &Attributes<'_>) -> Id {
+            Id::from_u64(1)
+        }
+
+        fn record(&self, _: &Id, _: &Record<'_>) {}
+
+        fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+        fn enter(&self, _: &Id) {}
+
+        fn exit(&self, _: &Id) {}
+    }
+
+    #[test]
+    fn a_place_that_does_not_keep_files_is_refused_unless_accepted() {
+        let machine = Machine::new();
+        let init = Init::new(History::New, START_MS);
+        let on_nfs = |options: &OpenOptions| {
+            let mut store = machine.store(options);
+            let objection = |_: &Path| Ok(Some("the file system is nfs".to_owned()));
+            store.table_mut().set_objection(objection);
+            store
+        };
+        let mut strict = on_nfs(&OpenOptions::new());
+        let refused = |error: StoreError| match error {
+            StoreError::NotDurable { store, reason } => {
+                assert!(store.starts_with("sqlite:/"), "{store}");
+                assert_eq!(reason, "the file system is nfs");
+            }
+            other => panic!("{other}"),
+        };
+        refused(strict.init(&space(), &init).unwrap_err());
+        assert!(!strict.path().exists());
+
+        let warnings = Warnings::default();
+        subscriber::with_default(warnings.clone(), || {
+            let mut store = on_nfs(&OpenOptions::new().accept_best_effort(true));
+            store.init(&space(), &init).unwrap();
+            machine.acquire(&mut store).unwrap();
+            let report = store.check(&space(), START_MS).unwrap();
+            let reason = "the file system is nfs".to_owned();
+            assert_eq!(report.durability, Durability::BestEffort { reason });
+        });
+        assert_eq!(warnings.0.load(Relaxed), 1);
+
+        refused(machine.acquire(&mut strict).unwrap_err());
+        refused(strict.check(&space(), START_MS).unwrap_err());
+        let mut local = machine.store(&OpenOptions::new());
+        let report = local.check(&space(), START_MS).unwrap();
+        assert_eq!(report.durability, Durability::Durable);
+    }
+}

@@ -1,0 +1,160 @@
+//! Several renewals in one call: the part that all stores share.
+//!
+//! Each renewal succeeds or fails alone. But a store that can't answer one can't answer the
+//! next, and each of them would wait for its time-out. So nothing is sent after the first
+//! renewal that could not be sent, or whose outcome is unknown.
+
+use std::error::Error;
+use std::fmt;
+
+use crate::lease::error::StoreError;
+use crate::lease::namespace::Namespace;
+use crate::lease::store::request::Renew;
+
+/// The renewals of a call, each with its namespace.
+pub(in crate::lease) type Renewals<'a> = [(&'a Namespace, &'a Renew)];
+
+/// The answers, in the same order.
+pub(in crate::lease) type Answers = Vec<Result<u64, StoreError>>;
+
+/// Sends one renewal after the other, by `renew`.
+pub(in crate::lease) fn one_by_one(
+    renewals: &Renewals<'_>,
+    mut renew: impl FnMut(&Namespace, &Renew) -> Result<u64, StoreError>,
+) -> Answers {
+    let mut asking = Asking::default();
+    let ask = |&(namespace, wanted): &(_, _)| asking.ask(|| renew(namespace, wanted));
+    renewals.iter().map(ask).collect()
+}
+
+/// Whether a store is still asked.
+#[derive(Debug, Default)]
+pub(in crate::lease) struct Asking {
+    /// Why not.
+    ended: Option<String>,
+}
+
+impl Asking {
+    /// The answer of `renew`, or that it was not asked any more.
+    pub(in crate::lease) fn ask(
+        &mut self,
+        renew: impl FnOnce() -> Result<u64, StoreError>,
+    ) -> Result<u64, StoreError> {
+        if let Some(why) = &self.ended {
+            return Err(StoreError::Unavailable {
+                source: NotAsked(why.clone()).into(),
+            });
+        }
+        let answer = renew();
+        if let Err(error) = &answer {
+            self.heed(error);
+        }
+        answer
+    }
+
+    /// Whether nothing more is asked.
+    pub(in crate::lease) fn has_ended(&self) -> bool {
+        self.ended.is_some()
+    }
+
+    /// Notes an error. Returns whether it ends the call: the store could not be reached,
+    /// or left the outcome unknown.
+    pub(in crate::lease) fn heed(&mut self, error: &StoreError) -> bool {
+        let ends = error.is_away();
+        if ends {
+            self.ended = Some(error.cause());
+        }
+        ends
+    }
+}
+
+/// An earlier renewal of the same call failed to reach the store.
+#[derive(Debug)]
+struct NotAsked(String);
+
+impl fmt::Display for NotAsked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "not asked, because of the answer to a renewal before it: {}",
+            self.0
+        )
+    }
+}
+
+impl Error for NotAsked {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::Layout;
+    use crate::lease::{Block, Epoch, Fence, Fingerprint};
+
+    fn renewals() -> Vec<Renew> {
+        let grant = |block| crate::lease::Grant::new(Block::new(block), Epoch::FIRST, 10..20);
+        let renew = |block| Renew::new(&grant(block), 30, 0);
+        (0..4).map(renew).collect()
+    }
+
+    /// How often the store was asked, and its answers, if the second answer is this.
+    fn asked(second: impl Fn() -> StoreError) -> (u32, Answers) {
+        let space = Namespace::new("a", &Layout::RANDFLAKE, Fingerprint::PLAIN).unwrap();
+        let wanted = renewals();
+        let wanted: Vec<_> = wanted.iter().map(|wanted| (&space, wanted)).collect();
+        let mut asked = 0;
+        let answers = one_by_one(&wanted, |_, renew| {
+            asked += 1;
+            match renew.block.index() {
+                1 => Err(second()),
+                index => Ok(100 + index),
+            }
+        });
+        (asked, answers)
+    }
+
+    #[test]
+    fn a_store_that_does_not_answer_is_asked_once() {
+        let silences: [fn() -> StoreError; 3] = [
+            || StoreError::Unavailable {
+                source: "gone".into(),
+            },
+            || StoreError::Denied {
+                source: "gone".into(),
+            },
+            || StoreError::Ambiguous {
+                operation: "renew",
+                source: "gone".into(),
+            },
+        ];
+        for silence in silences {
+            let (asked, answers) = asked(silence);
+            assert_eq!(asked, 2);
+            assert!(matches!(answers[0], Ok(100)), "{answers:?}");
+            let second = answers[1].as_ref().unwrap_err();
+            assert_eq!(second.to_string(), silence().to_string());
+            for answer in &answers[2..] {
+                match answer {
+                    Err(StoreError::Unavailable { source }) => {
+                        let said = source.to_string();
+                        assert!(said.starts_with("not asked"), "{said}");
+                        assert!(said.ends_with("gone"), "{said}");
+                    }
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_renewal_that_is_refused_costs_no_other() {
+        let (asked, answers) = asked(|| StoreError::Fenced {
+            block: Block::new(1),
+            fence: Fence::NeverGranted,
+        });
+        assert_eq!(asked, 4);
+        assert!(
+            matches!(answers[..], [Ok(100), Err(_), Ok(102), Ok(103)]),
+            "{answers:?}"
+        );
+    }
+}

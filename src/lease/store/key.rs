@@ -1,0 +1,86 @@
+//! Keys that show which stores are one and the same.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::lease::store::options::{Ask, Hidden, OpenOptions};
+
+/// The address of a store, and the options of its connection. Of two
+/// [stores](crate::lease::LeaseStore) with equal keys either can do the other's work. So
+/// generators of one process whose stores have equal keys share one store, with its
+/// connection and its thread.
+///
+/// It holds the URL, and never prints it. Two URLs that are spelled differently are
+/// different keys, and so are two callbacks that ask for a password, unless one is the
+/// other's [clone](OpenOptions).
+///
+/// # Examples
+/// ```
+/// use std::time::Duration;
+/// use ringflake::lease::{OpenOptions, StoreKey};
+///
+/// let options = OpenOptions::new();
+/// let key = StoreKey::new("redis://ids:hunter2@localhost", &options);
+/// assert_eq!(key, StoreKey::new("redis://ids:hunter2@localhost", &options));
+/// let quick = options.timeout(Duration::from_secs(1));
+/// assert_ne!(key, StoreKey::new("redis://ids:hunter2@localhost", &quick));
+/// assert!(!format!("{key:?}").contains("hunter2"));
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct StoreKey {
+    url: Hidden,
+    timeout: Duration,
+    best_effort: bool,
+    for_others: bool,
+    ask: Option<Ask>,
+}
+
+impl StoreKey {
+    /// The key of the store that this URL and these options open. A path in it should
+    /// be absolute: the working directory may change.
+    pub fn new(url: &str, options: &OpenOptions) -> Self {
+        Self {
+            url: Hidden::new(url),
+            timeout: options.operation_timeout(),
+            best_effort: options.accepts_best_effort(),
+            for_others: options.grants_for_others(),
+            ask: options.password().cloned(),
+        }
+    }
+}
+
+impl fmt::Debug for StoreKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoreKey").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const URL: &str = "postgres://ids@db.example.com/ids";
+
+    #[test]
+    fn stores_that_are_reached_in_another_way_have_another_key() {
+        let options = OpenOptions::new();
+        let key = StoreKey::new(URL, &options);
+        assert_eq!(key, key.clone());
+        let asks = || options.clone().with_password(|| Ok(String::new()));
+        for other in [
+            StoreKey::new("postgres://ids@db.example.com/orders", &options),
+            StoreKey::new(URL, &options.clone().timeout(Duration::from_secs(1))),
+            StoreKey::new(URL, &options.clone().accept_best_effort(true)),
+            StoreKey::new(URL, &options.clone().grant_for_others(true)),
+            StoreKey::new(URL, &asks()),
+        ] {
+            assert_ne!(key, other);
+        }
+        let asked = asks();
+        assert_eq!(
+            StoreKey::new(URL, &asked),
+            StoreKey::new(URL, &asked.clone())
+        );
+        assert_ne!(StoreKey::new(URL, &asked), StoreKey::new(URL, &asks()));
+    }
+}

@@ -1,0 +1,156 @@
+//! Acquisitions: which blocks, and from when on.
+
+use std::ops::Range;
+
+use super::attempts::Attempts;
+use super::selection::{Candidate, Reading, View};
+use super::{Leases, Opened, latest};
+use crate::lease::confirmed::Confirmed;
+use crate::lease::error::StoreError;
+use crate::lease::grant::Grant;
+use crate::lease::namespace::Namespace;
+use crate::lease::store::request::{Acquire, Floor};
+use crate::lease::store::table::{Blocks, Key, Query, Table};
+
+impl<T: Table> Leases<T> {
+    /// As [`acquire`](crate::lease::LeaseStore::acquire), out of these blocks alone. Reads every
+    /// block that was ever granted.
+    ///
+    /// # Errors
+    /// [`StoreError::Exhausted`] when all of these blocks are held,
+    /// [`StoreError::Invalid`] for a range that is empty or ends after the last
+    /// block, and those of `acquire`.
+    pub fn acquire_within(
+        &mut self,
+        namespace: &Namespace,
+        acquire: &Acquire,
+        blocks: Range<u64>,
+    ) -> Result<Vec<Grant>, StoreError> {
+        let (min, max) = (blocks.start.saturating_add(1), namespace.blocks());
+        if !(min..=max).contains(&blocks.end) {
+            return Err(StoreError::Invalid {
+                what: "the end of the range of blocks",
+                value: blocks.end,
+                min,
+                max,
+            });
+        }
+        self.acquire_some(namespace, acquire, Some(blocks))
+    }
+
+    /// Acquires blocks, out of the range `within` alone if there is one.
+    pub(super) fn acquire_some(
+        &mut self,
+        namespace: &Namespace,
+        acquire: &Acquire,
+        within: Option<Range<u64>>,
+    ) -> Result<Vec<Grant>, StoreError> {
+        acquire.validate()?;
+        let mut attempts = self.attempts();
+        let mut reading = match within {
+            Some(_) => Reading::Full,
+            None => self.selection.first_reading(),
+        };
+        let (mut query, mut blocks) = self.acquire_query(namespace, acquire, reading, &attempts);
+        let mut snapshot = self.table.read(&query)?;
+        loop {
+            self.selection.note(attempts.conflicts() > 0);
+            let mut opened = self.open(namespace, snapshot)?;
+            let time = attempts.time(&opened.snapshot)?;
+            let now = opened.now_near(time, acquire.now_unix_ms)?;
+            let mut txn = opened.txn();
+
+            let incarnation = opened.snapshot.incarnation.clone();
+            let mut raised = opened.record.observe(&incarnation, now);
+            let lost = opened.history_lost(now, &acquire.evidence);
+            if lost.is_some() {
+                opened.record.raise_floor(Floor::OverLostGrants, now)?;
+                raised = true;
+            }
+            if raised {
+                // A commit of its own: the floor stays, whatever becomes of the rest.
+                txn.puts.push(opened.put());
+                txn.not_after_unix_ms = latest(&opened.record, time);
+                (query, blocks) = self.acquire_query(namespace, acquire, reading, &attempts);
+                snapshot = match (self.commit("acquire", &txn, &query)?, lost) {
+                    (Some(next), _) => next,
+                    (None, Some(lost)) => return Err(lost),
+                    (None, None) => self.table.read(&query)?,
+                };
+                attempts.again()?;
+                continue;
+            }
+
+            let view = View::new(namespace, &opened.snapshot, &blocks, within.clone());
+            let record = &opened.record;
+            let is_possible = record.mark_window(now, acquire).is_some();
+            let chosen = view.candidates(record, now, acquire, &mut self.selection);
+            let is_sample = reading == Reading::Sample && !opened.snapshot.complete;
+            if is_possible && chosen.len() < acquire.blocks as usize && is_sample {
+                reading = Reading::Full;
+                (query, blocks) = self.acquire_query(namespace, acquire, reading, &attempts);
+                snapshot = self.table.read(&query)?;
+                continue;
+            }
+            if chosen.is_empty() {
+                return Err(record.refusal(time.unix_ms, now, acquire, view.lowest_marks()));
+            }
+            let mut granted = Vec::with_capacity(chosen.len());
+            for Candidate { state, value } in chosen {
+                let Some((grant, after)) = record.granted(now, time.unix_ms, &state, acquire)
+                else {
+                    continue;
+                };
+                let earliest = record.earliest_for_end(grant.ticks.end);
+                txn.not_before_unix_ms = txn.not_before_unix_ms.max(earliest);
+                txn.put_block(namespace, value, &after);
+                granted.push((grant, after));
+            }
+            self.selection.note(true);
+            (query, blocks) = self.acquire_query(namespace, acquire, reading, &attempts);
+            match self.commit("acquire", &txn, &query)? {
+                None => {
+                    let (grants, states): (Vec<_>, Vec<_>) = granted.into_iter().unzip();
+                    states
+                        .iter()
+                        .for_each(|after| self.cache.block(namespace, after));
+                    return Ok(grants);
+                }
+                Some(next) => snapshot = next,
+            }
+            attempts.again()?;
+        }
+    }
+
+    /// What an acquisition reads: the record, the blocks of the evidence, and blocks to choose
+    /// from.
+    fn acquire_query(
+        &mut self,
+        namespace: &Namespace,
+        acquire: &Acquire,
+        reading: Reading,
+        attempts: &Attempts,
+    ) -> (Query, Blocks) {
+        let name = namespace.name();
+        let evidence = acquire.evidence.iter().map(|it| Key::block(name, it.block));
+        let conflicts = attempts.conflicts();
+        let blocks = (self.selection).query(namespace, reading, acquire.blocks, conflicts);
+        let query = Query {
+            keys: std::iter::once(Key::record(name)).chain(evidence).collect(),
+            blocks: Some(blocks.clone()),
+        };
+        (query, blocks)
+    }
+}
+
+impl Opened {
+    /// The error for a store that knows less than it has confirmed.
+    fn history_lost(&self, now: u64, evidence: &[Confirmed]) -> Option<StoreError> {
+        evidence.iter().find_map(|confirmed| {
+            // Of a block that is quarantined nothing is forgotten: a repair goes above all.
+            let known = self.judge(confirmed.block).transpose().ok()?;
+            let checked = self.record.check_history(now, known.as_ref(), confirmed);
+            checked.err()
+        })
+    }
+}

@@ -1,0 +1,141 @@
+//! One operation: when it began, and how often it was decided again.
+
+use std::hash::{BuildHasher, RandomState};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::lease::error::StoreError;
+use crate::lease::store::table::{ClockError, Snapshot, StoreTime};
+
+/// Conflicts without a pause, and the longest pause after one.
+const AT_ONCE: u32 = 3;
+const LONGEST_PAUSE: Duration = Duration::from_millis(32);
+
+/// Conflicts after which a repeatable operation gives up.
+const MOST: u32 = 32;
+
+#[derive(Debug)]
+pub(super) struct Attempts {
+    started: Instant,
+    patience: Duration,
+    conflicts: u32,
+    is_repeatable: bool,
+}
+
+impl Attempts {
+    pub(super) fn new(patience: Duration, is_repeatable: bool) -> Self {
+        Self {
+            started: Instant::now(),
+            patience,
+            conflicts: 0,
+            is_repeatable,
+        }
+    }
+
+    pub(super) fn conflicts(&self) -> u32 {
+        self.conflicts
+    }
+
+    /// Notes a conflict, and waits a random moment after the first few.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] if it was the last.
+    pub(super) fn again(&mut self) -> Result<(), StoreError> {
+        self.conflicts += 1;
+        let is_last = match self.is_repeatable {
+            true => self.conflicts >= MOST,
+            false => self.started.elapsed() >= self.patience,
+        };
+        if is_last {
+            let conflicts = self.conflicts;
+            let text = format!("other processes changed the same entries {conflicts} times");
+            return Err(StoreError::Unavailable {
+                source: text.into(),
+            });
+        }
+        if !self.is_repeatable && self.conflicts > AT_ONCE {
+            let longest = Duration::from_millis(1 << (self.conflicts - AT_ONCE).min(5));
+            let share = RandomState::new().hash_one(self.conflicts) % 1024;
+            thread::sleep(longest.min(LONGEST_PAUSE) * share as u32 / 1024);
+        }
+        Ok(())
+    }
+
+    /// The server's time in a snapshot, to be compared with a caller's time from before the
+    /// operation.
+    pub(super) fn time(&self, snapshot: &Snapshot) -> Result<StoreTime, StoreError> {
+        let time = snapshot.time.clone()?;
+        Ok(self.since_start(time))
+    }
+
+    /// As [`time`](Self::time); by the uptime while the clock is in doubt.
+    pub(super) fn expected_time(&self, snapshot: &Snapshot) -> Result<StoreTime, StoreError> {
+        match &snapshot.time {
+            Err(ClockError::Stepped {
+                expected_unix_ms, ..
+            }) => Ok(self.since_start(StoreTime::exactly(*expected_unix_ms))),
+            _ => self.time(snapshot),
+        }
+    }
+
+    /// Earlier calls of the operation took time, too.
+    fn since_start(&self, mut time: StoreTime) -> StoreTime {
+        if !self.is_repeatable {
+            let elapsed = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+            let earliest = time.unix_ms.saturating_sub(elapsed);
+            time.earliest_unix_ms = time.earliest_unix_ms.min(earliest);
+        }
+        time
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::lease::store::record::Incarnation;
+
+    fn snapshot(time: Result<StoreTime, ClockError>) -> Snapshot {
+        Snapshot {
+            entries: BTreeMap::new(),
+            complete: true,
+            time,
+            incarnation: Incarnation::new("7"),
+        }
+    }
+
+    #[test]
+    fn repeatable_attempts_end_by_their_number() {
+        let mut attempts = Attempts::new(Duration::ZERO, true);
+        let conflicts = (1..).find(|_| attempts.again().is_err());
+        assert_eq!(conflicts, Some(MOST));
+    }
+
+    #[test]
+    fn attempts_end_with_the_patience() {
+        let mut impatient = Attempts::new(Duration::ZERO, false);
+        let error = impatient.again().unwrap_err();
+        assert!(matches!(error, StoreError::Unavailable { .. }), "{error}");
+        let mut patient = Attempts::new(Duration::from_secs(3600), false);
+        (0..5).for_each(|_| patient.again().unwrap());
+    }
+
+    #[test]
+    fn a_clock_in_doubt_is_replaced_only_where_the_expected_time_will_do() {
+        let attempts = Attempts::new(Duration::ZERO, true);
+        let stepped = ClockError::Stepped {
+            expected_unix_ms: 5,
+            shown_unix_ms: 90_000,
+            limit: Duration::from_secs(1),
+            retry_after: Duration::from_secs(1),
+        };
+        let error = attempts.time(&snapshot(Err(stepped.clone()))).unwrap_err();
+        assert!(matches!(error, StoreError::ClockStepped { .. }), "{error}");
+        let expected = attempts.expected_time(&snapshot(Err(stepped))).unwrap();
+        assert_eq!(expected, StoreTime::exactly(5));
+        let missing = ClockError::Missing("no date".into());
+        let error = attempts.expected_time(&snapshot(Err(missing))).unwrap_err();
+        assert!(matches!(error, StoreError::Unavailable { .. }), "{error}");
+    }
+}

@@ -1,0 +1,402 @@
+//! Which server, and how it is reached.
+
+use std::borrow::Cow;
+use std::collections::hash_map::RandomState;
+use std::fmt;
+use std::hash::{BuildHasher, Hasher};
+use std::io;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use tokio_postgres::Config;
+use tokio_postgres::config::{Host, LoadBalanceHosts, SslMode, SslNegotiation};
+
+use super::pgpass::{self, Login};
+use super::tls::{Encryption, Protection, Trust};
+use crate::lease::store::connect::password::Password;
+use crate::lease::store::connect::peer;
+use crate::lease::store::connect::url::StoreUrl;
+use crate::lease::store::options::{Hidden, OpenError, OpenOptions};
+
+/// As for libpq.
+const VARIABLE: &str = "PGPASSWORD";
+
+/// The parameters that a URL may have. All but the last six are the driver's.
+const PARAMETERS: [&str; 23] = [
+    "user",
+    "password",
+    "dbname",
+    "host",
+    "hostaddr",
+    "port",
+    "options",
+    "application_name",
+    "connect_timeout",
+    "tcp_user_timeout",
+    "keepalives",
+    "keepalives_idle",
+    "keepalives_interval",
+    "keepalives_retries",
+    "target_session_attrs",
+    "channel_binding",
+    "load_balance_hosts",
+    "sslmode",
+    "sslrootcert",
+    "sslcert",
+    "sslkey",
+    "password_file",
+    "passfile",
+];
+
+pub(in crate::lease) struct Server {
+    /// All but the host.
+    config: Config,
+    password: Password,
+    /// Where passwords are looked up, if there is none.
+    passfile: Option<PathBuf>,
+    endpoints: Vec<Endpoint>,
+    pub(super) protection: Protection,
+    pub(super) timeout: Duration,
+    pub(super) accepts_best_effort: bool,
+}
+
+/// Where a server may be.
+struct Endpoint {
+    /// The name that a certificate must have; without an address also the one to connect to.
+    host: Host,
+    address: Option<IpAddr>,
+    port: u16,
+}
+
+impl Endpoint {
+    /// The address to connect to over TCP.
+    fn dialled(&self) -> Option<Cow<'_, str>> {
+        match (self.address, &self.host) {
+            (Some(address), _) => Some(address.to_string().into()),
+            (None, Host::Tcp(name)) => Some(name.into()),
+            #[cfg(unix)]
+            (None, Host::Unix(_)) => None,
+        }
+    }
+}
+
+impl Server {
+    pub(super) fn from_url(url: &str, options: &OpenOptions) -> Result<Self, OpenError> {
+        let mut url = StoreUrl::parse_for_driver(url, &["postgres", "postgresql"], &PARAMETERS)?;
+        let password_file = url.parameter("password_file")?;
+        let passfile = url.parameter("passfile")?.map(PathBuf::from);
+        let roots = url.parameter("sslrootcert")?;
+        let identity = match (url.parameter("sslcert")?, url.parameter("sslkey")?) {
+            (Some(certificate), Some(key)) => Some((certificate, key)),
+            (None, None) => None,
+            _ => return Err(url.wrong("give sslcert and sslkey, or neither")),
+        };
+        let described = roots.is_some() || identity.is_some();
+        let mode = url.parameter("sslmode")?;
+        let places = parse(&url, &url.rest("postgres"))?;
+        let endpoints = endpoints(&places).map_err(|reason| url.wrong(reason))?;
+        for name in ["host", "hostaddr", "port"] {
+            url.parameter(name)?;
+        }
+        let mut config = parse(&url, &url.rest_without_host("postgres"))?;
+        let dialled: Vec<_> = endpoints.iter().filter_map(Endpoint::dialled).collect();
+        let (encryption, verified) = match mode.as_deref() {
+            Some("disable") if described => {
+                return Err(
+                    url.wrong("sslrootcert, sslcert and sslkey say nothing with sslmode=disable")
+                );
+            }
+            Some("disable") => (Encryption::Never, false),
+            Some("prefer") => (Encryption::Preferred, false),
+            Some("require") => (Encryption::Always, false),
+            Some("verify-full") => (Encryption::Always, true),
+            None if described => (Encryption::Always, true),
+            None => match peer::default_for(dialled.iter().map(|host| &**host)) {
+                peer::Default::Open => (Encryption::Preferred, false),
+                peer::Default::Verified => (Encryption::Always, true),
+            },
+            Some(_) => {
+                return Err(url.wrong(
+                    "sslmode is none of disable, prefer, require and verify-full; \
+                     verify-ca is verify-full here",
+                ));
+            }
+        };
+        let trust = match (roots, verified) {
+            (Some(path), _) => Trust::File(path),
+            (None, true) => Trust::System,
+            (None, false) => Trust::Anybody,
+        };
+        let password = match config.get_password().map(str::from_utf8).transpose() {
+            Ok(password) => password.map(Hidden::new),
+            Err(_) => return Err(url.wrong("the password is not UTF-8")),
+        };
+        let password = Password::new(options, password, password_file, VARIABLE);
+        let password = password.map_err(|reason| url.wrong(reason))?;
+        let timeout = options.operation_timeout().max(Duration::from_millis(1));
+        if config.get_application_name().is_none() {
+            config.application_name("ringflake");
+        }
+        if config.get_connect_timeout().is_none() {
+            // So that a host that is gone leaves time for the next.
+            let hosts = u32::try_from(endpoints.len()).unwrap_or(u32::MAX);
+            config.connect_timeout(timeout / hosts.max(1));
+        }
+        if config.get_tcp_user_timeout().is_none() {
+            config.tcp_user_timeout(timeout);
+        }
+        Ok(Self {
+            password,
+            passfile: passfile.or_else(pgpass::usual_place),
+            config,
+            endpoints,
+            protection: Protection {
+                encryption,
+                trust,
+                identity,
+            },
+            timeout,
+            accepts_best_effort: options.accepts_best_effort(),
+        })
+    }
+
+    /// How each host is reached, in the order in which they are tried.
+    ///
+    /// # Errors
+    /// When there is a place for the password, and it can't be had.
+    pub(super) fn hosts(&self) -> io::Result<Vec<Config>> {
+        let password = self.password.get()?;
+        let hosts = self.endpoints.iter().map(|endpoint| {
+            let mut config = self.at(endpoint);
+            let found = match &password {
+                Some(password) => Some(password.clone()),
+                None => self.look_up(endpoint)?,
+            };
+            if let Some(password) = found {
+                config.password(password.expose());
+            }
+            Ok(config)
+        });
+        let mut hosts = hosts.collect::<io::Result<Vec<_>>>()?;
+        if self.config.get_load_balance_hosts() == LoadBalanceHosts::Random {
+            // Each has keys of its own, which nobody can foretell.
+            hosts.sort_by_cached_key(|_| RandomState::new().build_hasher().finish());
+        }
+        Ok(hosts)
+    }
+
+    fn look_up(&self, endpoint: &Endpoint) -> io::Result<Option<Hidden>> {
+        let Some(path) = &self.passfile else {
+            return Ok(None);
+        };
+        let hosts = match &endpoint.host {
+            Host::Tcp(name) => vec![Cow::from(name)],
+            #[cfg(unix)]
+            Host::Unix(path) => vec![path.to_string_lossy(), "localhost".into()],
+        };
+        let hosts: Vec<_> = hosts.iter().map(|host| &**host).collect();
+        let login = Login {
+            hosts: &hosts,
+            port: endpoint.port,
+            database: self.config.get_dbname(),
+            user: self.config.get_user(),
+        };
+        pgpass::look_up(path, login)
+    }
+
+    fn at(&self, endpoint: &Endpoint) -> Config {
+        let mut config = self.config.clone();
+        config.port(endpoint.port);
+        match &endpoint.host {
+            Host::Tcp(name) => {
+                config.host(name);
+                // The driver asks for no TLS: the connector does.
+                config.ssl_mode(SslMode::Require);
+                config.ssl_negotiation(SslNegotiation::Direct);
+            }
+            #[cfg(unix)]
+            Host::Unix(path) => {
+                config.host_path(path);
+                config.ssl_mode(SslMode::Disable);
+            }
+        }
+        if let Some(address) = endpoint.address {
+            config.hostaddr(address);
+        }
+        config
+    }
+
+    /// The time-out as a setting of the server, which has 31 bits.
+    pub(super) fn timeout_ms(&self) -> i32 {
+        i32::try_from(self.timeout.as_millis()).unwrap_or(i32::MAX)
+    }
+}
+
+/// What the driver reads out of `text`. Its error quotes nothing but a parameter's name.
+fn parse(url: &StoreUrl<'_>, text: &str) -> Result<Config, OpenError> {
+    Config::from_str(text).map_err(|error| {
+        let cause = std::error::Error::source(&error);
+        url.wrong(cause.map_or_else(|| error.to_string(), ToString::to_string))
+    })
+}
+
+/// The hosts of a URL. An address without a name is its own.
+fn endpoints(config: &Config) -> Result<Vec<Endpoint>, &'static str> {
+    let (hosts, addresses) = (config.get_hosts(), config.get_hostaddrs());
+    let count = hosts.len().max(addresses.len());
+    if count == 0 {
+        return Err("it names no host");
+    }
+    if !hosts.is_empty() && !addresses.is_empty() && hosts.len() != addresses.len() {
+        return Err("give as many hostaddr as host, or one of the two");
+    }
+    let ports = config.get_ports();
+    if ports.len() > 1 && ports.len() != count {
+        return Err("give one port, or one for each host");
+    }
+    (0..count)
+        .map(|index| {
+            let address = addresses.get(index).copied();
+            let host = match (hosts.get(index), address) {
+                (Some(host), _) => host.clone(),
+                (None, Some(address)) => Host::Tcp(address.to_string()),
+                (None, None) => return Err("it names no host"),
+            };
+            #[cfg(unix)]
+            if address.is_some() && matches!(host, Host::Unix(_)) {
+                return Err("a Unix socket has no hostaddr");
+            }
+            let port = ports.get(index).or(ports.first()).copied();
+            Ok(Endpoint {
+                host,
+                address,
+                port: port.unwrap_or(5432),
+            })
+        })
+        .collect()
+}
+
+impl fmt::Display for Server {
+    /// The database and where it is: no user, no password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(database) = self.config.get_dbname() {
+            write!(f, "{database} at ")?;
+        }
+        for (index, endpoint) in self.endpoints.iter().enumerate() {
+            if index > 0 {
+                f.write_str(",")?;
+            }
+            match &endpoint.host {
+                Host::Tcp(name) => f.write_str(name)?,
+                #[cfg(unix)]
+                Host::Unix(path) => write!(f, "{}", path.display())?,
+            }
+            write!(f, ":{}", endpoint.port)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn server(url: &str) -> Result<Server, OpenError> {
+        Server::from_url(url, &OpenOptions::new().timeout(Duration::from_secs(3)))
+    }
+
+    #[track_caller]
+    fn refused(url: &str) -> String {
+        match server(url) {
+            Ok(server) => panic!("{server} was taken"),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn tls_is_as_the_url_says() {
+        use Encryption::{Always, Never, Preferred};
+
+        let file = || Trust::File("/ca.pem".into());
+        let root = "sslrootcert=%2Fca.pem";
+        for (url, encryption, trust) in [
+            // Elsewhere
+            ("h/d".into(), Always, Trust::System),
+            ("127.0.0.1,h/d".into(), Always, Trust::System),
+            (
+                "localhost/d?hostaddr=10.0.0.1".into(),
+                Always,
+                Trust::System,
+            ),
+            ("/d?hostaddr=10.0.0.1".into(), Always, Trust::System),
+            ("h/d?sslmode=disable".into(), Never, Trust::Anybody),
+            ("h/d?sslmode=prefer".into(), Preferred, Trust::Anybody),
+            ("h/d?sslmode=require".into(), Always, Trust::Anybody),
+            ("h/d?sslmode=verify-full".into(), Always, Trust::System),
+            (format!("h/d?{root}"), Always, file()),
+            (format!("h/d?{root}&sslmode=require"), Always, file()),
+            // This machine
+            ("[::1],localhost/d".into(), Preferred, Trust::Anybody),
+            ("/d?host=%2Frun".into(), Preferred, Trust::Anybody),
+            ("h/d?hostaddr=127.0.0.1".into(), Preferred, Trust::Anybody),
+            (
+                "localhost/d?sslcert=c&sslkey=k".into(),
+                Always,
+                Trust::System,
+            ),
+            (format!("localhost/d?{root}"), Always, file()),
+            (
+                "localhost/d?sslmode=verify-full".into(),
+                Always,
+                Trust::System,
+            ),
+        ] {
+            let server = server(&format!("postgres://u:p@{url}")).unwrap();
+            let Protection { identity, .. } = &server.protection;
+            assert_eq!(identity.is_some(), url.contains("sslkey"), "{url}");
+            let found = (server.protection.encryption, server.protection.trust);
+            assert_eq!(found, (encryption, trust), "{url}");
+        }
+        assert!(refused("postgres://u:p@h/d?sslcert=x").contains("neither"));
+        assert!(refused("postgres://u:p@h/d?sslmode=allow").contains("verify-full"));
+        let both = "postgres://u:p@h/d?sslmode=disable&sslrootcert=x";
+        assert!(refused(both).contains("sslrootcert"));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_and_no_password_quoted() {
+        for (url, named) in [
+            (
+                "postgres://u:hunter2@h/d?sslmod=require",
+                "parameter sslmod:",
+            ),
+            ("postgres://u:hunter2@h:port/d", "port"),
+            (
+                "postgres://u:hunter2@h/d?connect_timeout=soon",
+                "connect_timeout",
+            ),
+            ("postgres://u:hunter2@/d", "host"),
+            ("postgres://u:hunter2/@h/d", "%2F"),
+        ] {
+            let text = refused(url);
+            assert!(text.contains(named), "{text}");
+            assert!(!text.contains("hunter2"), "{text}");
+        }
+    }
+
+    #[test]
+    fn hosts_share_the_time_to_connect() {
+        let both = server("postgresql://u:hunter2@a:1,b:2/d").unwrap();
+        let share = Duration::from_millis(1500);
+        assert_eq!(both.config.get_connect_timeout(), Some(&share));
+        assert_eq!(both.to_string(), "d at a:1,b:2");
+        let ports = |config: &Config| config.get_ports().to_vec();
+        let ports: Vec<_> = both.hosts().unwrap().iter().map(ports).collect();
+        assert_eq!(ports, [[1], [2]]);
+        let own = server("postgres://a,b/d?connect_timeout=2").unwrap();
+        let own = own.config.get_connect_timeout();
+        assert_eq!(own, Some(&Duration::from_secs(2)));
+    }
+}

@@ -1,0 +1,84 @@
+//! The meaning of PostgreSQL's error codes, which are those of appendix A of its manual.
+
+use crate::lease::store::table::session::{Stage, Verdict};
+
+/// The verdict on an error with this SQLSTATE. `fatal` errors end the
+/// connection, and so may come at any moment, also behind a commit that was
+/// done.
+pub(super) fn verdict(code: &str, fatal: bool, stage: Stage) -> Verdict {
+    if fatal {
+        return match stage {
+            Stage::Before => Verdict::NotDone,
+            Stage::Commit => Verdict::Unknown,
+        };
+    }
+    match (code, stage) {
+        // A deadlock, or a serialization failure: rolled back at any stage.
+        ("40P01" | "40001", _) => Verdict::Again,
+        // A lock was not to be had in time.
+        ("55P03", Stage::Before) => Verdict::Again,
+        ("42P01", Stage::Before) => Verdict::NoTable,
+        // The text with the number of rows that were kept.
+        ("22P02", Stage::Before) => Verdict::Short,
+        // The ledger's exclusion constraint, another constraint, a missing column, one of another
+        // type, a number out of range, damaged pages.
+        ("23P01", _) => Verdict::Corrupt,
+        (code, Stage::Before)
+            if code.starts_with("23")
+                || code.starts_with("XX")
+                || matches!(code, "22003" | "42703" | "42804" | "42883") =>
+        {
+            Verdict::Corrupt
+        }
+        (_, Stage::Before) => Verdict::NotDone,
+        (_, Stage::Commit) => Verdict::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_mean_what_the_manual_says() {
+        use Stage::{Before, Commit};
+        use Verdict::{Again, Corrupt, NoTable, NotDone, Short, Unknown};
+
+        for (code, name, before, commit) in [
+            ("40P01", "deadlock_detected", Again, Again),
+            ("40001", "serialization_failure", Again, Again),
+            ("55P03", "lock_not_available", Again, Unknown),
+            ("23505", "unique_violation", Corrupt, Unknown),
+            ("22P02", "invalid_text_representation", Short, Unknown),
+            ("23P01", "exclusion_violation", Corrupt, Corrupt),
+            ("23514", "check_violation", Corrupt, Unknown),
+            ("42P01", "undefined_table", NoTable, Unknown),
+            ("42703", "undefined_column", Corrupt, Unknown),
+            ("22003", "numeric_value_out_of_range", Corrupt, Unknown),
+            ("XX001", "data_corrupted", Corrupt, Unknown),
+            ("42501", "insufficient_privilege", NotDone, Unknown),
+            ("28P01", "invalid_password", NotDone, Unknown),
+            ("3D000", "invalid_catalog_name", NotDone, Unknown),
+            ("53300", "too_many_connections", NotDone, Unknown),
+            ("57014", "query_canceled", NotDone, Unknown),
+            ("57P03", "cannot_connect_now", NotDone, Unknown),
+            ("25006", "read_only_sql_transaction", NotDone, Unknown),
+            ("25P02", "in_failed_sql_transaction", NotDone, Unknown),
+            ("58030", "io_error", NotDone, Unknown),
+        ] {
+            for (stage, expected) in [(Before, before), (Commit, commit)] {
+                assert_eq!(verdict(code, false, stage), expected, "{name} {stage:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_end_of_a_connection_proves_nothing_about_a_commit() {
+        // 57P01 is admin_shutdown, which can come while a commit waits for a
+        // standby.
+        for code in ["57P01", "40001"] {
+            assert_eq!(verdict(code, true, Stage::Before), Verdict::NotDone);
+            assert_eq!(verdict(code, true, Stage::Commit), Verdict::Unknown);
+        }
+    }
+}

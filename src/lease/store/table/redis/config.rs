@@ -1,0 +1,307 @@
+//! The settings in a URL: the servers, the login, the replicas to wait for.
+
+use std::path::PathBuf;
+use std::{fmt, io};
+
+use redis::{ClientTlsConfig, ConnectionAddr, IntoConnectionInfo, RedisResult, TlsCertificates};
+
+use crate::lease::store::connect::certificates::TlsFiles;
+use crate::lease::store::connect::password::Password;
+use crate::lease::store::connect::peer;
+use crate::lease::store::connect::url::{Host, StoreUrl, Wire};
+use crate::lease::store::options::{OpenError, OpenOptions};
+
+const SCHEMES: [&str; 2] = ["redis", "rediss"];
+const PARAMETERS: [&str; 9] = [
+    "wait",
+    "socket",
+    "sentinel",
+    "sentinel_password_file",
+    "password_file",
+    "tls",
+    "ca",
+    "cert",
+    "key",
+];
+/// As for `redis-cli`.
+const VARIABLE: &str = "REDISCLI_AUTH";
+
+/// The settings of a URL.
+#[derive(Clone, Debug)]
+pub(in crate::lease) struct Config {
+    /// Where the server is, or the sentinels; at least one.
+    pub(super) endpoints: Vec<Endpoint>,
+    pub(super) sentinel: Option<Sentinel>,
+    pub(super) user: Option<String>,
+    pub(super) password: Password,
+    pub(super) database: u32,
+    /// How many replicas must confirm a write; none for all that are online.
+    pub(super) wait: Option<u64>,
+    pub(super) accepts_best_effort: bool,
+    wire: Wire,
+    tls: Option<TlsFiles>,
+}
+
+impl fmt::Display for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let places: Vec<_> = self.endpoints.iter().map(Endpoint::to_string).collect();
+        f.write_str(&places.join(","))
+    }
+}
+
+/// An address to connect to.
+#[derive(Clone, Debug)]
+pub(super) enum Endpoint {
+    Host(Host),
+    Socket(PathBuf),
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Host(host) => write!(f, "{host}"),
+            Self::Socket(path) => write!(f, "{}", path.display()),
+        }
+    }
+}
+
+/// How to ask sentinels.
+#[derive(Clone, Debug)]
+pub(super) struct Sentinel {
+    /// The primary's name among them.
+    pub(super) name: String,
+    /// Theirs, and not the server's.
+    pub(super) password: Option<Password>,
+}
+
+/// The contents of the files, as the driver takes them.
+fn load(tls: &TlsFiles) -> io::Result<TlsCertificates> {
+    let files = tls.read().map_err(io::Error::other)?;
+    let client_tls = files
+        .identity
+        .map(|(client_cert, client_key)| ClientTlsConfig {
+            client_cert,
+            client_key,
+        });
+    Ok(TlsCertificates {
+        client_tls,
+        root_cert: files.ca,
+    })
+}
+
+impl Config {
+    /// # Errors
+    /// [`OpenError::Invalid`].
+    pub(super) fn from_url(url: &str, options: &OpenOptions) -> Result<Self, OpenError> {
+        let mut url = StoreUrl::parse(url, &SCHEMES, &PARAMETERS)?;
+        let sentinel = sentinel(&mut url)?;
+        let hosts = url.hosts(if sentinel.is_some() { 26379 } else { 6379 })?;
+        let wire = url.wire(&hosts, "rediss");
+        let (endpoints, wire) = match url.parameter("socket")? {
+            Some(_) if sentinel.is_some() || hosts.len() > 1 || wire == Ok(Wire::Tls) => {
+                return Err(url.wrong("a Unix socket leads to one server, without TLS"));
+            }
+            Some(path) => (vec![Endpoint::Socket(path.into())], Wire::PlainHere),
+            None => (hosts.into_iter().map(Endpoint::Host).collect(), wire?),
+        };
+        let database = match url.path() {
+            "" => 0,
+            number => number
+                .parse()
+                .map_err(|_| url.wrong("give the database as a number"))?,
+        };
+        let wait = match url.parameter("wait")? {
+            None => None,
+            Some(count) => Some(
+                count
+                    .parse()
+                    .ok()
+                    .filter(|n| *n <= 100)
+                    .ok_or_else(|| url.wrong("give wait as a number of replicas, 0 to 100"))?,
+            ),
+        };
+        let tls = url.tls_files(wire, "rediss")?;
+        let (user, password) = url.credentials(options, VARIABLE)?;
+        let config = Self {
+            endpoints,
+            sentinel,
+            user,
+            password,
+            database,
+            wait,
+            accepts_best_effort: options.accepts_best_effort(),
+            wire,
+            tls,
+        };
+        // Reports invalid certificates now and not at the first use.
+        let endpoints = config.endpoints.iter();
+        let clients: RedisResult<Vec<_>> =
+            endpoints.map(|endpoint| config.client(endpoint)).collect();
+        clients.map_err(|error| url.wrong(format!("the certificates can't be used: {error}")))?;
+        Ok(config)
+    }
+
+    /// The driver's client. It holds no credentials, so that it has nothing to
+    /// ask the server before time-outs are set. Reads the files anew.
+    ///
+    /// # Errors
+    /// The driver's, for certificates that can't be read.
+    pub(super) fn client(&self, endpoint: &Endpoint) -> RedisResult<redis::Client> {
+        let Host { name, port } = match endpoint {
+            Endpoint::Host(host) => host.clone(),
+            Endpoint::Socket(path) => {
+                let info = ConnectionAddr::Unix(path.clone()).into_connection_info()?;
+                return redis::Client::open(silent(info));
+            }
+        };
+        let Some(tls) = &self.tls else {
+            let info = ConnectionAddr::Tcp(name, port).into_connection_info()?;
+            return redis::Client::open(silent(info));
+        };
+        let address = ConnectionAddr::TcpTls {
+            host: name,
+            port,
+            insecure: false,
+            tls_params: None,
+        };
+        let info = address.into_connection_info()?;
+        redis::Client::build_with_tls(silent(info), load(tls)?)
+    }
+
+    /// The endpoint of a server that a sentinel named.
+    ///
+    /// # Errors
+    /// The text for people, where the address may not be used.
+    pub(super) fn found(&self, host: Host) -> Result<Endpoint, String> {
+        if self.wire == Wire::PlainHere && !peer::is_local(&host.name) {
+            return Err(format!(
+                "a sentinel names {host}: {}",
+                peer::refusal("rediss")
+            ));
+        }
+        Ok(Endpoint::Host(host))
+    }
+
+    pub(super) fn is_tls(&self) -> bool {
+        self.tls.is_some()
+    }
+}
+
+fn sentinel(url: &mut StoreUrl<'_>) -> Result<Option<Sentinel>, OpenError> {
+    let file = url.parameter("sentinel_password_file")?;
+    let Some(name) = url.parameter("sentinel")? else {
+        return match file {
+            None => Ok(None),
+            Some(_) => Err(url.wrong("sentinel_password_file needs sentinel=NAME")),
+        };
+    };
+    if name.is_empty() {
+        return Err(url.wrong("give the primary's name as sentinel=NAME"));
+    }
+    // Only from the file: other passwords are the server's.
+    let alone = OpenOptions::new();
+    let password = file.map(|file| Password::new(&alone, None, Some(file), ""));
+    Ok(Some(Sentinel {
+        name,
+        password: password.transpose().map_err(|reason| url.wrong(reason))?,
+    }))
+}
+
+fn silent(info: redis::ConnectionInfo) -> redis::ConnectionInfo {
+    let settings = info.redis_settings().clone().set_skip_set_lib_name();
+    let tcp = info.tcp_settings().clone().set_nodelay(true);
+    info.set_redis_settings(settings).set_tcp_settings(tcp)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(url: &str) -> Result<Config, OpenError> {
+        Config::from_url(url, &OpenOptions::new())
+    }
+
+    fn reason(url: &str) -> String {
+        match parsed(url).unwrap_err() {
+            OpenError::Invalid { reason, .. } => reason,
+            other => panic!("{other}"),
+        }
+    }
+
+    #[test]
+    fn a_url_says_where_and_what() {
+        let config = parsed("redis://me:word@db:7000/3?wait=2&tls=off").unwrap();
+        assert_eq!(config.endpoints[0].to_string(), "db:7000");
+        assert_eq!(config.user.as_deref(), Some("me"));
+        assert_eq!(config.password.get().unwrap().unwrap().expose(), "word");
+        assert_eq!((config.database, config.wait), (3, Some(2)));
+
+        let config = parsed("redis://localhost").unwrap();
+        assert_eq!(config.endpoints[0].to_string(), "localhost:6379");
+        assert_eq!((config.database, config.wait), (0, None));
+        assert!(!config.is_tls());
+        assert!(parsed("rediss://db").unwrap().is_tls());
+    }
+
+    #[test]
+    fn places_are_hosts_sentinels_or_a_socket() {
+        let endpoints = |url: &str| {
+            let endpoints = parsed(url).unwrap().endpoints;
+            endpoints
+                .iter()
+                .map(Endpoint::to_string)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(endpoints("rediss://a,b:1"), ["a:6379", "b:1"]);
+        assert_eq!(
+            endpoints("rediss://a,b:1?wait=1&sentinel=s"),
+            ["a:26379", "b:1"]
+        );
+        assert_eq!(
+            endpoints("redis://me:word@a/1?socket=%2Frun%2Fs"),
+            ["/run/s"]
+        );
+    }
+
+    #[test]
+    fn a_sentinel_leads_no_password_away() {
+        let found = |url: &str, name: &str| {
+            let name = name.to_owned();
+            parsed(url).unwrap().found(Host { name, port: 1 })
+        };
+        found("redis://localhost?sentinel=s", "127.0.0.1").unwrap();
+        found("redis://localhost?sentinel=s&tls=off", "a").unwrap();
+        found("rediss://localhost?sentinel=s", "a").unwrap();
+        let error = found("redis://localhost?sentinel=s", "a").unwrap_err();
+        assert!(error.contains("tls=off"), "{error}");
+    }
+
+    #[test]
+    fn what_is_wrong_is_refused() {
+        for (url, part) in [
+            ("redis://localhost,b", "rediss://"),
+            ("redis://a?socket=/s&sentinel=s", "Unix socket"),
+            ("redis://a,b?socket=/s", "Unix socket"),
+            ("rediss://a?socket=/s", "Unix socket"),
+            ("redis://[::1]?sentinel=", "sentinel=NAME"),
+            ("redis://[::1]?sentinel_password_file=f", "sentinel=NAME"),
+            ("redis://[::1]/first", "number"),
+            ("redis://[::1]?wait=all", "wait"),
+            ("redis://[::1]?wait=101", "wait"),
+            ("redis://[::1]?wait=1&wait=2", "twice"),
+            (
+                "redis://[::1]?wiat=1",
+                "wait, socket, sentinel, sentinel_password_file, password_file, tls",
+            ),
+            ("redis://me@[::1]", "password"),
+            ("redis://[::1]?ca=/dev/null", "rediss"),
+            ("redis://a", "rediss://"),
+            ("rediss://a?cert=/dev/null", "neither"),
+            ("rediss://a?ca=/nowhere", "can't be read"),
+            ("rediss://a?cert=/dev/null&key=/dev/null", "can't be used"),
+        ] {
+            let reason = reason(url);
+            assert!(reason.contains(part), "{url}: {reason}");
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! A table in a file of SQLite's.
+//!
+//! | promise | by |
+//! |---|---|
+//! | T1 | one transaction under the file's write lock, synced before it is confirmed ([`session`]) |
+//! | T2 | one read transaction |
+//! | T3 | the machine's clock, read once the lock is held, and compared with the uptime ([`clock_step`]) |
+//! | T4 | the file's identity and its life ([`identity`], [`witness`]) |
+//! | T5 | a `COMMIT` that fails with anything but "busy" is unknown |
+//!
+//! A copy of the file can be read. A commit to it is refused, unless it
+//! [adopts](Txn::adopts) the copy.
+//!
+//! A [tier](crate::lease::TierStore) keeps its grant logs in such a file, too. It takes whole
+//! [transactions](transaction::Transaction), in which it decides under the lock.
+
+pub(in crate::lease) mod clock_step;
+mod entries;
+mod filesystem;
+mod identity;
+pub(in crate::lease) mod location;
+mod process;
+mod queue;
+mod schema;
+pub(in crate::lease) mod session;
+pub(in crate::lease) mod system;
+pub(in crate::lease) mod transaction;
+mod witness;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use self::clock_step::{MachineClock, Uptime};
+use self::location::Location;
+pub(in crate::lease) use self::schema::Kind;
+use self::session::Access;
+use self::transaction::{FilePast, Transaction};
+pub(in crate::lease) use self::witness::Verdict;
+use super::{Commit, Description, Key, Query, Snapshot, StoreTime, Table, TableError, Txn};
+use crate::clock::{Clock, SystemClock};
+use crate::lease::store::key::StoreKey;
+use crate::lease::store::options::{OpenError, OpenOptions};
+use crate::lease::store::record::Incarnation;
+use crate::lease::store::report::Durability;
+
+/// The table of a [`SqliteStore`](crate::lease::SqliteStore).
+#[derive(Debug)]
+pub struct SqliteTable {
+    location: Location,
+    /// None for a file whose name is no text, and with a clock of its own.
+    key: Option<StoreKey>,
+    kind: Kind,
+    timeout: Duration,
+    clock: MachineClock,
+}
+
+impl SqliteTable {
+    /// The file at `path`. Touches nothing yet.
+    pub(in crate::lease) fn new(
+        kind: Kind,
+        path: &Path,
+        options: &OpenOptions,
+    ) -> Result<Self, OpenError> {
+        let location = Location::new(kind.scheme(), path, options)?;
+        let key = location.path().to_str();
+        Ok(Self {
+            key: key.map(|path| StoreKey::new(&format!("sqlite:{path}"), options)),
+            location,
+            kind,
+            timeout: options.operation_timeout(),
+            clock: MachineClock::new(Arc::new(SystemClock), Some(Uptime::read)),
+        })
+    }
+
+    /// Another clock than the system's, for tests. Its steps are not noticed: it need not run
+    /// with the machine's uptime.
+    pub(in crate::lease) fn set_clock(&mut self, clock: Arc<dyn Clock>) {
+        self.clock = MachineClock::new(clock, None);
+        self.key = None;
+    }
+
+    /// A machine with this clock and this uptime, where every place keeps files.
+    #[cfg(test)]
+    pub(in crate::lease) fn set_machine(
+        &mut self,
+        clock: Arc<dyn Clock>,
+        uptime: fn() -> Option<Uptime>,
+    ) {
+        self.set_objection(|_| Ok(None));
+        self.clock = MachineClock::new(clock, Some(uptime));
+        self.key = None;
+    }
+
+    /// Whether places keep files.
+    #[cfg(test)]
+    pub(in crate::lease) fn set_objection(
+        &mut self,
+        objection: fn(&Path) -> std::io::Result<Option<String>>,
+    ) {
+        self.location.objection = objection;
+    }
+
+    /// The file, as an absolute path.
+    pub(in crate::lease) fn path(&self) -> &Path {
+        self.location.path()
+    }
+
+    /// The store's name in errors and reports.
+    pub(in crate::lease) fn name(&self) -> &str {
+        self.location.name()
+    }
+
+    /// How long a call may take.
+    pub(in crate::lease) fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    /// The machine's clock, in milliseconds since 1970.
+    pub(in crate::lease) fn unix_ms(&self) -> u64 {
+        self.clock.unix_ms()
+    }
+
+    /// Sees that the file's directory keeps files, before one is made there.
+    pub(in crate::lease) fn admit(&mut self) -> Result<Durability, TableError> {
+        self.location.admit()
+    }
+
+    /// Begins a transaction, once the file's lock is had; none if there is no file.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub(in crate::lease) fn begin(
+        &mut self,
+        access: Access,
+    ) -> Result<Option<Transaction>, TableError> {
+        /// A file in WAL mode can be written between a look at it and one at its note.
+        const LOOKS: u32 = 3;
+
+        let deadline = self.deadline();
+        let mut looks = 0;
+        loop {
+            let (location, clock) = (&mut self.location, &self.clock);
+            let opened = Transaction::begin(location, self.kind, clock, access, deadline)?;
+            looks += 1;
+            let verdict = opened
+                .as_ref()
+                .map(Transaction::verdict)
+                .unwrap_or_default();
+            if access == Access::Write || verdict == Verdict::Last || looks == LOOKS {
+                return Ok(opened);
+            }
+        }
+    }
+
+    /// Creates the file, without any content, unless it exists, and begins a transaction.
+    pub(in crate::lease) fn create(&mut self) -> Result<Option<Transaction>, TableError> {
+        self.location.create()?;
+        self.begin(Access::Write)
+    }
+
+    /// What may be missing in the file.
+    pub(in crate::lease) fn past(&mut self) -> Result<FilePast, TableError> {
+        let opened = self.begin(Access::Read)?;
+        Ok(opened.map(|opened| opened.past()).unwrap_or_default())
+    }
+
+    /// The records of all namespaces, by key.
+    pub(in crate::lease) fn records(&mut self) -> Result<Vec<(Key, String)>, TableError> {
+        let opened = self.begin(Access::Read)?;
+        opened.map_or(Ok(Vec::new()), |opened| opened.records())
+    }
+
+    fn deadline(&self) -> Instant {
+        const LONG: Duration = Duration::from_secs(365 * 24 * 3600);
+        Instant::now() + self.timeout.min(LONG)
+    }
+
+    /// Notes since when the clock is in doubt. That is for the next calls: this one goes on
+    /// without.
+    fn note_doubt(&mut self) {
+        if let Ok(Some(opened)) = self.begin(Access::Write) {
+            let _ = opened.note_doubt();
+        }
+    }
+
+    /// The outcome of a commit that may not create the tables it is for.
+    fn without_tables(&self, txn: &Txn) -> Result<Commit, TableError> {
+        match txn.compare.iter().any(|(_, expected)| expected.is_some()) {
+            true => Ok(Commit::Conflict(self.nothing())),
+            false => Err(session::corrupt(format!("{} has no tables", self.name()))),
+        }
+    }
+
+    /// What there is without a file.
+    fn nothing(&self) -> Snapshot {
+        Snapshot {
+            entries: Default::default(),
+            complete: true,
+            time: Ok(StoreTime::exactly(self.clock.unix_ms())),
+            incarnation: Incarnation::new(""),
+        }
+    }
+}
+
+impl Table for SqliteTable {
+    fn read(&mut self, query: &Query) -> Result<Snapshot, TableError> {
+        let Some(opened) = self.begin(Access::Read)? else {
+            return Ok(self.nothing());
+        };
+        let snapshot = opened.select(query)?;
+        let has_new_doubt = opened.has_new_doubt();
+        drop(opened);
+        if has_new_doubt {
+            self.note_doubt();
+        }
+        Ok(snapshot)
+    }
+
+    fn commit(&mut self, txn: &Txn, instead: &Query) -> Result<Commit, TableError> {
+        let opened = match txn.creates {
+            true => self.create()?,
+            false => self.begin(Access::Write)?,
+        };
+        let Some(mut opened) = opened else {
+            return self.without_tables(txn);
+        };
+        if txn.creates {
+            opened.create_tables()?;
+        } else if !opened.has_tables() {
+            return self.without_tables(txn);
+        }
+        if !txn.adopts {
+            opened.refuse_copy()?;
+        }
+        if !opened.holds(txn)? {
+            let snapshot = opened.select(instead)?;
+            if opened.has_new_doubt() {
+                let _ = opened.note_doubt();
+            }
+            return Ok(Commit::Conflict(snapshot));
+        }
+        for put in &txn.puts {
+            opened.put(put)?;
+        }
+        opened.commit()
+    }
+
+    fn describe(&mut self) -> Result<Description, TableError> {
+        match self.begin(Access::Read)? {
+            Some(opened) => opened.inspect(),
+            None => {
+                let durability = self.location.admit()?;
+                Ok(Description::new(self.name(), durability))
+            }
+        }
+    }
+
+    fn key(&self) -> Option<StoreKey> {
+        self.key.clone()
+    }
+}

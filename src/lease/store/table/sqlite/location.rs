@@ -1,0 +1,172 @@
+//! Where the file is, and whether it may be there.
+
+use std::fs::{File, OpenOptions as FileOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::filesystem;
+use super::session::unavailable;
+use super::system;
+use crate::lease::store::connect::durability::DurabilityGate;
+use crate::lease::store::options::{OpenError, OpenOptions};
+use crate::lease::store::report::Durability;
+use crate::lease::store::table::TableError;
+
+/// The path of the file, and whether the place keeps files.
+#[derive(Debug)]
+pub(super) struct Location {
+    /// Absolute, so that it never reads as a URI or as one of SQLite's special
+    /// names, and stays the same when the process changes its directory.
+    path: PathBuf,
+    /// Of the store, by the name that it has in errors and reports.
+    gate: DurabilityGate,
+    pub(super) objection: fn(&Path) -> io::Result<Option<String>>,
+}
+
+impl Location {
+    /// The file at `path`, relative to the directory that the process is in, of a store
+    /// whose URL has this scheme.
+    pub(super) fn new(scheme: &str, path: &Path, options: &OpenOptions) -> Result<Self, OpenError> {
+        if path == Path::new(":memory:") {
+            return Err(invalid(
+                "a database in memory is lost with its process: give a path, or use the \
+                 memory store",
+            ));
+        }
+        let name = path.as_os_str().as_encoded_bytes();
+        if path.file_name().is_none() || name.contains(&0) || name.ends_with(b"/") {
+            return Err(invalid(
+                "the path names no file: give one, such as sqlite:leases.db or \
+                 sqlite:///var/lib/app/leases.db",
+            ));
+        }
+        let path = std::path::absolute(path)
+            .map_err(|error| invalid(format!("the path can't be made absolute: {error}")))?;
+        let name = format!("{scheme}:{}", path.display());
+        Ok(Self {
+            path,
+            gate: DurabilityGate::new(name, options.accepts_best_effort()),
+            objection: filesystem::objection,
+        })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The store's name in errors and reports.
+    pub(super) fn name(&self) -> &str {
+        self.gate.store()
+    }
+
+    /// Sees that the file is there, and in a place that keeps it; answers how well. None
+    /// if there is no file.
+    pub(super) fn find(&mut self) -> Result<Option<Durability>, TableError> {
+        match self.path.metadata() {
+            Ok(found) if found.is_file() => self.judge(&self.path.clone()).map(Some),
+            Ok(_) => Err(unavailable(format!(
+                "{} is not a file: give the path of one",
+                self.path.display()
+            ))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.find_directory()?;
+                Ok(None)
+            }
+            Err(error) => Err(failed(&self.path, &error)),
+        }
+    }
+
+    /// Makes the file, without any content, unless it exists. Its name is durable
+    /// when this returns.
+    pub(super) fn create(&mut self) -> Result<(), TableError> {
+        self.admit()?;
+        let directory = self.find_directory()?.to_owned();
+        if !self.path.exists() {
+            refuse_foreign(&self.path).map_err(|error| failed(&self.path, &error))?;
+        }
+        let mut options = FileOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        match options.open(&self.path) {
+            // To close it would drop the locks of another thread that has opened
+            // the file since. Lost is one descriptor, once in a file's life.
+            Ok(file) => std::mem::forget(file),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(failed(&self.path, &error)),
+        }
+        sync(&directory).map_err(|error| failed(&directory, &error))
+    }
+
+    /// Sees that the directory is there, and keeps files; answers how well.
+    pub(super) fn admit(&mut self) -> Result<Durability, TableError> {
+        let directory = self.find_directory()?.to_owned();
+        self.judge(&directory)
+    }
+
+    fn find_directory(&self) -> Result<&Path, TableError> {
+        let directory = self.path.parent().unwrap_or(&self.path);
+        match directory.metadata() {
+            Ok(found) if found.is_dir() => Ok(directory),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(directory, &error)),
+            _ => Err(unavailable(format!(
+                "there is no directory {}: make it, or mount what holds it",
+                directory.display()
+            ))),
+        }
+    }
+
+    /// Refuses a place that does not keep files, unless that was accepted.
+    fn judge(&mut self, path: &Path) -> Result<Durability, TableError> {
+        let objection = (self.objection)(path).map_err(|error| failed(path, &error))?;
+        let durability = Durability::of(objection.as_deref());
+        match self.gate.refusal(objection.as_slice()) {
+            None => Ok(durability),
+            Some(reason) => Err(TableError::NotDurable {
+                store: self.name().to_owned(),
+                reason,
+            }),
+        }
+    }
+}
+
+fn failed(path: &Path, error: &io::Error) -> TableError {
+    unavailable(format!("{}: {error}", path.display()))
+}
+
+/// Refuses to let root make this file or directory in a place of another user, whom it would
+/// lock out.
+pub(crate) fn refuse_foreign(path: &Path) -> io::Result<()> {
+    let mut ancestors = path.ancestors().skip(1);
+    let Some(place) = ancestors.find(|place| place.exists()) else {
+        return Ok(());
+    };
+    match system::owner_if_not_ours(&place.metadata()?) {
+        None => Ok(()),
+        Some(owner) => Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            format!(
+                "{} belongs to user {owner}, and root would make {} there, which that user could \
+                 not open: run the same command as that user, with sudo -u '#{owner}'",
+                place.display(),
+                path.display()
+            ),
+        )),
+    }
+}
+
+/// Makes the names in `directory` durable, where the system can do that.
+pub(crate) fn sync(directory: &Path) -> io::Result<()> {
+    if cfg!(unix) {
+        File::open(directory)?.sync_all()
+    } else {
+        Ok(())
+    }
+}
+
+fn invalid(reason: impl Into<String>) -> OpenError {
+    OpenError::Invalid {
+        scheme: "sqlite",
+        reason: reason.into(),
+    }
+}

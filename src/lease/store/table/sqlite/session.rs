@@ -1,0 +1,216 @@
+//! One transaction on the file, from opening it to closing it.
+//!
+//! # States
+//! ```text
+//! open --> settings checked --BEGIN--> holds the lock --COMMIT--> done
+//!                                           |             |
+//!                                           |             +-- busy until the deadline
+//!                                           |             |      --> undone: Unavailable
+//!                                           |             +-- any other failure
+//!                                           |                    --> unknown: Ambiguous
+//!                                           +-- any failure --> undone: Unavailable
+//! ```
+//! Closing the connection undoes an open transaction.
+//!
+//! # Why a connection for each transaction
+//! A process comes by once a minute, and opening takes a fraction of the syncs
+//! that follow. In between there is then no descriptor, lock or map for a fork to
+//! copy, none that still belongs to a file that was meanwhile replaced, and
+//! nothing to be kept in order after a failure.
+//!
+//! # Why a commit survives a loss of power
+//! With a rollback journal, `synchronous=EXTRA` syncs the journal with its
+//! directory entry before the first page of the database is written, the
+//! database after the last, and then the end of the journal, which is what
+//! commits. `journal_mode=TRUNCATE` makes that end a truncation through the
+//! descriptor that is already open, followed by a sync whose failure is
+//! reported. `DELETE` would need to open the directory in order to sync it, and
+//! SQLite passes over it in silence when it can't: with no descriptor left, say.
+//! (`unixDelete` in SQLite's `os_unix.c`; `pager_end_transaction` in `pager.c`.)
+//!
+//! A file that somebody has put into WAL mode, to replicate it for example, is
+//! left in it: with EXTRA, which means FULL there, the log is synced at each
+//! commit. It is NORMAL that would lose commits.
+//!
+//! # Why a failure at COMMIT is ambiguous
+//! Busy is certain: SQLite reports it before it begins to commit, and leaves the
+//! transaction open. A full disk or a failed write comes before the journal is
+//! ended, and is rolled back by the next process; a failure to end the journal
+//! may have ended it, or not for long. The codes don't tell the two apart in
+//! every mode: in WAL mode, a frame that was written whole may come back when
+//! the log is recovered. So all of them count as unknown. That costs one block,
+//! and rarely even that: on a full disk the journal fails before, at the first
+//! change.
+
+use std::error::Error;
+use std::path::Path;
+use std::time::Instant;
+
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use super::process::Operation;
+use super::queue::{BusyWait, QueueLock, busy_handler};
+use crate::lease::store::table::{Commit, TableError};
+
+/// The rights of a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::lease) enum Access {
+    Read,
+    Write,
+}
+
+/// A failure inside a transaction, before its commit.
+#[derive(Debug)]
+pub(super) enum StepError {
+    Table(TableError),
+    Driver(rusqlite::Error),
+}
+
+impl From<TableError> for StepError {
+    fn from(error: TableError) -> Self {
+        Self::Table(error)
+    }
+}
+
+impl From<rusqlite::Error> for StepError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Driver(error)
+    }
+}
+
+impl StepError {
+    /// As an error of the store with this name. Nothing was written.
+    pub(super) fn into_error(self, store: &str) -> TableError {
+        let error = match self {
+            Self::Table(error) => return error,
+            Self::Driver(error) => error,
+        };
+        let detail = match error.sqlite_error_code() {
+            Some(ErrorCode::NotADatabase) => format!("{store} is not a database of SQLite"),
+            Some(ErrorCode::DatabaseCorrupt) => format!("{store} is damaged"),
+            // A statement that can't be compiled, or one that breaks a rule. None
+            // is for a value that is not of the type asked for.
+            Some(ErrorCode::Unknown | ErrorCode::ConstraintViolation) | None => {
+                format!("the tables in {store} are not as they were created")
+            }
+            Some(_) => return unavailable(error),
+        };
+        TableError::Corrupt {
+            detail,
+            source: Some(error.into()),
+        }
+    }
+}
+
+/// An error of which nothing more is known than that nothing was written.
+pub(super) fn unavailable(source: impl Into<Box<dyn Error + Send + Sync>>) -> TableError {
+    TableError::Unavailable(source.into())
+}
+
+/// The file holds something else than it should.
+pub(super) fn corrupt(detail: String) -> TableError {
+    TableError::Corrupt {
+        detail,
+        source: None,
+    }
+}
+
+/// An open transaction. Dropping it undoes it.
+#[derive(Debug)]
+pub(super) struct Session {
+    // Closed first: the operation lasts until SQLite was left.
+    connection: Connection,
+    _operation: Operation,
+    _wait: BusyWait,
+    _queue_lock: Option<QueueLock>,
+}
+
+impl Session {
+    /// Opens the file, which must exist, and begins.
+    pub(super) fn begin(path: &Path, access: Access, deadline: Instant) -> Result<Self, StepError> {
+        let queue_lock = match access {
+            Access::Read => None,
+            Access::Write => QueueLock::acquire(path, deadline),
+        };
+        let operation = Operation::begin().map_err(unavailable)?;
+        // Without NOFOLLOW: a link is resolved, and the journal lies beside the
+        // file itself. Without URI: the path is a path.
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let mut session = Self {
+            connection: Connection::open_with_flags(path, flags)?,
+            _operation: operation,
+            _wait: BusyWait::until(deadline),
+            _queue_lock: queue_lock,
+        };
+        session.connection.busy_handler(Some(busy_handler))?;
+        session.settle(path)?;
+        let connection = &session.connection;
+        match access {
+            Access::Read => connection.execute_batch("BEGIN")?,
+            Access::Write if connection.is_readonly("main")? => {
+                return Err(unavailable(format!(
+                    "this process may not write to {}: give it the right to, or run it as the \
+                     owner",
+                    path.display()
+                ))
+                .into());
+            }
+            Access::Write => connection.execute_batch("BEGIN IMMEDIATE")?,
+        }
+        Ok(session)
+    }
+
+    /// Makes commits durable, and sees that they are.
+    fn settle(&self, path: &Path) -> Result<(), StepError> {
+        let connection = &self.connection;
+        connection.execute_batch(
+            "PRAGMA synchronous = EXTRA; \
+             PRAGMA fullfsync = ON; \
+             PRAGMA checkpoint_fullfsync = ON;",
+        )?;
+        for (pragma, wanted) in [
+            ("synchronous", 3),
+            ("fullfsync", 1),
+            ("checkpoint_fullfsync", 1),
+        ] {
+            let found: i64 = connection.pragma_query_value(None, pragma, |row| row.get(0))?;
+            if found != wanted {
+                return Err(not_kept(path, pragma, &found.to_string()).into());
+            }
+        }
+        let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
+        if mode == "wal" {
+            return Ok(());
+        }
+        let mode: String =
+            connection
+                .pragma_update_and_check(None, "journal_mode", "TRUNCATE", |row| row.get(0))?;
+        match mode.as_str() {
+            "truncate" | "wal" => Ok(()),
+            other => Err(not_kept(path, "journal_mode", other).into()),
+        }
+    }
+
+    /// The connection, inside the transaction.
+    pub(super) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    /// Ends the transaction. Once this returns [`Commit::Done`], it is durable.
+    pub(super) fn commit(self) -> Result<Commit, TableError> {
+        match self.connection.execute_batch("COMMIT") {
+            Ok(()) => Ok(Commit::Done),
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
+                Err(unavailable(error))
+            }
+            Err(error) => Ok(Commit::Unknown(error.into())),
+        }
+    }
+}
+
+fn not_kept(path: &Path, pragma: &str, found: &str) -> TableError {
+    TableError::NotDurable {
+        store: format!("sqlite:{}", path.display()),
+        reason: format!("SQLite keeps its setting {pragma} at {found}"),
+    }
+}

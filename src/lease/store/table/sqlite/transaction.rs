@@ -1,0 +1,407 @@
+//! A transaction on the file, from the lock to the commit.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use rusqlite::Connection;
+
+use super::clock_step::{self, Judgement, MachineClock, Uptime};
+use super::entries::{self, Entries};
+use super::identity;
+use super::location::Location;
+use super::schema::{self, FileRow, Kind};
+use super::session::{Access, Session, StepError, corrupt, unavailable};
+use super::witness::{self, Note, Verdict, Witness};
+use crate::lease::store::record::Incarnation;
+use crate::lease::store::report::Durability;
+use crate::lease::store::table::{
+    ClockError, Commit, Description, Key, Put, Query, Snapshot, StoreTime, TableError, Txn,
+};
+
+/// A transaction on a file. Dropping it undoes it.
+#[derive(Debug)]
+pub(in crate::lease) struct Transaction {
+    store: String,
+    kind: Kind,
+    path: PathBuf,
+    durability: Durability,
+    deadline: Instant,
+    /// The clock before the lock was waited for, in milliseconds since 1970.
+    arrived_unix_ms: u64,
+    /// The clock when the lock was held, in milliseconds since 1970.
+    unix_ms: u64,
+    uptime: Option<Uptime>,
+    /// Of the file at hand; see `identity`.
+    identity: String,
+    /// None without tables.
+    file: Option<OpenedFile>,
+    doubt: Option<ClockError>,
+    /// The file does not know yet since when the clock is in doubt.
+    is_doubt_new: bool,
+    /// There is something to commit.
+    is_changed: bool,
+    // Ended before the note is let go.
+    session: Session,
+    /// Locked for a transaction that writes; none where there are no notes.
+    witness: Option<Witness>,
+}
+
+/// What is known of the past of a file.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::lease) struct FilePast {
+    /// What the note of the last write says; the last one written, if there is no file.
+    pub(in crate::lease) verdict: Verdict,
+    /// It was written for another place, and nobody has adopted it.
+    pub(in crate::lease) is_copy: bool,
+    /// When the file was last found to be a copy, or no certain state, in milliseconds since
+    /// 1970; 0 if never.
+    pub(in crate::lease) life_began_unix_ms: u64,
+}
+
+/// What the file says of itself, and its note of it.
+#[derive(Clone, Debug)]
+struct OpenedFile {
+    row: FileRow,
+    device: u64,
+    verdict: Verdict,
+}
+
+impl Transaction {
+    /// Begins a transaction, once the file's lock is had; none if there is no file.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub(super) fn begin(
+        location: &mut Location,
+        kind: Kind,
+        clock: &MachineClock,
+        access: Access,
+        deadline: Instant,
+    ) -> Result<Option<Self>, TableError> {
+        let arrived_unix_ms = clock.unix_ms();
+        let Some(durability) = location.find()? else {
+            return Ok(None);
+        };
+        let store = location.name().to_owned();
+        let path = location.path().to_owned();
+        let session = Session::begin(&path, access, deadline);
+        let session = session.map_err(|error| error.into_error(&store))?;
+        let mut opened = Self {
+            identity: identity::identity(&path).map_err(unavailable)?,
+            store,
+            kind,
+            path,
+            durability,
+            deadline,
+            arrived_unix_ms,
+            unix_ms: arrived_unix_ms,
+            uptime: None,
+            file: None,
+            doubt: None,
+            is_doubt_new: false,
+            is_changed: false,
+            session,
+            witness: None,
+        };
+        opened.look_at_file(access)?;
+        // No clock is read before all locks are held.
+        opened.unix_ms = clock.unix_ms();
+        opened.uptime = clock.uptime();
+        opened.look_at_clock();
+        Ok(Some(opened))
+    }
+
+    /// Creates the tables in a file without any content.
+    pub(in crate::lease) fn create_tables(&mut self) -> Result<(), TableError> {
+        if self.file.is_none() {
+            self.run(|connection| schema::create(connection, self.kind))?;
+            self.is_changed = true;
+            self.look_at_file(Access::Write)?;
+            self.look_at_clock();
+        }
+        Ok(())
+    }
+
+    /// Compares the file with its note, once it has tables. A transaction that writes locks the
+    /// note.
+    fn look_at_file(&mut self, access: Access) -> Result<(), TableError> {
+        if !self.run(|connection| schema::exist(connection, &self.store, self.kind))? {
+            return Ok(());
+        }
+        let row = self.run(FileRow::read)?;
+        let found = self.path.metadata().map_err(unavailable)?;
+        let device = witness::device(&found);
+        let note = match access {
+            _ if !witness::is_possible() => None,
+            Access::Read => witness::peek(&row.name),
+            Access::Write => {
+                let locked = Witness::lock(&row.name, &found, self.deadline);
+                let witness = self.witness.insert(locked.map_err(unavailable)?);
+                witness.note().map_err(unavailable)?
+            }
+        };
+        let verdict = match witness::is_possible() {
+            // Of a file that was made in this transaction nothing can be older.
+            true if !row.token.is_empty() => Verdict::of(note.as_ref(), &row.token, device),
+            _ => Verdict::Last,
+        };
+        self.file = Some(OpenedFile {
+            row,
+            device,
+            verdict,
+        });
+        Ok(())
+    }
+
+    /// Judges the clock by how the file has seen it.
+    fn look_at_clock(&mut self) {
+        let (Some(file), Some(uptime)) = (&mut self.file, &self.uptime) else {
+            return;
+        };
+        match clock_step::judge(file.row.clock.as_ref(), uptime, self.unix_ms) {
+            Judgement::Believed(clock) => file.row.clock = Some(clock),
+            Judgement::Doubted(clock, error) => {
+                self.is_doubt_new = file.row.clock.as_ref() != Some(&clock);
+                file.row.clock = Some(clock);
+                self.doubt = Some(error);
+            }
+        }
+    }
+
+    pub(in crate::lease) fn has_tables(&self) -> bool {
+        self.file.is_some()
+    }
+
+    /// The store's name in errors.
+    pub(in crate::lease) fn store(&self) -> &str {
+        &self.store
+    }
+
+    /// The file at hand and its life: a new one if the file is a copy, or may be an older state
+    /// of itself.
+    pub(in crate::lease) fn incarnation(&self) -> Incarnation {
+        identity::incarnation(&self.identity, self.life())
+    }
+
+    fn life(&self) -> u64 {
+        match &self.file {
+            None => 1,
+            Some(file) => {
+                let is_new = file.verdict != Verdict::Last || self.is_copy();
+                file.row.life.saturating_add(u64::from(is_new))
+            }
+        }
+    }
+
+    /// What the note says of the file; the last one written, if there are no tables.
+    pub(super) fn verdict(&self) -> Verdict {
+        self.file
+            .as_ref()
+            .map_or(Verdict::Last, |file| file.verdict)
+    }
+
+    /// What may be missing in the file.
+    pub(super) fn past(&self) -> FilePast {
+        FilePast {
+            verdict: self.verdict(),
+            is_copy: self.is_copy(),
+            life_began_unix_ms: self.file.as_ref().map_or(0, |it| it.row.life_began_unix_ms),
+        }
+    }
+
+    /// The place that the file was written for, and this one, if they differ.
+    pub(in crate::lease) fn copied(&self) -> Option<(&str, &str)> {
+        let recorded = self.file.as_ref()?.row.identity.as_str();
+        let is_copy = !recorded.is_empty() && recorded != self.identity;
+        is_copy.then_some((recorded, self.identity.as_str()))
+    }
+
+    fn is_copy(&self) -> bool {
+        self.copied().is_some()
+    }
+
+    /// Refuses a copy.
+    pub(super) fn refuse_copy(&self) -> Result<(), TableError> {
+        match self.copied() {
+            None => Ok(()),
+            Some((recorded, found)) => Err(TableError::Copied {
+                store: self.store.clone(),
+                recorded: recorded.to_owned(),
+                found: found.to_owned(),
+            }),
+        }
+    }
+
+    /// Gives a copy another name, so that it shares no note with its original. It is adopted by
+    /// the commit.
+    pub(in crate::lease) fn part_from_original(&mut self) -> Result<(), TableError> {
+        let name = self.run(schema::draw)?;
+        if let Some(file) = &mut self.file {
+            file.row.name = name;
+            self.is_changed = true;
+        }
+        Ok(())
+    }
+
+    /// The clock before the lock was waited for, in milliseconds since 1970.
+    pub(in crate::lease) fn arrived_unix_ms(&self) -> u64 {
+        self.arrived_unix_ms
+    }
+
+    /// The clock now that the lock is held, in milliseconds since 1970.
+    pub(in crate::lease) fn unix_ms(&self) -> u64 {
+        self.unix_ms
+    }
+
+    /// The time by the clock if that is believed, and otherwise by the uptime, in milliseconds
+    /// since 1970.
+    pub(in crate::lease) fn expected_unix_ms(&self) -> u64 {
+        match self.doubt {
+            Some(ClockError::Stepped {
+                expected_unix_ms, ..
+            }) => expected_unix_ms,
+            _ => self.unix_ms,
+        }
+    }
+
+    /// Why the clock is not believed, if it isn't.
+    pub(in crate::lease) fn clock_doubt(&self) -> Option<ClockError> {
+        self.doubt.clone()
+    }
+
+    /// Whether a doubt of the clock should be noted. Not in a copy, which a commit would adopt.
+    pub(super) fn has_new_doubt(&self) -> bool {
+        self.is_doubt_new && !self.is_copy()
+    }
+
+    /// Notes since when the clock is in doubt, and nothing else.
+    pub(in crate::lease) fn note_doubt(mut self) -> Result<Commit, TableError> {
+        self.is_changed |= self.has_new_doubt();
+        self.commit()
+    }
+
+    pub(super) fn holds(&self, txn: &Txn) -> Result<bool, TableError> {
+        if self.doubt.is_some() && txn.not_before_unix_ms > 0 {
+            return Ok(false);
+        }
+        let window = txn.not_before_unix_ms..=txn.not_after_unix_ms;
+        let incarnation = self.incarnation();
+        if !window.contains(&self.expected_unix_ms())
+            || (txn.incarnation.as_ref()).is_some_and(|wanted| *wanted != incarnation)
+        {
+            return Ok(false);
+        }
+        for (key, expected) in &txn.compare {
+            if self.get(key)? != *expected {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    pub(super) fn select(&self, query: &Query) -> Result<Snapshot, TableError> {
+        let (entries, complete) = match self.has_tables() {
+            false => (Entries::new(), true),
+            true => self.run(|connection| entries::select(connection, query))?,
+        };
+        let time = StoreTime {
+            unix_ms: self.unix_ms,
+            earliest_unix_ms: self.arrived_unix_ms.min(self.unix_ms),
+            latest_unix_ms: self.unix_ms,
+        };
+        Ok(Snapshot {
+            entries,
+            complete,
+            time: self.clock_doubt().map_or(Ok(time), Err),
+            incarnation: self.incarnation(),
+        })
+    }
+
+    /// All entries of a namespace.
+    pub(in crate::lease) fn entries_of(&self, namespace: &str) -> Result<Entries, TableError> {
+        let prefix = format!("{namespace}/");
+        let found = self.run(|connection| entries::with_prefix(connection, &prefix))?;
+        Ok(found.into_iter().collect())
+    }
+
+    /// The value of an entry.
+    pub(in crate::lease) fn get(&self, key: &Key) -> Result<Option<String>, TableError> {
+        self.run(|connection| entries::get(connection, key))
+    }
+
+    /// Every record of a namespace.
+    pub(super) fn records(&self) -> Result<Vec<(Key, String)>, TableError> {
+        match self.has_tables() {
+            true => self.run(entries::records),
+            false => Ok(Vec::new()),
+        }
+    }
+
+    pub(in crate::lease) fn put(&mut self, put: &Put) -> Result<(), TableError> {
+        self.is_changed = true;
+        self.run(|connection| entries::put(connection, put))
+    }
+
+    /// Looks for damage, and describes the store.
+    pub(super) fn inspect(&self) -> Result<Description, TableError> {
+        if self.has_tables() {
+            self.run(|connection| schema::inspect(connection, &self.store))?;
+        }
+        Ok(Description {
+            store: self.store.clone(),
+            durability: self.durability.clone(),
+            is_copy: self.is_copy(),
+        })
+    }
+
+    fn run<T>(
+        &self,
+        step: impl FnOnce(&Connection) -> Result<T, StepError>,
+    ) -> Result<T, TableError> {
+        step(self.session.connection()).map_err(|error| error.into_error(&self.store))
+    }
+
+    /// Counts the write, and ends the transaction between the two notes of it. What is adopted
+    /// by it is this file, in this life.
+    pub(in crate::lease) fn commit(mut self) -> Result<Commit, TableError> {
+        if !self.is_changed {
+            return Ok(Commit::Done);
+        }
+        let (life, now_unix_ms) = (self.life(), self.expected_unix_ms());
+        let Some(mut file) = self.file.take() else {
+            return Err(corrupt(format!("{} has no tables", self.store)));
+        };
+        let token = self.run(schema::draw)?;
+        let before = std::mem::replace(&mut file.row.token, token);
+        file.row.identity.clone_from(&self.identity);
+        if file.row.life != life {
+            file.row.life = life;
+            file.row.life_began_unix_ms = now_unix_ms;
+        }
+        self.run(|connection| file.row.write(connection))?;
+        let mut note = Note {
+            token: file.row.token.clone(),
+            pending_after: Some(before).filter(|before| !before.is_empty()),
+            device: file.device,
+        };
+        if let Some(witness) = &mut self.witness {
+            let mut lock = || -> std::io::Result<()> {
+                if !witness.is_of(&file.row.name) {
+                    let found = self.path.metadata()?;
+                    *witness = Witness::lock(&file.row.name, &found, self.deadline)?;
+                }
+                witness.write(&note, &self.path)
+            };
+            lock().map_err(unavailable)?;
+        }
+        let ended = self.session.commit()?;
+        if let (Commit::Done, Some(witness)) = (&ended, &mut self.witness) {
+            note.pending_after = None;
+            // What was not noted as done must not be answered.
+            if let Err(error) = witness.write(&note, &self.path) {
+                return Ok(Commit::Unknown(error.into()));
+            }
+        }
+        Ok(ended)
+    }
+}
