@@ -131,8 +131,9 @@ impl Failure {
     fn keeps_connection(&self) -> bool {
         match self {
             Self::Again(_) | Self::NoTable(_) | Self::Short(_) => true,
-            // A server that is not durable is judged again by the next connection.
-            Self::Refused(error) => !matches!(error, TableError::NotDurable { .. }),
+            // A server that is not durable is judged again by the next connection, and a reply
+            // that makes no sense may belong to another request.
+            Self::Refused(_) => false,
             Self::NotDone(_) | Self::Denied(_) | Self::Unknown(_) => false,
         }
     }
@@ -430,6 +431,7 @@ mod tests {
     fn the_connection_is_kept_only_after_a_definite_reply() {
         assert!(Failure::Again("deadlock".into()).keeps_connection());
         assert!(Failure::NoTable("none".into()).keeps_connection());
+        assert!(!Failure::corrupt("no reply of ours", None).keeps_connection());
         assert!(!Failure::NotDone("cut".into()).keeps_connection());
         assert!(!Failure::Denied("no".into()).keeps_connection());
         assert!(!Failure::Unknown("cut".into()).keeps_connection());
