@@ -218,7 +218,7 @@ mod sqlite {
         assert_says(&reason(new(&by_hand)), &["was removed"]);
         new(&brought).unwrap();
         let text = reason(attempt(&brought, "others", History::New));
-        assert_says(&text, &["note", "earlier state"]);
+        assert_says(&text, &["note"]);
         // Whoever says that something was lost says it of all.
         let lost = home.path().join("lost.db");
         init(&lost, History::Unknown);
@@ -234,6 +234,19 @@ mod sqlite {
         let text = reason(attempt(&copied, "invoices", History::New));
         assert_says(&text, &["copied"]);
         attempt(&path, "invoices", History::New).unwrap();
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_file_that_was_emptied_is_not_new() {
+        let home = directory();
+        let path = home.path().join("leases.db");
+        come_and_go(&path, "orders");
+        fs::write(&path, "").unwrap();
+        assert_says(&reason(new(&path)), &["earlier state"]);
+        // Every other namespace was lost with it.
+        reason(attempt(&path, "invoices", History::New));
+        reason(attempt(&path, "invoices", History::Unused));
     }
 
     #[test]

@@ -15,7 +15,6 @@ use ringflake::{
     Id, Layout, Secret, SystemClock,
 };
 use ringflake_kit::assert_says;
-use ringflake_kit::faulty_store::{Fault, Faulty};
 use ringflake_kit::small::{layout, secret_of_its_own};
 
 /// Of two nodes, so that a tick has 32 IDs.
@@ -108,13 +107,6 @@ impl Rig {
     }
 }
 
-/// A store that is away.
-fn silent() -> Faulty {
-    let store = Faulty::new(MemoryStore::new(Arc::new(SystemClock)));
-    store.fail(Fault::Down);
-    store
-}
-
 #[test]
 fn imports_of_one_range_never_make_the_same_id() {
     let rig = Rig::new();
@@ -134,7 +126,7 @@ fn imports_of_one_range_never_make_the_same_id() {
     assert_eq!(rig.drain(&fourth, 110..112, &mut seen), 2 * 32);
     assert_eq!(seen.len(), 20 * 32);
 
-    let error = rig.builder(store, 104..105).lease_store(silent()).build();
+    let error = rig.builder(store, 104..105).lease_store(Silent).build();
     assert!(matches!(error, Err(BuildError::Store(_))), "{error:?}");
 }
 
@@ -185,9 +177,9 @@ fn an_import_says_what_is_missing_before_it_asks_a_store() {
     let rig = Rig::new();
     let builder = || BackfillGenerator::builder(rig.layout).secret(&rig.secret);
     let between = || rig.at(100)..rig.at(200);
-    let error = builder().lease_store(silent()).namespace("orders").build();
+    let error = builder().lease_store(Silent).namespace("orders").build();
     assert!(matches!(error, Err(BuildError::NoMoments)), "{error:?}");
-    let error = builder().lease_store(silent()).between(between()).build();
+    let error = builder().lease_store(Silent).between(between()).build();
     assert!(matches!(error, Err(BuildError::NoNamespace)), "{error:?}");
 
     let lease = || ringflake::StaticLease::assume_unique_past(rig.layout, 0..1, 0..9).unwrap();
@@ -206,7 +198,7 @@ fn an_import_says_what_is_missing_before_it_asks_a_store() {
         ),
         "{error:?}"
     );
-    let error = rig.builder(silent(), 100..200).lease(lease()).build();
+    let error = rig.builder(Silent, 100..200).lease(lease()).build();
     assert!(matches!(error, Err(BuildError::TwoLeases)), "{error:?}");
 
     let step = TIME_STEP;
@@ -223,16 +215,13 @@ fn an_import_says_what_is_missing_before_it_asks_a_store() {
         epoch - step..rig.at(3),
         epoch..end + step,
     ] {
-        let error = rig.builder(silent(), 1..2).between(moments).build();
+        let error = rig.builder(Silent, 1..2).between(moments).build();
         let error = error.unwrap_err();
         assert!(matches!(error, BuildError::Moments { .. }), "{error:?}");
         assert_says(&error.to_string(), &["2024-10-27", "range"]);
     }
     let now = SystemTime::now();
-    let error = rig
-        .builder(silent(), 1..2)
-        .between(epoch..now + step)
-        .build();
+    let error = rig.builder(Silent, 1..2).between(epoch..now + step).build();
     assert!(
         matches!(error, Err(BuildError::LeaseNotPast { .. })),
         "{error:?}"
@@ -307,41 +296,65 @@ fn a_store_that_knows_of_no_past_is_found_out() {
     assert_says(&error.to_string(), &["50..60"]);
 }
 
+macro_rules! store {
+    ($name:ident, $acquire:expr) => {
+        impl LeaseStore for $name {
+            fn init(&mut self, _: &Namespace, _: &Init) -> Result<StoreRecord, StoreError> {
+                unreachable!()
+            }
+
+            fn acquire(
+                &mut self,
+                space: &Namespace,
+                acquire: &Acquire,
+            ) -> Result<Vec<Grant>, StoreError> {
+                $acquire(self, space, acquire)
+            }
+
+            fn renew(&mut self, _: &Namespace, _: &Renew) -> Result<u64, StoreError> {
+                unreachable!()
+            }
+
+            fn release(&mut self, _: &Namespace, _: Block, _: Epoch) -> Result<(), StoreError> {
+                unreachable!()
+            }
+
+            fn list(&mut self, _: &Namespace) -> Result<Listing, StoreError> {
+                unreachable!()
+            }
+
+            fn raise_floor(&mut self, _: &Namespace, _: Floor, _: u64) -> Result<u64, StoreError> {
+                unreachable!()
+            }
+
+            fn check(&mut self, _: &Namespace, _: u64) -> Result<StoreReport, StoreError> {
+                unreachable!()
+            }
+        }
+    };
+}
+
+/// One that is away.
+#[derive(Debug)]
+struct Silent;
+
+store!(Silent, |_: &mut Silent, _: &Namespace, _: &Acquire| Err(
+    StoreError::Unavailable {
+        source: "away".into()
+    }
+));
+
 /// One of the version before, which does not look at the past that is asked for.
 #[derive(Debug)]
 struct Forgetful(MemoryStore);
 
-impl LeaseStore for Forgetful {
-    fn acquire(&mut self, space: &Namespace, acquire: &Acquire) -> Result<Vec<Grant>, StoreError> {
-        let mut acquire = acquire.clone();
-        acquire.past = None;
-        self.0.acquire(space, &acquire)
-    }
-
-    fn init(&mut self, _: &Namespace, _: &Init) -> Result<StoreRecord, StoreError> {
-        unreachable!()
-    }
-
-    fn renew(&mut self, _: &Namespace, _: &Renew) -> Result<u64, StoreError> {
-        unreachable!()
-    }
-
-    fn release(&mut self, _: &Namespace, _: Block, _: Epoch) -> Result<(), StoreError> {
-        unreachable!()
-    }
-
-    fn list(&mut self, _: &Namespace) -> Result<Listing, StoreError> {
-        unreachable!()
-    }
-
-    fn raise_floor(&mut self, _: &Namespace, _: Floor, _: u64) -> Result<u64, StoreError> {
-        unreachable!()
-    }
-
-    fn check(&mut self, _: &Namespace, _: u64) -> Result<StoreReport, StoreError> {
-        unreachable!()
-    }
-}
+store!(Forgetful, |store: &mut Forgetful,
+                   space: &Namespace,
+                   acquire: &Acquire| {
+    let mut acquire = acquire.clone();
+    acquire.past = None;
+    store.0.acquire(space, &acquire)
+});
 
 #[cfg(feature = "sqlite")]
 mod sqlite {

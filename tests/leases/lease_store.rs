@@ -1,8 +1,10 @@
 //! Stores of leases: the suite that all must pass, the reference store under
-//! clocks that jump and histories that are lost. Random schedules are in `tests/simulator`.
+//! clocks that jump and histories that are lost, and random schedules of the former.
 
 mod contention;
 mod failover;
+mod past;
+mod schedules;
 mod unknown;
 mod watched;
 

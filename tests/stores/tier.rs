@@ -1,6 +1,7 @@
 //! A tier in a file, between processes and an upstream store.
 
 use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
@@ -9,15 +10,15 @@ use std::time::Duration;
 use ringflake::lease::conformance::{Given, Suite};
 use ringflake::lease::table::Key;
 use ringflake::lease::{
-    Acquire, Fence, Grant, History, Init, LeaseStore, MemoryStore, Namespace, OpenOptions,
-    SqliteStore, StoreError, StoreLimits, TierStore, open,
+    Acquire, Fence, Grant, History, Init, LeaseStore, MemoryStore, Namespace, Renew, SqliteStore,
+    StoreError, StoreLimits, TierStore, open,
 };
 use ringflake::{Layout, SystemClock};
 use ringflake_kit::server::data_directory;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-use crate::kit::{self, copied, corrupt, exhausted, fenced, longer, not_initialised, now};
+use crate::kit::{self, copied, corrupt, exhausted, fenced, not_initialised, now};
 use crate::sqlite::{child, given_path, options};
 
 /// How far the upstream store grants.
@@ -75,6 +76,10 @@ fn space() -> Namespace {
 /// As a generator asks: for ten minutes.
 fn ask() -> Acquire {
     Acquire::new(1, 600, now())
+}
+
+fn longer(grant: &Grant) -> Renew {
+    Renew::new(grant, grant.ticks.end + 1, now())
 }
 
 /// A tier in this directory over a store there, which is at the second URL.
@@ -184,6 +189,14 @@ fn s9_a_file_that_was_removed_is_made_anew_with_other_blocks() {
 }
 
 #[test]
+fn the_file_is_its_owners_alone() {
+    let mut machine = Machine::new();
+    machine.acquire(&mut machine.process());
+    let mode = machine.path().metadata().unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
 fn s9_a_tier_is_no_store_and_a_store_is_no_tier() {
     let mut machine = Machine::new();
     machine.acquire(&mut machine.process());
@@ -256,12 +269,16 @@ fn s9_processes_start_while_the_upstream_store_is_away() {
     start().unwrap();
 }
 
-/// A tier of one block, which a process has that was killed without a word to the store.
-fn after_a_kill(options_of_killed: &OpenOptions) -> (TempDir, Namespace, Box<dyn LeaseStore>) {
+/// A process that was killed has let go of its sign of life.
+#[test]
+fn a_block_of_a_process_that_was_killed_is_free_where_it_ends() {
+    // One block is all there is.
     let whole = space().with_block_bits(17).unwrap();
+    let ask = || Acquire::new(1, 60, now());
     if let Some(directory) = given_path() {
-        let mut process = open(&urls(&directory).0, options_of_killed).unwrap();
-        process.acquire(&whole, &kit::ask(1, 60)).unwrap();
+        let mut process = open(&urls(&directory).0, &options()).unwrap();
+        process.acquire(&whole, &ask()).unwrap();
+        // Without a word to the store.
         std::process::abort();
     }
     let directory = data_directory();
@@ -269,32 +286,38 @@ fn after_a_kill(options_of_killed: &OpenOptions) -> (TempDir, Namespace, Box<dyn
     kit::init(&mut *process, &whole);
     let output = child(directory.path()).output().unwrap();
     assert!(!output.status.success(), "{output:?}");
-    (directory, whole, process)
-}
-
-/// A process that was killed has let go of its sign of life.
-#[test]
-fn a_block_of_a_process_that_was_killed_is_free_where_it_ends() {
-    let (_directory, whole, mut process) = after_a_kill(&options());
     let known = process.list(&whole).unwrap().blocks;
     assert!(!known[0].released && known[0].hwm_end > 0);
-    let next = process.acquire(&whole, &kit::ask(1, 60)).unwrap().remove(0);
+    let next = process.acquire(&whole, &ask()).unwrap().remove(0);
     assert_eq!(next.ticks.start, known[0].hwm_end);
     // It is held by this process now, which is alive.
-    exhausted(process.acquire(&whole, &kit::ask(1, 60)));
+    exhausted(process.acquire(&whole, &ask()));
 }
 
 /// Those who have its grants go on.
 #[test]
 fn a_block_of_others_outlives_the_process_that_was_killed() {
+    let whole = space().with_block_bits(17).unwrap();
+    let ask = || Acquire::new(1, 60, now());
     let for_others = options().grant_for_others(true);
-    let (directory, whole, mut process) = after_a_kill(&for_others);
-    exhausted(process.acquire(&whole, &kit::ask(1, 60)));
+    if let Some(directory) = given_path() {
+        let mut process = open(&urls(&directory).0, &for_others).unwrap();
+        process.acquire(&whole, &ask()).unwrap();
+        std::process::abort();
+    }
+    let directory = data_directory();
+    let mut process = open(&urls(directory.path()).0, &options()).unwrap();
+    kit::init(&mut *process, &whole);
+    let output = child(directory.path()).output().unwrap();
+    assert!(!output.status.success(), "{output:?}");
+    exhausted(process.acquire(&whole, &ask()));
     let known = process.list(&whole).unwrap().blocks.remove(0);
     let grant = Grant::new(known.block, known.epoch, 0..known.hwm_end);
     let mut next = open(&urls(directory.path()).0, &for_others).unwrap();
-    let renewed = next.renew(&whole, &longer(&grant));
-    assert_eq!(renewed.unwrap(), known.hwm_end + 1);
+    assert_eq!(
+        next.renew(&whole, &longer(&grant)).unwrap(),
+        known.hwm_end + 1
+    );
 }
 
 /// Containers that have no machine ID in common share a file. Each would give up what the

@@ -1,12 +1,11 @@
 //! The reference store when its clock jumps, and when its history is lost.
 
-use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ringflake::lease::{
-    Acquire, Fence, Fingerprint, Floor, Grant, History, Incarnation, Init, LeaseStore, MemoryStore,
-    Namespace, Renew, StoreError, StoreLimits,
+    Acquire, Fence, Fingerprint, Floor, Grant, History, Incarnation, Init, LeaseStore,
+    MemorySnapshot, MemoryStore, Namespace, Renew, StoreError, StoreLimits,
 };
 use ringflake::{Clock, Layout, ManualClock};
 
@@ -62,6 +61,19 @@ impl Rig {
         }
     }
 
+    /// Another server, of another incarnation, that starts from `snapshot`.
+    fn promote(&self, snapshot: &MemorySnapshot) -> Self {
+        let clock = ManualClock::new(self.clock.unix_ms());
+        let store = MemoryStore::new(Arc::new(clock.clone()));
+        store.restore(snapshot);
+        store.set_incarnation(Incarnation::new("promoted"));
+        Self {
+            clock,
+            store,
+            space: self.space.clone(),
+        }
+    }
+
     fn set(&self, tick: u64) {
         self.clock.set(within(tick));
     }
@@ -71,11 +83,6 @@ impl Rig {
         let mut grants = self.store.acquire(&self.space, &ask)?;
         assert_eq!(grants.len(), 1);
         Ok(grants.remove(0))
-    }
-
-    fn past(&mut self, ticks: Range<u64>) -> Result<Grant, StoreError> {
-        let ask = Acquire::past(1, ticks, self.clock.unix_ms());
-        Ok(self.store.acquire(&self.space, &ask)?.remove(0))
     }
 
     fn renew(&mut self, grant: &Grant, end: u64) -> Result<u64, StoreError> {
@@ -88,15 +95,29 @@ impl Rig {
         released.unwrap();
     }
 
-    /// As by hand, after a loss.
-    fn raise_floor(&mut self) -> u64 {
-        let (floor, now) = (Floor::OverLostGrants, self.clock.unix_ms());
-        self.store.raise_floor(&self.space, floor, now).unwrap()
-    }
-
     fn floor(&mut self) -> u64 {
         self.store.list(&self.space).unwrap().record.floor
     }
+}
+
+#[test]
+fn a_grant_starts_at_the_latest_of_now_floor_and_mark() {
+    let mut rig = Rig::new(17);
+    let first = rig.acquire(10).unwrap();
+    assert_eq!(first.ticks, START..START + 10);
+
+    rig.set(START + 10);
+    let at_the_mark = rig.acquire(10).unwrap();
+    assert_eq!(at_the_mark.ticks, START + 10..START + 20);
+
+    rig.set(START + 50);
+    let now = rig.acquire(10).unwrap();
+    assert_eq!(now.ticks, START + 50..START + 60);
+
+    let (floor, now) = (Floor::Tick(START + 90), rig.clock.unix_ms());
+    rig.store.raise_floor(&rig.space, floor, now).unwrap();
+    let floor = rig.acquire(10).unwrap();
+    assert_eq!(floor.ticks, START + 90..START + 100);
 }
 
 #[test]
@@ -131,6 +152,16 @@ fn a_passed_grant_can_be_renewed_while_the_block_is_free() {
     rig.set(START + 60);
     let end = rig.renew(&grant, START + 80).unwrap();
     assert_eq!(end, START + 80);
+}
+
+#[test]
+fn grants_and_renewals_end_at_the_horizon() {
+    let mut rig = Rig::new(5);
+    let grant = rig.acquire(HORIZON + 1).unwrap();
+    assert_eq!(grant.ticks, START..START + HORIZON);
+    rig.set(START + 1);
+    let end = rig.renew(&grant, START + HORIZON + 5).unwrap();
+    assert_eq!(end, START + HORIZON + 1);
 }
 
 #[test]
@@ -224,6 +255,21 @@ fn limits_count_in_whole_ticks_on_the_safe_side() {
     assert_eq!(record.floor, 7 + 99_999 + 13_001 + 1);
 }
 
+#[test]
+fn blocks_that_are_idle_come_before_those_released() {
+    // Two blocks.
+    let mut rig = Rig::new(16);
+    let short = rig.acquire(5).unwrap();
+    let long = rig.acquire(50).unwrap();
+    rig.release(&long);
+    rig.set(START + 5);
+    let idle = rig.acquire(5).unwrap();
+    assert_eq!((idle.block, idle.ticks.start), (short.block, START + 5));
+    let released = rig.acquire(5).unwrap();
+    let found = (released.block, released.ticks.start);
+    assert_eq!(found, (long.block, START + 50));
+}
+
 /// Advances by what the refusal says, and to one millisecond before.
 fn retry_when_told(rig: &mut Rig, is_ahead: bool) -> Grant {
     let asked = |rig: &mut Rig| match rig.acquire(5).unwrap_err() {
@@ -261,6 +307,55 @@ fn a_refusal_says_when_to_come_back() {
 }
 
 #[test]
+fn what_a_stale_replica_lacks_is_not_granted_again() {
+    let mut rig = Rig::new(17);
+    let mut given = Given::default();
+    let first = rig.acquire(10).unwrap();
+    given.add(&first);
+    let stale = rig.store.snapshot();
+
+    // Lost: a renewal up to the horizon.
+    let end = rig.renew(&first, u64::MAX).unwrap();
+    given.extend(&first, end);
+
+    rig.store.restore(&stale);
+    rig.store.set_incarnation(Incarnation::new("promoted"));
+    assert!(rig.store.check(&rig.space, 0).unwrap().history_lost());
+    // Right after, and once the mark on record has passed.
+    for tick in (START..START + 2 * HORIZON).step_by(5) {
+        rig.set(tick);
+        if let Ok(grant) = rig.acquire(3) {
+            given.add(&grant);
+        }
+    }
+    assert!(given.intervals() > 2, "nothing was granted afterwards");
+    assert!(!rig.store.check(&rig.space, 0).unwrap().history_lost());
+}
+
+#[test]
+fn what_a_superseded_primary_still_grants_is_not_granted_again() {
+    // Its clock is ahead by the skew, the new one's behind.
+    let mut old = Rig::new(17);
+    let mut given = Given::default();
+    let mut new = old.promote(&old.store.snapshot());
+    let skew = SKEW_MS / 1000;
+    let alive = FAILOVER - 2 * skew;
+
+    new.set(START - skew);
+    new.acquire(10).unwrap_err();
+    old.set(START + alive + skew);
+    given.add(&old.acquire(u64::MAX).unwrap());
+
+    for tick in START..START + 3 * HORIZON {
+        new.set(tick - skew);
+        if let Ok(grant) = new.acquire(10) {
+            given.add(&grant);
+        }
+    }
+    assert!(given.intervals() > 10, "nothing was granted afterwards");
+}
+
+#[test]
 fn renewals_end_with_the_history_that_they_belong_to() {
     let mut rig = Rig::new(5);
     let grant = rig.acquire(10).unwrap();
@@ -276,6 +371,28 @@ fn renewals_end_with_the_history_that_they_belong_to() {
     rig.acquire(10).unwrap_err();
     let (known, floor) = (START + 10, START + HORIZON + FAILOVER + 1);
     assert_eq!(fence(&mut rig), Fence::Floor { known, floor });
+}
+
+/// The holder has what the replica has, while a later grant was lost.
+#[test]
+fn a_renewal_does_not_reach_into_a_lost_grant() {
+    let mut rig = Rig::new(17);
+    let mut given = Given::default();
+    let first = rig.acquire(10).unwrap();
+    given.add(&first);
+    let stale = rig.store.snapshot();
+    rig.set(START + 10);
+    let lost = rig.acquire(50).unwrap();
+    given.add(&lost);
+
+    rig.store.restore(&stale);
+    rig.store.set_incarnation(Incarnation::new("promoted"));
+    rig.acquire(10).unwrap_err();
+    if let Ok(end) = rig.renew(&first, START + 30) {
+        given.extend(&first, end);
+    }
+    let listing = rig.store.list(&rig.space).unwrap();
+    assert_eq!(listing.blocks[0].hwm_end, START + 10);
 }
 
 #[test]
@@ -320,57 +437,5 @@ fn a_repaired_block_is_granted_above_all_after_failover() {
         given.add(&granted);
         assert_eq!(granted.ticks, repaired.hwm_end..repaired.hwm_end + 1);
         assert_eq!(granted.epoch, repaired.epoch.next());
-    }
-}
-
-#[track_caller]
-fn below_the_floor(answer: Result<Grant, StoreError>, expected: u64) {
-    match answer {
-        Err(StoreError::BeforeFloor { floor, .. }) => assert_eq!(floor, expected),
-        other => panic!("{other:?}"),
-    }
-}
-
-#[test]
-fn a_new_incarnation_closes_the_past_for_ever() {
-    let mut rig = Rig::with_history(17, History::Unused);
-    let before = rig.store.snapshot();
-    let lost = rig.past(0..100).unwrap();
-    assert_eq!(lost.ticks, 0..100);
-    rig.store.restore(&before);
-    rig.store.set_incarnation(Incarnation::new("promoted"));
-    let floor = START + HORIZON + FAILOVER + 1;
-    // A request for the past that is refused keeps the floor as well.
-    below_the_floor(rig.past(0..100), floor);
-    rig.set(START + 500);
-    below_the_floor(rig.past(START..START + 10), floor);
-    assert_eq!(rig.past(floor..floor + 10).unwrap().ticks.start, floor);
-}
-
-/// The limit that the runbook speaks of, and what it says to do.
-#[test]
-fn a_loss_that_nobody_notices_needs_a_floor_raised_by_hand() {
-    // Of the past, or of the present before the first import ever.
-    for is_past in [true, false] {
-        let history = match is_past {
-            true => History::Unused,
-            false => History::New,
-        };
-        let mut rig = Rig::with_history(17, history);
-        let before = rig.store.snapshot();
-        let lost = match is_past {
-            true => rig.past(0..100).unwrap(),
-            false => rig.acquire(50).unwrap(),
-        };
-        rig.store.restore(&before);
-        // However late.
-        rig.set(START + 1_000_000);
-        let unnoticed = rig.store.snapshot();
-        let met = rig.past(lost.ticks.clone()).unwrap();
-        assert_eq!(met, lost);
-
-        rig.store.restore(&unnoticed);
-        let floor = rig.raise_floor();
-        below_the_floor(rig.past(lost.ticks), floor);
     }
 }

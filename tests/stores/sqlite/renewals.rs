@@ -3,10 +3,14 @@
 use std::fs;
 
 use ringflake::lease::table::Key;
-use ringflake::lease::{LeaseStore, StoreError};
+use ringflake::lease::{Grant, LeaseStore, Renew, StoreError};
 
-use super::{Place, ask, space};
-use crate::kit::{self, longer};
+use super::{Place, ask, now, space};
+use crate::kit;
+
+fn longer(grant: &Grant) -> Renew {
+    Renew::new(grant, grant.ticks.end + 1, now())
+}
 
 #[test]
 fn renewals_are_one_change() {

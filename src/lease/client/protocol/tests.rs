@@ -498,3 +498,23 @@ fn refusals() -> Vec<StoreError> {
         },
     ]
 }
+
+#[test]
+fn tops_up_each_grant_every_60_to_90_seconds() {
+    let mut rig = Rig::holding(3);
+    let asked = rig.run(secs(3600));
+    for grant in rig.opened() {
+        let times: Vec<_> = asked
+            .iter()
+            .filter(|(_, request)| renewal(request).block == grant.block)
+            .map(|(at, _)| *at)
+            .collect();
+        assert!((40..=60).contains(&times.len()), "{}", times.len());
+        let gaps: Vec<_> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        let (min, max) = (gaps.iter().min().unwrap(), gaps.iter().max().unwrap());
+        assert!(*min >= secs(60) && *max <= secs(90));
+        assert!(*max - *min > secs(10), "no jitter: {gaps:?}");
+    }
+    assert!(rig.all_topped_up());
+    assert_eq!(rig.opened().len(), 3);
+}

@@ -514,6 +514,16 @@ mod tests {
     }
 
     #[test]
+    fn a_step_within_twenty_minutes_is_none() {
+        let machine = Machine::new();
+        let mut store = machine.initialised();
+        machine.clock.advance(Duration::from_secs(1199));
+        machine.acquire(&mut store).unwrap();
+        machine.clock.advance(Duration::from_secs(1203));
+        stepped(machine.acquire(&mut store));
+    }
+
+    #[test]
     fn what_no_clock_decides_is_done_whatever_it_shows() {
         let machine = Machine::new();
         let mut store = machine.initialised();

@@ -134,23 +134,8 @@ impl SqliteTable {
         &mut self,
         access: Access,
     ) -> Result<Option<Transaction>, TableError> {
-        /// A file in WAL mode can be written between a look at it and one at its note.
-        const LOOKS: u32 = 3;
-
         let deadline = self.deadline();
-        let mut looks = 0;
-        loop {
-            let (location, clock) = (&mut self.location, &self.clock);
-            let opened = Transaction::begin(location, self.kind, clock, access, deadline)?;
-            looks += 1;
-            let verdict = opened
-                .as_ref()
-                .map(Transaction::verdict)
-                .unwrap_or_default();
-            if access == Access::Write || verdict == Verdict::Last || looks == LOOKS {
-                return Ok(opened);
-            }
-        }
+        Transaction::begin(&mut self.location, self.kind, &self.clock, access, deadline)
     }
 
     /// Creates the file, without any content, unless it exists, and begins a transaction.

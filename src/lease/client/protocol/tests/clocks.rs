@@ -154,3 +154,12 @@ fn a_monotonic_clock_that_went_back_delays_no_request() {
     rig.elapsed = secs(5);
     renewal(&rig.asked());
 }
+
+#[test]
+fn a_clock_that_catches_up_within_a_lease_leaves_all_in_reach() {
+    let mut rig = Rig::new(LeasePlan::new(2).with_widen_to(2));
+    rig.settle();
+    rig.demand.borrowed = too_far() - secs(1);
+    assert!(acquisitions(&rig.run(secs(30))).is_empty());
+    assert_eq!(rig.states(), [GrantState::Held; 2]);
+}

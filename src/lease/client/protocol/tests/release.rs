@@ -103,3 +103,25 @@ fn release_gives_up_where_the_store_fails() {
         assert_eq!(rig.next(), Step::Done);
     }
 }
+
+#[test]
+fn invalidate_drops_an_acquisition_that_is_under_way() {
+    let mut rig = Rig::new(LeasePlan::new(1));
+    let request = rig.asked();
+    assert!(rig.manager.invalidate().is_empty());
+    rig.send(&request);
+    assert!(rig.changes.is_empty());
+    rig.settle();
+    assert_eq!(rig.opened()[0].block, Block::new(1));
+}
+
+#[test]
+fn release_includes_what_was_under_way() {
+    let mut rig = Rig::new(LeasePlan::new(2));
+    let request = rig.asked();
+    rig.manager.release();
+    rig.send(&request);
+    assert!(rig.changes.is_empty(), "{:?}", rig.changes);
+    assert_eq!(rig.settle().len(), 2);
+    assert_eq!(rig.next(), Step::Done);
+}

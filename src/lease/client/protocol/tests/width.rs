@@ -114,3 +114,53 @@ fn takes_back_no_more_than_are_wanted() {
         assert_eq!(held(&mut rig, target), target as usize);
     }
 }
+
+#[test]
+fn widens_past_half_of_what_may_be_borrowed() {
+    for (borrowed, borrow_limit, widens) in [
+        (30_000, 60, false),
+        (30_001, 60, true),
+        // Half a minute, where the limit is long.
+        (30_000, 3600, false),
+        (30_001, 3600, true),
+    ] {
+        let mut rig = Rig::holding(1);
+        rig.demand = Demand {
+            borrowed: Duration::from_millis(borrowed),
+            borrow_limit: secs(borrow_limit),
+            ..IDLE
+        };
+        rig.settle();
+        assert_eq!(rig.opened().len() == 2, widens, "{borrowed}");
+    }
+}
+
+#[test]
+fn widens_no_further_while_what_it_asked_for_has_not_come() {
+    // Two blocks, one of them another's.
+    let mut rig = Rig::with(LeasePlan::new(1), 16, StoreLimits::default());
+    rig.settle();
+    rig.acquire_beside(1, 1000).unwrap();
+    rig.demand = BUSY;
+    rig.run(secs(300));
+    assert_eq!(rig.manager.status().target, 2);
+    assert!(rig.last_error().is_none());
+}
+
+#[test]
+fn widens_by_half_every_few_seconds_up_to_the_limit() {
+    let mut rig = Rig::holding(2);
+    rig.demand = BUSY;
+    let mut targets = vec![rig.manager.status().target];
+    for _ in 0..100 {
+        rig.run(secs(1));
+        let target = rig.manager.status().target;
+        if target != targets[targets.len() - 1] {
+            targets.push(target);
+        }
+    }
+    assert_eq!(targets, [2, 3, 4, 6, 9, 13, 16]);
+    assert_eq!(rig.opened().len(), 16);
+    // The first at once, then one every five seconds.
+    assert!(acquisitions(&rig.run(secs(10))).is_empty());
+}

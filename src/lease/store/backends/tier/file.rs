@@ -121,8 +121,12 @@ pub(super) fn change_log<T>(
 /// Ends the transaction. What was written is durable if this returns without an error.
 fn end(opened: Transaction, operation: &'static str) -> Result<(), StoreError> {
     match opened.note_doubt()? {
+        Commit::Done => Ok(()),
         Commit::Unknown(source) => Err(StoreError::Ambiguous { operation, source }),
-        Commit::Done | Commit::Conflict(_) => Ok(()),
+        // It compares nothing.
+        Commit::Conflict(_) => Err(StoreError::Unavailable {
+            source: "a transaction without conditions met a conflict".into(),
+        }),
     }
 }
 
@@ -228,26 +232,28 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::clock::{Clock, ManualClock};
+    use crate::clock::ManualClock;
     use crate::layout::Layout;
+    use crate::lease::block::{Block, Epoch};
     use crate::lease::fingerprint::Fingerprint;
-    use crate::lease::store::backends::memory::MemoryStore;
-    use crate::lease::store::backends::tier::TierStore;
+    use crate::lease::grant::Grant;
     use crate::lease::store::backends::tier::grant_log::Standing;
-    use crate::lease::store::backends::tier::storage::TierStorage;
-    use crate::lease::store::lease_store::LeaseStore;
-    use crate::lease::store::leases::Leases;
+    use crate::lease::store::backends::tier::requests::UpstreamState;
+    use crate::lease::store::limits::StoreLimits;
     use crate::lease::store::options::OpenOptions;
-    use crate::lease::store::request::{Acquire, History, Init};
+    use crate::lease::store::record::Incarnation;
+    use crate::lease::store::request::{History, Init};
     use crate::lease::store::table::sqlite::Kind;
     use crate::lease::store::table::sqlite::clock_step::Uptime;
+
+    const START_MS: u64 = 1_760_000_000_000;
 
     thread_local! {
         /// How long the machine of this thread has been up, in milliseconds.
         static UPTIME: Cell<u64> = const { Cell::new(0) };
     }
 
-    fn tier(path: &Path, clock: &ManualClock, upstream: &MemoryStore) -> TierStore {
+    fn file(path: &Path, clock: &ManualClock) -> SqliteTable {
         let uptime = || {
             Some(Uptime {
                 boot: "one".to_owned(),
@@ -256,8 +262,15 @@ mod tests {
         };
         let mut table = SqliteTable::new(Kind::Tier, path, &OpenOptions::new()).unwrap();
         table.set_machine(Arc::new(clock.clone()), uptime);
-        let file = TierStorage::File(Box::new(Leases::over(table)));
-        TierStore::at(file, Box::new(upstream.clone()))
+        table
+    }
+
+    fn step(name: &'static str, needs_clock: bool) -> Operation {
+        Operation {
+            name,
+            needs_clock,
+            needs_signs: false,
+        }
     }
 
     /// The step that finds a copy is refused for its clock. What the file had as another
@@ -265,34 +278,46 @@ mod tests {
     #[test]
     fn s9_a_copy_gives_up_its_grants_even_if_its_clock_is_doubted() {
         let space = Namespace::new("test", &Layout::RANDFLAKE, Fingerprint::PLAIN).unwrap();
-        let clock = ManualClock::new(1_760_000_000_000);
-        let mut upstream = MemoryStore::new(Arc::new(clock.clone()));
-        let init = Init::new(History::New, clock.unix_ms());
-        upstream.init(&space, &init).unwrap();
+        let clock = ManualClock::new(START_MS);
         let directory = tempfile::tempdir().unwrap();
-        let [path, copy] = ["a.db", "b.db"].map(|name| directory.path().join(name));
-        let mut original = tier(&path, &clock, &upstream);
-        let ask = Acquire::new(1, 60, clock.unix_ms());
-        original.acquire(&space, &ask).unwrap();
+        let (path, copy) = (directory.path().join("a.db"), directory.path().join("b.db"));
+        let mut original = file(&path, &clock);
+        let limits = StoreLimits::default().with_horizon(Duration::from_secs(120));
+        let init = Init::new(History::New, START_MS).with_limits(limits);
+        let record = StoreRecord::create(&space, &init, &Incarnation::new(""), START_MS).unwrap();
+        let now = record.tick_at(START_MS).unwrap();
+        let log = GrantLog {
+            record,
+            first_epoch: Epoch::new(now),
+            reach: 3600,
+            upstream: BTreeMap::new(),
+            blocks: BTreeMap::new(),
+            upstream_state: UpstreamState::default(),
+            quarantined: BTreeMap::new(),
+        };
+        create_log(&mut original, &log).unwrap();
+        let grant = Grant::new(Block::new(3), Epoch::FIRST, now..now + 3600);
+        let adopted = change_log(&mut original, step("adopt", false), &space, |log, _| {
+            log.adopt(std::slice::from_ref(&grant))
+        });
+        adopted.unwrap();
         std::fs::copy(&path, &copy).unwrap();
 
-        let mut copied = tier(&copy, &clock, &upstream);
+        let standing = |file: &mut SqliteTable, needs_clock: bool| {
+            change_log(file, step("look", needs_clock), &space, |log, _| {
+                let standings = log.upstream.values().map(|it| it.standing);
+                Ok(standings.collect::<Vec<_>>())
+            })
+        };
+        let mut copied = file(&copy, &clock);
         clock.advance(Duration::from_secs(3600));
         UPTIME.set(1000);
-        let ask = Acquire::new(1, 60, clock.unix_ms());
-        let doubted = copied.acquire(&space, &ask).unwrap_err();
+        let doubted = standing(&mut copied, true).unwrap_err();
         assert!(
             matches!(doubted, StoreError::ClockStepped { .. }),
             "{doubted:?}"
         );
-        for (tier, standing) in [
-            (&mut copied, Standing::Closed),
-            (&mut original, Standing::Held),
-        ] {
-            let upstream = tier.change(Operation::ADOPT, &space, |log, _| Ok(log.upstream.clone()));
-            let upstream = upstream.unwrap();
-            assert!(!upstream.is_empty());
-            assert!(upstream.values().all(|it| it.standing == standing));
-        }
+        assert_eq!(standing(&mut copied, false).unwrap(), [Standing::Closed]);
+        assert_eq!(standing(&mut original, false).unwrap(), [Standing::Held]);
     }
 }

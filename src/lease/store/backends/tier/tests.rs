@@ -301,6 +301,17 @@ fn what_is_granted_for_others_outlives_the_process() {
     assert!(found.iter().all(|block| !block.is_held(rig.tick() + 1)));
 }
 
+#[cfg(feature = "sqlite")]
+#[test]
+fn the_options_say_that_a_tier_grants_for_others() {
+    for for_others in [false, true] {
+        let options = OpenOptions::new().grant_for_others(for_others);
+        let upstream = MemoryStore::new(Arc::new(crate::clock::SystemClock));
+        let tier = TierStore::new("tier.db", Box::new(upstream), &options).unwrap();
+        assert_eq!(tier.for_others, for_others);
+    }
+}
+
 #[test]
 fn processes_come_and_go_while_the_upstream_store_is_away() {
     let mut rig = Rig::new();
@@ -387,6 +398,42 @@ fn s9_a_reply_that_is_lost_is_never_passed_on() {
     // The other block can be had, and nothing after that.
     assert_eq!(rig.acquire(&mut process).unwrap().ticks.end, end);
     unavailable(rig.acquire(&mut process));
+}
+
+#[test]
+fn s9_a_copy_gives_up_what_the_original_has() {
+    let mut rig = Rig::new();
+    let mut process = rig.process();
+    let mut grant = rig.acquire(&mut process).unwrap();
+    let copy = MemoryTier::new(Arc::new(rig.clock.clone()));
+    copy.put_back(&rig.machine.snapshot());
+    let mut elsewhere = TierStore::in_memory(&copy, Box::new(rig.upstream.clone()));
+    let error = fence(elsewhere.renew(&rig.space, &Renew::new(&grant, grant.ticks.end, START_MS)));
+    assert_eq!(error, Fence::Upstream);
+    for _ in 0..20 {
+        rig.clock.advance(7 * SECOND);
+        rig.acquire(&mut elsewhere).unwrap();
+        rig.acquire(&mut process).unwrap();
+        rig.renew(&mut process, &mut grant).unwrap();
+    }
+}
+
+#[test]
+fn s9_a_ledger_that_was_put_back_gives_up_what_it_had() {
+    let mut rig = Rig::new();
+    let mut process = rig.process();
+    let before = rig.machine.snapshot();
+    rig.acquire(&mut process).unwrap();
+    let half = rig.machine.snapshot();
+    for _ in 0..5 {
+        rig.acquire(&mut process).unwrap();
+    }
+    for snapshot in [half, before] {
+        rig.machine.put_back(&snapshot);
+        rig.acquire(&mut rig.process()).unwrap();
+    }
+    rig.machine.lose();
+    rig.acquire(&mut rig.process()).unwrap();
 }
 
 /// Where the place doesn't tell, whoever was told more does (S8).

@@ -216,8 +216,6 @@ mod tests {
             let uptime = hour * HOUR;
             assert_eq!(watch.sees("a", uptime, at(uptime) + trim), None, "{hour}");
         }
-        let (uptime, more) = (100 * HOUR, trim + LIMIT.as_millis() as u64 + 1);
-        assert_eq!(watch.sees("a", uptime, at(uptime) + more), Some(SETTLE));
     }
 
     #[test]

@@ -78,6 +78,29 @@ impl Transaction {
         access: Access,
         deadline: Instant,
     ) -> Result<Option<Self>, TableError> {
+        /// A file in WAL mode can be written between a look at it and one at its note.
+        const LOOKS: u32 = 3;
+
+        let mut looks = 0;
+        loop {
+            let Some(opened) = Self::begin_once(location, kind, clock, access, deadline)? else {
+                return Ok(None);
+            };
+            looks += 1;
+            let is_doubtful = opened.verdict() != Verdict::Last;
+            if access == Access::Write || !is_doubtful || looks == LOOKS {
+                return Ok(Some(opened));
+            }
+        }
+    }
+
+    fn begin_once(
+        location: &mut Location,
+        kind: Kind,
+        clock: &MachineClock,
+        access: Access,
+        deadline: Instant,
+    ) -> Result<Option<Self>, TableError> {
         let arrived_unix_ms = clock.unix_ms();
         let Some(durability) = location.find()? else {
             return Ok(None);
