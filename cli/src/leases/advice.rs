@@ -6,7 +6,7 @@ use std::io;
 use std::sync::Arc;
 
 use anyhow::Result;
-use ringflake::lease::{Fence, Fingerprint, OpenOptions, SqliteStore, StoreError};
+use ringflake::lease::{Fence, Fingerprint, Obstacle, OpenOptions, SqliteStore, StoreError};
 use ringflake::local;
 use ringflake::{IdWidth, Layout, LocalError, Secret};
 
@@ -41,7 +41,8 @@ pub(super) fn words_of(args: &TargetArgs) -> String {
 pub(super) struct Advice {
     /// What names the target on a command line.
     words: String,
-    /// What names the file of a store, or the target, where a copy is adopted.
+    /// The words behind `raise-floor --over-lost-grants` that adopt a copy: those of the target,
+    /// or `--all` and the file's place.
     adopted: String,
     is_embedded: bool,
     key: KeyArgs,
@@ -63,6 +64,19 @@ impl Advice {
     pub(super) fn of_file(mut self, file: &str) -> Self {
         self.adopted = format!(" --all{file}");
         self
+    }
+
+    pub(super) fn obstacle(&self, obstacle: &Obstacle) -> String {
+        match obstacle {
+            Obstacle::Copied => format!(
+                "{obstacle}: 'ringflake store raise-floor --over-lost-grants{}'",
+                self.adopted
+            ),
+            Obstacle::Exhausted { quarantined: 1.. } => {
+                format!("{obstacle}: 'ringflake store repair{}'", self.words)
+            }
+            _ => obstacle.to_string(),
+        }
     }
 
     pub(super) fn store(&self, error: Arc<StoreError>) -> anyhow::Error {

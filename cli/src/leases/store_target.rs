@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use ringflake::lease::{
-    History, Init, LeaseStore, Namespace, OpenOptions, SqliteStore, StoreError, StoreRecord,
+    History, Init, LeaseStore, Namespace, Obstacle, OpenOptions, SqliteStore, StoreError,
+    StoreRecord,
 };
 use ringflake::local::LocalSpace;
 use ringflake::{Layout, Local, LocalError};
@@ -231,6 +232,11 @@ impl StoreTarget {
             Site::DataDir(_) => Ok(()),
             Site::Url(url) => self.advice.give_away(self.key.secret(), url),
         }
+    }
+
+    /// What keeps a store from granting leases, and what to do about it.
+    pub(crate) fn explain_obstacle(&self, obstacle: &Obstacle) -> String {
+        self.advice.obstacle(obstacle)
     }
 
     /// What a store said, and what to do about it.

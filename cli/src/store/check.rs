@@ -76,7 +76,9 @@ pub(super) fn run(args: &CheckArgs, data_dir: &DataDir) -> Result<ExitCode> {
     let report = open.explained(report)?;
     let tested = test_write(&mut *open.store, &report, open.now_unix_ms);
     let tested = tested.map(|tested| open.explained(tested));
-    let object = Object::new(&report, tested);
+    let obstacles = report.obstacles().into_iter();
+    let obstacles = obstacles.map(|obstacle| open.target.explain_obstacle(&obstacle));
+    let object = Object::new(&report, obstacles.collect(), tested);
     output::answer(|out| {
         output::print(
             out,
@@ -110,19 +112,6 @@ fn test_write(
     Some(store.write_test(&report.record.namespace, now_unix_ms))
 }
 
-/// An obstacle, and the command that removes it, if there is one.
-fn with_command(obstacle: &Obstacle) -> String {
-    match obstacle {
-        Obstacle::Copied => {
-            format!("{obstacle}: 'ringflake store raise-floor --over-lost-grants --all'")
-        }
-        Obstacle::Exhausted { quarantined: 1.. } => {
-            format!("{obstacle}: 'ringflake store repair'")
-        }
-        _ => obstacle.to_string(),
-    }
-}
-
 /// What somebody should know, whether leases are granted or not.
 fn alarms(report: &StoreReport) -> Vec<String> {
     let ahead = report.floor_ahead();
@@ -144,12 +133,11 @@ fn in_seconds(time: Duration) -> u128 {
 }
 
 impl<'a> Object<'a> {
-    /// `tested` is the outcome of the test write; none if there was none.
-    fn new(report: &'a StoreReport, tested: Option<Result<()>>) -> Self {
+    /// `refusals` are the obstacles of the report in words, and `tested` is the outcome of the
+    /// test write, if there was one.
+    fn new(report: &'a StoreReport, mut refusals: Vec<String>, tested: Option<Result<()>>) -> Self {
         let record = &report.record;
         let namespace = &record.namespace;
-        let obstacles = report.obstacles();
-        let mut refusals: Vec<String> = obstacles.iter().map(with_command).collect();
         let writes = match tested {
             Some(Ok(())) => "accepted",
             Some(Err(error)) => {
@@ -311,7 +299,8 @@ mod tests {
         let mut store = TestStore { is_full, writes: 0 };
         let tested = test_write(&mut store, report, NOW_MS);
         let tested = tested.map(|tested| tested.map_err(anyhow::Error::from));
-        (Object::new(report, tested), store.writes)
+        let obstacles = report.obstacles().iter().map(Obstacle::to_string).collect();
+        (Object::new(report, obstacles, tested), store.writes)
     }
 
     fn report(floor: u64) -> StoreReport {

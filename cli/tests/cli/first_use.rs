@@ -160,6 +160,7 @@ fn a_store_that_was_put_back_by_renaming_is_not_taken_for_new() {
             home.data_dir().display()
         );
         assert_says(&home.refuse(command), &["put back", &remedy]);
+        assert_says(&home.refuse("store check"), &[&remedy]);
     }
     home.print("store raise-floor --over-lost-grants --all");
     let output = succeed(home.run(format!("generate -n 1k --format u64 {plain}")));
