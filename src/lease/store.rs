@@ -4,7 +4,16 @@ pub(in crate::lease) mod backends;
 pub(in crate::lease) mod batch;
 #[cfg(feature = "conformance")]
 pub mod conformance;
-#[allow(dead_code, reason = "used by the stores that are features")]
+#[cfg_attr(
+    not(all(
+        feature = "etcd",
+        feature = "mysql",
+        feature = "postgres",
+        feature = "redis",
+        feature = "sqlite"
+    )),
+    allow(dead_code, reason = "each store uses a part of it")
+)]
 pub(in crate::lease) mod connect;
 pub(in crate::lease) mod format;
 pub(in crate::lease) mod key;
@@ -12,6 +21,15 @@ pub(in crate::lease) mod lease_store;
 pub(in crate::lease) mod leases;
 pub(in crate::lease) mod limits;
 pub(in crate::lease) mod obstacle;
+#[cfg_attr(
+    not(any(
+        feature = "etcd",
+        feature = "mysql",
+        feature = "postgres",
+        feature = "redis"
+    )),
+    allow(dead_code, reason = "only servers have passwords")
+)]
 pub(in crate::lease) mod options;
 pub(in crate::lease) mod quarantine;
 pub(in crate::lease) mod random;

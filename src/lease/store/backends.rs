@@ -15,11 +15,11 @@ pub(in crate::lease) mod sqlite;
 pub(in crate::lease) mod tier;
 
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
-use crate::lease::store::{
-    leases::Leases,
-    options::{OpenError, OpenOptions},
-    table::{ServerTable, Session},
-};
+use crate::lease::store::leases::Leases;
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
+use crate::lease::store::options::{OpenError, OpenOptions};
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
+use crate::lease::store::table::{ServerTable, Session};
 
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
 #[allow(private_bounds, reason = "as of the table")]

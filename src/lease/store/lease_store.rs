@@ -151,13 +151,11 @@ pub trait LeaseStore: Send + fmt::Debug {
     ///   by then is [`StoreError::Unavailable`], and was not carried out.
     ///
     /// # Cost
-    /// A store that can't be reached costs one of its time-outs. PostgreSQL, MySQL and
-    /// MariaDB take up to 128 renewals in one transaction, SQLite as many of one
-    /// namespace: one write to disk, and with PostgreSQL one round trip. Each renewal that
-    /// the transaction left undone costs one more call of [`renew`](Self::renew), for its
-    /// error. Other stores take one renewal after the other.
+    /// A store that can't be reached costs one of its time-outs. The stores of this crate make
+    /// up to 60 renewals in one transaction, and one more call for what it left undone.
+    /// By default one renewal follows the other.
     ///
-    /// As every method it blocks the caller. Other connections to the store may acquire,
+    /// It blocks the caller, as every method does. Other connections to the store may acquire,
     /// renew and release meanwhile.
     ///
     /// # Examples

@@ -85,7 +85,6 @@ impl OpenOptions {
         self
     }
 
-    #[allow(dead_code, reason = "read by the stores that are features")]
     pub(crate) fn password(&self) -> Option<&Ask> {
         self.password.as_ref()
     }
@@ -122,7 +121,6 @@ impl Ask {
     }
 
     /// The password as it is now.
-    #[allow(dead_code, reason = "read by the stores that are features")]
     pub(crate) fn get(&self) -> io::Result<String> {
         (self.0)()
     }
@@ -153,7 +151,6 @@ impl Hidden {
         Self(text.into())
     }
 
-    #[allow(dead_code, reason = "as of Ask")]
     pub(crate) fn expose(&self) -> &str {
         &self.0
     }

@@ -125,6 +125,10 @@ pub(crate) mod postgres;
 #[cfg(feature = "redis")]
 pub(crate) mod redis;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
+#[cfg_attr(
+    not(all(feature = "mysql", feature = "postgres", feature = "redis")),
+    allow(dead_code, reason = "each server uses a part of it")
+)]
 mod session;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 mod sql;

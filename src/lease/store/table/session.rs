@@ -34,7 +34,6 @@ pub(in crate::lease) type Cause = Box<dyn Error + Send + Sync>;
 
 /// How far a transaction was when something failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(dead_code, reason = "one script of Redis is all of a transaction")]
 pub(super) enum Stage {
     /// The commit was not sent, or had nothing to commit.
     Before,
@@ -44,7 +43,6 @@ pub(super) enum Stage {
 
 /// The meaning of a server's error code at a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(dead_code, reason = "each server has some of these")]
 pub(super) enum Verdict {
     /// Rolled back in favour of another transaction.
     Again,
@@ -62,7 +60,6 @@ pub(super) enum Verdict {
 
 /// Why a step was not completed.
 #[derive(Debug)]
-#[allow(dead_code, reason = "as of Verdict")]
 pub(in crate::lease) enum Failure {
     /// A repetition may succeed.
     Again(Cause),
@@ -81,7 +78,6 @@ pub(in crate::lease) enum Failure {
 
 impl Failure {
     /// The server returned an error.
-    #[allow(dead_code, reason = "as of Verdict")]
     pub(super) fn of(verdict: Verdict, cause: Cause) -> Self {
         match verdict {
             Verdict::Again => Self::Again(cause),
@@ -97,7 +93,6 @@ impl Failure {
     }
 
     /// The server returned nothing, or nothing that makes sense.
-    #[allow(dead_code, reason = "as of Stage")]
     pub(super) fn silence(stage: Stage, cause: Cause) -> Self {
         match stage {
             Stage::Before => Self::NotDone(cause),
@@ -162,7 +157,6 @@ impl Failure {
 
 /// The outcome of a transaction.
 #[derive(Debug)]
-#[allow(dead_code, reason = "as of Verdict")]
 pub(in crate::lease) enum Applied {
     Done,
     /// A condition does not hold. Nothing was written.
@@ -376,7 +370,6 @@ impl<S: Session> fmt::Debug for ServerTable<S> {
 
 /// The first of these hosts with which `attempt` succeeds. One that hangs leaves time for the
 /// others; one that is gone, or lets nobody in, is passed over.
-#[allow(dead_code, reason = "MySQL's driver counts the time itself")]
 pub(super) fn one_of<H, T>(
     hosts: &[H],
     deadline: Deadline,
