@@ -47,12 +47,12 @@ use crate::lease::store::table::sqlite::{Kind, SqliteTable};
 /// can be given to [`SqliteStore::new`].
 ///
 /// # The file
-/// [`init`] creates the file, for its owner alone (mode 0600), in a directory that must exist. To
-/// every other method a missing file is [`NotInitialised`]. Of twenty processes that call `init`
-/// at once, one succeeds; the others get [`AlreadyInitialised`], and can go on. [`History::New`]
-/// is true only where no earlier file can have been. `init` leaves a note in `leases.db.lock`, by
-/// which [`init_if_new`] refuses `New` where a file that was noted is gone, or one is there that
-/// was not.
+/// [`init`] and [`init_if_new`] create the file, for its owner alone (mode 0600), in a directory
+/// that must exist. To all other methods a missing file is [`NotInitialised`]. Of twenty processes
+/// that call `init` at once, one succeeds; the others get [`AlreadyInitialised`], and can go on.
+/// [`History::New`] is true only where no earlier file can have been. `init` leaves a note in
+/// `leases.db.lock`, by which [`init_if_new`] refuses `New` where a file that was noted is gone,
+/// or one is there that was not.
 ///
 /// The file holds every entry of the [table](crate::lease::store::table) in `ringflake`, a view of the
 /// blocks among them, `ringflake_block`, and one row about itself, `ringflake_file`. Beside it
