@@ -18,8 +18,6 @@ use crate::man::{self, ManArgs};
 #[cfg(all(unix, feature = "serve"))]
 use crate::serve::{self, ServeArgs};
 use crate::store::{self, StoreCommand};
-#[cfg(all(unix, feature = "serve"))]
-use crate::top::{self, TopArgs};
 use crate::tune::{self, TuneArgs};
 use crate::verify::{self, VerifyArgs};
 
@@ -49,8 +47,6 @@ pub(crate) enum Command {
     Store(StoreCommand),
     #[cfg(all(unix, feature = "serve"))]
     Serve(ServeArgs),
-    #[cfg(all(unix, feature = "serve"))]
-    Top(TopArgs),
     Maelstrom(MaelstromArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
@@ -71,8 +67,6 @@ impl Cli {
             Command::Store(args) => store::run(args, &data_dir),
             #[cfg(all(unix, feature = "serve"))]
             Command::Serve(args) => serve::run(args, &data_dir),
-            #[cfg(all(unix, feature = "serve"))]
-            Command::Top(args) => top::run(args),
             Command::Maelstrom(args) => maelstrom::run(args, &data_dir),
             Command::Completions(args) => completions::run(args, Self::command()),
             Command::Man(args) => man::run(args, Self::command()),

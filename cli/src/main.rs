@@ -41,8 +41,6 @@ mod stripes;
 mod threads;
 mod threshold;
 mod timestamp;
-#[cfg(all(unix, feature = "serve"))]
-mod top;
 mod tune;
 mod units;
 mod usage;

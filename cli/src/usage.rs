@@ -44,10 +44,10 @@ fn reason(error: &Error) -> String {
         return format!("{former} is now {present}");
     }
     #[cfg(all(unix, not(feature = "serve")))]
-    if let Some(command) = not_built(error) {
+    if is_about_serve(error) {
         return format!(
-            "this ringflake was built without the command {command}: in a checkout, run \
-             'cargo run --features serve -- {command}'; to install it, run 'cargo install \
+            "this ringflake was built without the command serve: in a checkout, run \
+             'cargo run --features serve -- serve'; to install it, run 'cargo install \
              ringflake-cli --features {}'",
             crate::words::features_with("serve")
         );
@@ -62,16 +62,12 @@ fn reason(error: &Error) -> String {
     paragraphs.join("; ")
 }
 
-/// The command of the feature `serve` that `error` is about.
+/// Whether `error` is about `serve`, which only a feature builds.
 #[cfg(all(unix, not(feature = "serve")))]
-fn not_built(error: &Error) -> Option<&str> {
-    let is_unknown = error.kind() == ErrorKind::InvalidSubcommand;
-    match error.get(ContextKind::InvalidSubcommand) {
-        Some(ContextValue::String(given)) if is_unknown => ["serve", "top"]
-            .into_iter()
-            .find(|command| command == given),
-        _ => None,
-    }
+fn is_about_serve(error: &Error) -> bool {
+    let given = error.get(ContextKind::InvalidSubcommand);
+    error.kind() == ErrorKind::InvalidSubcommand
+        && matches!(given, Some(ContextValue::String(given)) if given == "serve")
 }
 
 /// Names that are gone, and what does the same now.

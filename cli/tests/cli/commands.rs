@@ -48,10 +48,8 @@ fn a_layout_is_found_and_shown_with_its_numbers() {
 #[cfg(not(feature = "serve"))]
 #[test]
 fn a_command_that_was_not_built_comes_with_the_command_that_builds_it() {
-    for command in ["serve", "top"] {
-        let said = format!("'cargo run --features serve -- {command}'");
-        Home::new().assert_refused(&format!("{command} --once"), 2, &said);
-    }
+    let said = "'cargo run --features serve -- serve'";
+    Home::new().assert_refused("serve --check", 2, said);
 }
 
 #[cfg(feature = "serve")]

@@ -18,7 +18,6 @@ mod secret;
 mod serve;
 mod store;
 #[cfg(feature = "serve")]
-mod top;
 mod tune;
 mod verify;
 mod widths;
