@@ -13,7 +13,6 @@ use crate::generate::{self, GenerateArgs};
 use crate::inspect::{self, InspectArgs};
 use crate::keygen::{self, KeygenArgs};
 use crate::layout::{self, LayoutCommand};
-use crate::maelstrom::{self, MaelstromArgs};
 use crate::man::{self, ManArgs};
 #[cfg(all(unix, feature = "serve"))]
 use crate::serve::{self, ServeArgs};
@@ -47,7 +46,6 @@ pub(crate) enum Command {
     Store(StoreCommand),
     #[cfg(all(unix, feature = "serve"))]
     Serve(ServeArgs),
-    Maelstrom(MaelstromArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
 }
@@ -67,7 +65,6 @@ impl Cli {
             Command::Store(args) => store::run(args, &data_dir),
             #[cfg(all(unix, feature = "serve"))]
             Command::Serve(args) => serve::run(args, &data_dir),
-            Command::Maelstrom(args) => maelstrom::run(args, &data_dir),
             Command::Completions(args) => completions::run(args, Self::command()),
             Command::Man(args) => man::run(args, Self::command()),
         }

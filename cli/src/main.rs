@@ -27,7 +27,6 @@ mod keygen;
 mod layout;
 mod leases;
 mod load;
-mod maelstrom;
 mod man;
 mod output;
 #[cfg(test)]

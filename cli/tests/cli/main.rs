@@ -9,7 +9,6 @@ mod generate;
 mod home;
 mod inspect;
 mod local;
-mod maelstrom;
 mod nodes;
 mod pages;
 mod runs;

@@ -2,13 +2,17 @@
 //! killed and partitioned. The network between them and their clients is this test.
 
 use std::collections::HashSet;
+use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::thread;
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
-use crate::home::{Home, signal, spawn, stdout};
+use ringflake_kit::server::{data_directory, signal_child};
 use ringflake_kit::short_or_long;
 
 /// What the network and the machine do to a node for a while.
@@ -46,20 +50,31 @@ struct Node {
 }
 
 impl Node {
-    fn start(home: &Home, name: &'static str) -> Self {
-        // A busy machine may let a lease of the default 2 s run out before it is renewed.
-        let mut command = home.command("maelstrom --lease-duration 30s");
-        let mut child = spawn(command.stdin(Stdio::piped()));
-        let mut node = Self {
+    fn spawn(directory: &Path, name: &'static str) -> Self {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args([Path::new("node"), directory])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        Self {
             name,
             requests: child.stdin.take().unwrap(),
             answers: BufReader::new(child.stdout.take().unwrap()),
             child,
             next_id: 1,
-        };
+        }
+    }
+
+    fn start(directory: &Path, name: &'static str) -> Self {
+        let mut node = Self::spawn(directory, name);
         node.send(json!({"type": "init", "node_id": name, "node_ids": ["n1", "n2", "n3"]}));
         assert_eq!(node.receive().unwrap()["type"], "init_ok");
         node
+    }
+
+    fn signal(&self, number: i32) {
+        signal_child(self.child.id() as libc::pid_t, number);
     }
 
     fn send(&mut self, mut body: Value) {
@@ -104,7 +119,7 @@ impl Node {
 
     /// What the clients have had acknowledged while this lasted, and what was issued to
     /// nobody.
-    fn suffer(mut self, fault: Fault, home: &Home) -> (Self, Vec<i64>, Vec<i64>) {
+    fn suffer(mut self, fault: Fault, directory: &Path) -> (Self, Vec<i64>, Vec<i64>) {
         let (mut acknowledged, mut lost) = (Vec::new(), Vec::new());
         match fault {
             Fault::RequestsLost => {}
@@ -117,16 +132,16 @@ impl Node {
                 lost = self.acknowledged(REQUESTS);
             }
             Fault::Stopped => {
-                signal(&self.child, libc::SIGSTOP);
+                self.signal(libc::SIGSTOP);
                 self.ask();
-                signal(&self.child, libc::SIGCONT);
+                self.signal(libc::SIGCONT);
                 acknowledged = self.acknowledged(REQUESTS);
             }
             Fault::Killed => {
                 self.ask();
                 acknowledged = self.acknowledged(REQUESTS / 3);
                 // It reads nothing from here on, so these are never answered.
-                signal(&self.child, libc::SIGSTOP);
+                self.signal(libc::SIGSTOP);
                 self.ask();
                 self.child.kill().unwrap();
                 self.child.wait().unwrap();
@@ -135,7 +150,7 @@ impl Node {
                     acknowledged.push(body["id"].as_str().unwrap().parse().unwrap());
                 }
                 assert!((acknowledged.len() as u64) < 2 * REQUESTS, "it left some");
-                self = Self::start(home, self.name);
+                self = Self::start(directory, self.name);
             }
         }
         (self, acknowledged, lost)
@@ -157,20 +172,27 @@ impl Node {
     }
 }
 
-#[test]
-fn the_unique_ids_workload_holds_through_kills_and_partitions() {
-    let home = Home::new();
+/// A directory that only this user may write.
+fn home() -> TempDir {
+    let home = data_directory();
+    std::fs::set_permissions(home.path(), Permissions::from_mode(0o700)).unwrap();
+    home
+}
+
+pub(crate) fn holds_through_kills_and_partitions() {
+    let home = home();
+    let directory = home.path();
     // Each pair of faults of neighbours, and each triple of which it has an even mix.
     let rounds = short_or_long(FAULTS.len(), FAULTS.len() * FAULTS.len());
     let fault_of = |node: usize, round: usize| {
         FAULTS[(round * (node + 1) + node + round / FAULTS.len()) % FAULTS.len()]
     };
     let run = |node: usize, name| {
-        let mut process = Node::start(&home, name);
+        let mut process = Node::start(directory, name);
         let (mut acknowledged, mut lost) = (Vec::new(), Vec::new());
         for round in 0..rounds {
             let fault = fault_of(node, round);
-            let (next, more, gone) = process.suffer(fault, &home);
+            let (next, more, gone) = process.suffer(fault, directory);
             // Who can be reached is available.
             let reached = matches!(fault, Fault::None | Fault::Stopped);
             assert!(!reached || more.len() as u64 == REQUESTS, "{fault:?}");
@@ -200,18 +222,28 @@ fn the_unique_ids_workload_holds_through_kills_and_partitions() {
     assert!(acknowledged >= least, "{acknowledged} of {least}");
 }
 
-#[test]
-fn a_line_that_is_no_message_is_reported_and_the_next_is_answered() {
-    let home = Home::new();
-    let init = r#"{"src":"c1","dest":"n1","body":{"type":"init","msg_id":1,"node_id":"n1"}}"#;
-    let output = home.feed(
-        "maelstrom --plain",
-        format!("no message\n{init}\n").as_bytes(),
+pub(crate) fn other_requests_take_no_id() {
+    let home = home();
+    let mut node = Node::spawn(home.path(), "n1");
+    writeln!(node.requests, "no message").unwrap();
+    let generate = json!({"type": "generate"});
+    for (request, code) in [
+        (generate.clone(), 22),
+        (json!({"type": "init"}), 12),
+        (json!({}), 12),
+    ] {
+        node.send(request);
+        assert_eq!(node.receive().unwrap()["code"], code);
+    }
+    node.send(json!({"type": "init", "node_id": "n1"}));
+    assert_eq!(node.receive().unwrap()["type"], "init_ok");
+    node.send(json!({"type": "echo"}));
+    let body = node.receive().unwrap();
+    assert_eq!(
+        (&body["code"], &body["in_reply_to"]),
+        (&json!(10), &json!(5))
     );
-    assert_eq!(output.status.code(), Some(0));
-    let text = String::from_utf8_lossy(&output.stderr);
-    assert!(text.contains("no message of Maelstrom's"), "{text}");
-    let answer =
-        "{\"src\":\"n1\",\"dest\":\"c1\",\"body\":{\"type\":\"init_ok\",\"in_reply_to\":1}}\n";
-    assert_eq!(stdout(&output), answer);
+    node.send(generate);
+    assert_eq!(node.receive().unwrap()["type"], "generate_ok");
+    node.end();
 }
