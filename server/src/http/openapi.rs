@@ -1,8 +1,9 @@
-//! `GET /openapi.json`.
+//! `GET /openapi.json`: the document in `openapi.json` with this server's limits.
+//!
+//! In that file `errors` names the kinds of errors of an operation. Their answers are added here,
+//! and those that every operation has, and the header fields that every answer has.
 
-mod answers;
-mod leases;
-mod schemas;
+use std::collections::BTreeMap;
 
 use axum::body::Bytes;
 use axum::extract::State;
@@ -11,13 +12,23 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
-use self::answers::{headers, query, responses, text};
 use super::negotiate;
-use super::order::BINARY_FACTOR;
-use super::problem::{Kind, Problem};
+use super::problem::{Kind, PROBLEM_JSON, Problem};
 use crate::limits::Limits;
+use crate::sublease::{DEFAULT_DURATION, MOST_DURATION, MOST_HAD, MOST_TEXT};
 
-/// Answers with the description of all this, which is its state.
+const TEMPLATE: &str = include_str!("openapi.json");
+
+/// The errors of every operation.
+const OF_ALL: [Kind; 5] = [
+    Kind::MALFORMED,
+    Kind::METHOD_NOT_ALLOWED,
+    Kind::NOT_ACCEPTABLE,
+    Kind::URI_TOO_LONG,
+    Kind::HEAD_TOO_LARGE,
+];
+
+/// Answers with the document, which is its state.
 pub(super) async fn openapi(
     State(document): State<Bytes>,
     headers: HeaderMap,
@@ -27,254 +38,91 @@ pub(super) async fn openapi(
     Ok((content_type, document).into_response())
 }
 
-/// The description, with the limits of this server.
+/// The document, with the limits of this server.
 pub(super) fn document(limits: &Limits) -> Vec<u8> {
-    let mut components = schemas::components(limits);
-    leases::describe(&mut components["schemas"], limits);
-    let document = json!({
-        "openapi": "3.1.0",
-        "info": {
-            "title": "ringflake",
-            "version": env!("CARGO_PKG_VERSION"),
-            "description": "Unique 64-bit IDs. An ID is given out once, whatever becomes of the \
-                            answer: one that does not arrive is lost, never sent again. Every \
-                            error is application/problem+json (RFC 9457); what is no HTTP at all \
-                            is answered with 400, and a head beyond all limits with 431, both \
-                            without a body.",
-            "license": { "name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0" },
-        },
-        // That of this document.
-        "servers": [{ "url": "/" }],
-        "paths": {
-            "/v1/ids": { "post": take(limits) },
-            "/v1/ids/{id}": { "get": inspect() },
-            "/v1/leases": { "post": leases::acquire(limits) },
-            "/v1/leases/renew": { "post": leases::renew() },
-            "/v1/leases/release": { "post": leases::release() },
-            "/v1/status": { "get": status() },
-            "/": { "get": page() },
-            "/livez": { "get": livez() },
-            "/readyz": { "get": readyz() },
-            "/metrics": { "get": metrics() },
-            "/openapi.json": { "get": this() },
-        },
-        "components": components,
-    });
-    // Texts, numbers and maps of them can always be written.
+    // A test reads it.
+    let mut document: Value = serde_json::from_str(TEMPLATE).unwrap_or_default();
+    document["info"]["version"] = env!("CARGO_PKG_VERSION").into();
+    let schemas = &mut document["components"]["schemas"];
+    schemas["Count"]["maximum"] = limits.count.into();
+    schemas["Lease"]["maxLength"] = MOST_TEXT.into();
+    schemas["DurationS"]["maximum"] = MOST_DURATION.as_secs().into();
+    schemas["DurationS"]["default"] = DEFAULT_DURATION.as_secs().into();
+    let acquiring = &mut schemas["Acquiring"]["properties"];
+    acquiring["blocks"]["maximum"] = limits.leases.into();
+    acquiring["had"]["maxItems"] = MOST_HAD.into();
+    let paths = document["paths"].as_object_mut().into_iter().flatten();
+    for (_, path) in paths {
+        for (_, operation) in path.as_object_mut().into_iter().flatten() {
+            complete(operation);
+        }
+    }
     serde_json::to_vec(&document).unwrap_or_default()
 }
 
-fn take(limits: &Limits) -> Value {
-    let large = limits.count.saturating_mul(BINARY_FACTOR);
-    json!({
-        "operationId": "take",
-        "summary": "Takes IDs",
-        "description": format!(
-            "Give the namespace in the query or in the body; the body's members count where both \
-             have one. An answer of application/octet-stream may have up to {large} IDs, and an \
-             answer in HTTP/1.0 as text up to 1024. A long answer is made while it is sent. If it \
-             can't be finished, it ends early: application/octet-stream before its \
-             Content-Length, another type without the last chunk, and in HTTP/2 the stream is \
-             reset. The IDs of such an answer are used up as well. The format is that of text; \
-             application/octet-stream has none."
-        ),
-        "security": [{ "token": [] }, {}],
-        "parameters": [
-            query("namespace", false, "#/components/schemas/Namespace", "orders"),
-            query("count", false, "#/components/schemas/Count", 1),
-            query("format", false, "#/components/schemas/Format", "decimal"),
-        ],
-        "requestBody": {
-            "required": false,
-            "content": { "application/json": {
-                "schema": { "$ref": "#/components/schemas/Order" },
-                "example": { "namespace": "orders", "count": 2 },
-            } },
-        },
-        "responses": responses(
-            json!({
-                "description": "The IDs, as many as were asked for.",
-                "headers": headers(),
-                "content": {
-                    "application/json": { "schema": { "$ref": "#/components/schemas/Ids" } },
-                    "text/plain": { "schema": {
-                        "type": "string",
-                        "description": "One ID a line.",
-                    } },
-                    "application/octet-stream": { "schema": {
-                        "type": "string",
-                        "format": "binary",
-                        "description": "8 bytes an ID: its number, little-endian.",
-                    } },
-                },
-                "links": { "inspect": {
-                    "operationId": "inspect",
-                    "parameters": {
-                        "path.id": "$response.body#/ids/0",
-                        "query.namespace": "$response.body#/namespace",
-                    },
-                } },
-            }),
-            &[
-                Kind::MALFORMED, Kind::UNAUTHENTICATED, Kind::FORBIDDEN, Kind::CROSS_SITE, Kind::UNKNOWN_HOST, Kind::UNKNOWN_NAMESPACE,
-                Kind::METHOD_NOT_ALLOWED, Kind::NOT_ACCEPTABLE, Kind::TIMEOUT,
-                Kind::TOO_MANY_NAMESPACES, Kind::BODY_TOO_LARGE, Kind::URI_TOO_LONG,
-                Kind::UNSUPPORTED_MEDIA_TYPE, Kind::INVALID, Kind::HEAD_TOO_LARGE,
-                Kind::CANNOT_ISSUE, Kind::BUSY, Kind::CANNOT_OPEN,
-            ],
-        ),
-    })
-}
-
-fn inspect() -> Value {
-    json!({
-        "operationId": "inspect",
-        "summary": "Takes an ID apart",
-        "security": [{ "token": [] }, {}],
-        "parameters": [
-            {
-                "name": "id",
-                "in": "path",
-                "required": true,
-                "description": "The ID, in the format that the query names.",
-                "schema": { "$ref": "#/components/schemas/Id" },
-            },
-            query("namespace", true, "#/components/schemas/Namespace", "orders"),
-            query("format", false, "#/components/schemas/Format", "decimal"),
-        ],
-        "responses": responses(
-            json!({
-                "description": "Its parts.",
-                "headers": headers(),
-                "content": { "application/json": {
-                    "schema": { "$ref": "#/components/schemas/Inspected" },
-                } },
-            }),
-            &[
-                Kind::MALFORMED, Kind::UNAUTHENTICATED, Kind::FORBIDDEN, Kind::CROSS_SITE, Kind::UNKNOWN_HOST, Kind::UNKNOWN_NAMESPACE, Kind::NO_ID, Kind::FOREIGN_ID,
-                Kind::METHOD_NOT_ALLOWED, Kind::NOT_ACCEPTABLE, Kind::URI_TOO_LONG, Kind::INVALID,
-                Kind::HEAD_TOO_LARGE,
-            ],
-        ),
-    })
-}
-
-/// What every operation without parameters may answer.
-const OF_ALL: [Kind; 5] = [
-    Kind::MALFORMED,
-    Kind::METHOD_NOT_ALLOWED,
-    Kind::NOT_ACCEPTABLE,
-    Kind::URI_TOO_LONG,
-    Kind::HEAD_TOO_LARGE,
-];
-
-fn livez() -> Value {
-    json!({
-        "operationId": "livez",
-        "summary": "Whether the server runs",
-        "responses": responses(text("The server runs."), &OF_ALL),
-    })
-}
-
-fn readyz() -> Value {
-    let answer = |description: &str| {
-        json!({
-            "description": description,
-            "headers": headers(),
-            "content": { "application/json": {
-                "schema": { "$ref": "#/components/schemas/Readiness" },
-            } },
-        })
+/// Adds header fields, and the answers of errors.
+fn complete(operation: &mut Value) {
+    let named = operation.as_object_mut().and_then(|it| it.remove("errors"));
+    let named = named.unwrap_or_default();
+    let has = |kind: &Kind| {
+        let names = named.as_array().into_iter().flatten();
+        OF_ALL.contains(kind) || names.into_iter().any(|name| name == kind.name)
     };
-    let mut responses = responses(answer("All namespaces can issue IDs."), &OF_ALL);
-    responses["503"] = answer("One can't, or the server is about to end.");
+    let mut errors = BTreeMap::<u16, Vec<Kind>>::new();
+    for kind in Kind::ALL.iter().filter(|kind| has(kind)) {
+        errors.entry(kind.status.as_u16()).or_default().push(*kind);
+    }
+    let responses = &mut operation["responses"];
+    for (_, response) in responses.as_object_mut().into_iter().flatten() {
+        response["headers"] = headers();
+    }
+    for (status, kinds) in errors {
+        responses[status.to_string()] = error(status, &kinds);
+    }
+}
+
+/// The header fields of every answer.
+fn headers() -> Value {
     json!({
-        "operationId": "readyz",
-        "summary": "Whether IDs can be issued, and for how long if no store answers",
-        "description": "Only a client that may read the figures of all namespaces sees each by \
-                        itself.",
-        "security": [{ "token": [] }, {}],
-        "responses": responses,
+        "Cache-Control": { "$ref": "#/components/headers/CacheControl" },
+        "X-Content-Type-Options": { "$ref": "#/components/headers/ContentTypeOptions" },
     })
 }
 
-fn metrics() -> Value {
-    let mut kinds = vec![
-        Kind::UNAUTHENTICATED,
-        Kind::FORBIDDEN,
-        Kind::CROSS_SITE,
-        Kind::UNKNOWN_HOST,
-    ];
-    kinds.extend(OF_ALL);
+/// The answer with one of these errors, which have this status.
+fn error(status: u16, kinds: &[Kind]) -> Value {
+    let mut headers = headers();
+    let field = match status {
+        401 => Some(("WWW-Authenticate", "WwwAuthenticate")),
+        403 => Some(("WWW-Authenticate", "OfToken")),
+        405 => Some(("Allow", "Allow")),
+        429 | 503 => Some(("Retry-After", "RetryAfter")),
+        _ => None,
+    };
+    if let Some((name, component)) = field {
+        headers[name] = json!({ "$ref": format!("#/components/headers/{component}") });
+    }
+    let titles: Vec<&str> = kinds.iter().map(|kind| kind.title).collect();
+    let names: Vec<String> = kinds.iter().map(|kind| kind.urn()).collect();
+    let kind = json!({ "properties": { "type": { "enum": names } } });
+    let schema = json!({ "allOf": [{ "$ref": "#/components/schemas/Problem" }, kind] });
     json!({
-        "operationId": "metrics",
-        "summary": "The figures of the server, in the text format of Prometheus",
-        "security": [{ "token": [] }, {}],
-        "responses": responses(text("The figures."), &kinds),
-    })
-}
-
-fn status() -> Value {
-    let mut kinds = vec![
-        Kind::UNAUTHENTICATED,
-        Kind::FORBIDDEN,
-        Kind::CROSS_SITE,
-        Kind::UNKNOWN_HOST,
-    ];
-    kinds.extend(OF_ALL);
-    json!({
-        "operationId": "status",
-        "summary": "How the server and each namespace stand, as the page at / shows it",
-        "description": "For people: members may be added and go. Programs read /metrics.",
-        "security": [{ "token": [] }, {}],
-        "responses": responses(
-            json!({
-                "description": "All of it.",
-                "headers": headers(),
-                "content": { "application/json": { "schema": { "type": "object" } } },
-            }),
-            &kinds,
-        ),
-    })
-}
-
-fn page() -> Value {
-    json!({
-        "operationId": "page",
-        "summary": "A page that shows how the server stands",
-        "responses": responses(
-            json!({
-                "description": "The page.",
-                "headers": headers(),
-                "content": { "text/html": { "schema": { "type": "string" } } },
-            }),
-            &OF_ALL,
-        ),
-    })
-}
-
-fn this() -> Value {
-    json!({
-        "operationId": "openapi",
-        "summary": "This document",
-        "responses": responses(
-            json!({
-                "description": "This document.",
-                "headers": headers(),
-                "content": { "application/json": { "schema": { "type": "object" } } },
-            }),
-            &OF_ALL,
-        ),
+        "description": format!("{}.", titles.join("; or: ")),
+        "headers": headers,
+        "content": { PROBLEM_JSON: { "schema": schema } },
     })
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::format::Format;
+    use super::super::leases::HOLDER;
     use super::*;
 
     fn read() -> Value {
         let limits = Limits {
             count: 1000,
+            leases: 7,
             ..Limits::default()
         };
         serde_json::from_slice(&document(&limits)).unwrap()
@@ -307,20 +155,31 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_error_is_described() {
+    fn every_kind_of_error_is_described_and_no_other_is_named() {
         let text = read().to_string();
         for kind in Kind::ALL {
-            // What has no path can't be described with one.
+            // No path, no operation.
             let is_there = text.contains(&format!("\"{}\"", kind.urn()));
             assert_eq!(is_there, *kind != Kind::NOT_FOUND, "{kind:?}");
+        }
+        let template: Value = serde_json::from_str(TEMPLATE).unwrap();
+        let operations = template["paths"].as_object().unwrap().values();
+        let operations = operations.flat_map(|path| path.as_object().unwrap().values());
+        for name in operations.flat_map(|it| it["errors"].as_array().into_iter().flatten()) {
+            assert!(Kind::ALL.iter().any(|kind| name == kind.name), "{name}");
         }
     }
 
     #[test]
     fn the_limits_are_those_of_the_server() {
         let document = read();
-        assert_eq!(document["components"]["schemas"]["Count"]["maximum"], 1000);
-        let description = document["paths"]["/v1/ids"]["post"]["description"].to_string();
-        assert!(description.contains("16000"), "{description}");
+        let schemas = &document["components"]["schemas"];
+        assert_eq!(schemas["Count"]["maximum"], 1000);
+        let acquiring = &schemas["Acquiring"]["properties"];
+        assert_eq!(acquiring["blocks"]["maximum"], 7);
+        assert_eq!(acquiring["holder"]["maxLength"], HOLDER);
+        let formats = Format::ALL.map(Format::name);
+        assert_eq!(schemas["Format"]["enum"], json!(formats));
+        assert_eq!(schemas["Format"]["default"], Format::default().name());
     }
 }

@@ -32,7 +32,6 @@ macro_rules! kinds {
                 title: $title,
             };)+
 
-            #[cfg(test)]
             pub(super) const ALL: &[Self] = &[$(Self::$NAME),+];
         }
     };
