@@ -27,6 +27,11 @@ impl Figures {
         let builder = PrometheusBuilder::new();
         let builder = builder.set_buckets_for_metric(durations, &RENEW_SECONDS)?;
         let recorder = builder.build_recorder();
+        // Namespaces have theirs, but a server may have no namespace for days, and the alert
+        // RingflakeAbsent fires while nobody exports this.
+        metrics::with_local_recorder(&recorder, || {
+            metrics::gauge!("ringflake_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1);
+        });
         Ok(Self {
             handle: recorder.handle(),
             recorder,

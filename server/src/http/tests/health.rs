@@ -130,3 +130,14 @@ fn who_takes_up_to_the_borrow_limit_is_ready() {
     // Another second, and there are more.
     assert_eq!(readiness(&served), (200, 4_400, None, None));
 }
+
+#[test]
+fn a_server_without_a_namespace_exports_its_version() {
+    let served = serve(|_| {});
+    let text = served.connect().get("/metrics").text();
+    let line = format!(
+        "ringflake_build_info{{version=\"{}\"}} 1",
+        env!("CARGO_PKG_VERSION")
+    );
+    assert!(text.lines().any(|own| own == line), "{line}\n{text}");
+}
