@@ -1,67 +1,53 @@
-//! The HTTP front: axum on a runtime of its own.
+//! The HTTP server: axum on a runtime of its own.
 //!
 //! ```text
-//! listen ----> connection ----> call --------> routes -----> take, inspect, health, ...
-//! a place      handshake,       a deadline,    axum          a body whose parts are made
-//! in Seats     Activity         the head's                   when the client has read those
-//!                               size                         before (stream)
+//! listen -------> connection --> call ----------> routes ---> take, inspect, health, ...
+//! limits per      Deadlines      the head's       axum        an answer is built whole,
+//! client, TLS                    size                         with a permit for its memory
 //! ```
 //!
-//! # Bounds
+//! # Limits
 //!
 //! | of | by | then |
 //! |---|---|---|
-//! | open connections, all and of one client | `Clients`, which keeps the last sixteenth for others | 503, and the connection is closed |
-//! | a handshake, a request's head | `Limits::request_time`, `Activity` | the connection is closed |
+//! | open connections, of all clients and of one | `Clients`, which keeps the last sixteenth for others | 503, and the connection is closed |
+//! | a TLS handshake, in time | `Limits::request_time` | the connection is closed |
+//! | handshakes at once, in bytes | `HANDSHAKE_BYTES`, half of it for one client | they wait |
+//! | a request's head, in time | `Limits::request_time` | the connection is closed |
 //! | a request's body, in time | `Limits::request_time` | 408 |
 //! | its head and its body, in bytes | `HEAD_BYTES`, `Limits::request_bytes` | 431 or 414, and 413 |
-//! | an answer, in time | `Limits::request_time`, and a second more for each MiB | the connection is closed |
-//! | an answer that nobody reads | `Limits::request_time` | the connection is closed |
+//! | an answer that has not left | twice `Limits::request_time` from the request's head on | the connection is closed |
 //! | silence between requests | `Limits::idle_time` | the connection is closed, with GOAWAY in HTTP/2 |
-//! | requests at once on a connection of HTTP/2 | `STREAMS` | they are refused by HTTP/2 |
-//! | answers that are made and not read, of a connection | `Rooms`, small ones apart | they wait, then 503 |
-//! | IDs of a request | `Limits::count`, and `BINARY_FACTOR` times that in binary | 422 |
-//! | calls of a store for leases at once | the server's `Subleases` | 503 |
-//! | parts of long answers that are made at once, all and of one client | `Bulk`, whose queues are fair | they wait, the first of an answer for `Limits::request_time`, then 503 |
-//! | a connection without a request when the server drains | half a second | it is closed |
-//!
-//! A client that trickles bytes is closed as well as one that sends none: a deadline is that
-//! of the whole head, body or answer, and no byte moves it. The one task of a connection
-//! looks at its deadlines, and needs one timer for all of them.
-//!
-//! # Fairness
-//!
-//! An answer of more than `AT_ONCE` IDs is long: it is made in parts of `PART_BYTES`, and
-//! each part is a turn of its own in the runtime's queue, for which there are a few places:
-//! a short request waits for as many parts at most, whatever number of long answers there is.
-//! A client never has more than half of the places, whatever number of connections it opens,
-//! and nobody has one while a part waits to be read.
+//! | a peer of HTTP/2 that answers no ping | twice `Limits::request_time` | the connection is closed |
+//! | requests at once on an HTTP/2 connection | `STREAMS` | HTTP/2 refuses them |
+//! | memory of answers and bodies | `ANSWER_BYTES`, half of it for one client | they wait, then 503 |
+//! | large answers at once on a connection | `LARGE_PER_CONNECTION` | they wait, then 503 |
+//! | IDs of a request | `Limits::count` | 422 |
+//! | concurrent store calls for leases | the server's `Subleases` | 503 |
+//! | new requests while the server drains | half a second | the connection is closed |
 //!
 //! # No ID twice
 //!
-//! A take moves an ID out of its generator, and from there it goes into one body, of one
-//! answer. If the client is gone by then, or the answer ends early, the ID is lost. Nothing is
-//! given back and nothing is kept for a retry. Caches are kept from repeating an answer by
-//! `Cache-Control: no-store`, and because only POST takes.
+//! A take moves an ID out of its generator into the body of one answer. If the client is gone
+//! by then, the ID is lost. Nothing is given back, and nothing is kept for a retry. Caches
+//! can't repeat an answer: it has `Cache-Control: no-store`, and only POST takes.
 //!
-//! # The end
+//! # Shutdown
 //!
-//! When the server drains, listeners are closed first. Then each connection is asked to end:
-//! HTTP/1 by `Connection: close` in its last answer, HTTP/2 by GOAWAY. Requests that were
-//! begun are answered; a connection of which too little has been read to know its version is
-//! closed unanswered, and no ID is lost by that. One that has no request half a second later,
-//! or after its last answer, is closed as well, whether its client has seen the end or is
-//! gone: all was answered. [`Front::join`] waits for the answers until
-//! its deadline, closes what is left, and returns when no task has a generator any more.
+//! When the server drains, it goes on accepting connections and requests for half a second.
+//! Answers of HTTP/1 have `Connection: close` from then on, and HTTP/2 connections get GOAWAY.
+//! Then the listeners are closed, and so is every connection once it has had no request for
+//! half a second. [`HttpServer::join`] waits for requests that were begun until its deadline,
+//! closes the rest, and returns when no task uses a generator any more.
 
-mod activity;
 mod app;
 mod auth;
 mod body;
-mod bulk;
+mod buffer_permit;
 mod call;
 mod connection;
-mod figures;
+mod cross_origin;
+mod deadlines;
 mod format;
 mod health;
 mod inspect;
@@ -70,19 +56,13 @@ mod listen;
 mod metrics;
 mod negotiate;
 mod openapi;
-mod order;
 mod page;
 mod problem;
-mod room;
 mod routes;
-mod seats;
-mod setup;
-mod sites;
-mod stream;
 mod take;
+mod take_request;
 #[cfg(all(test, unix))]
 mod tests;
-mod watched;
 
 use std::convert::Infallible;
 use std::fmt;
@@ -91,18 +71,60 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use arc_swap::ArcSwap;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, watch};
 
 use self::app::App;
-use self::bulk::Bulk;
+use self::cross_origin::Hosts;
 use self::listen::Listening;
-pub(crate) use self::setup::Setup;
-#[cfg(all(test, unix))]
+use crate::access::Rights;
+use crate::drain::Drain;
 use crate::front::FrontCounters;
+use crate::limits::Limits;
+use crate::listener::Listener;
+use crate::namespaces::Namespaces;
+use crate::sublease::Subleases;
 
-/// The front, running.
-pub(crate) struct Front {
+/// The TLS settings of new connections: certificates change while the server runs.
+pub(crate) type TlsConfig = Arc<ArcSwap<rustls::ServerConfig>>;
+
+/// For how long a draining server still answers new requests: clients learn from their next
+/// answer that they have to connect elsewhere.
+pub(crate) const DRAIN_TIME: Duration = Duration::from_millis(500);
+
+/// What the HTTP server is made of.
+pub(crate) struct Setup {
+    pub(crate) listeners: Vec<Listener>,
+    pub(crate) namespaces: Arc<Namespaces>,
+    pub(crate) subleases: Arc<Subleases>,
+    pub(crate) rights: Arc<dyn Rights>,
+    /// For all TCP listeners; those of Unix sockets have none.
+    pub(crate) tls: Option<TlsConfig>,
+    /// The server's names, in lower case, beside addresses and those of this machine.
+    pub(crate) hosts: Vec<String>,
+    pub(crate) limits: Limits,
+    /// Threads; 0 for one on each core.
+    pub(crate) workers: usize,
+    pub(crate) drain: Drain,
+    /// For how long new requests are answered while it drains.
+    pub(crate) drain_time: Duration,
+    /// The counters of other protocols, by their names, for `/metrics`.
+    pub(crate) others: Vec<(&'static str, Vec<Arc<FrontCounters>>)>,
+}
+
+impl Setup {
+    /// The names of the server, for TCP connections.
+    fn known_hosts(&self) -> Hosts {
+        match self.tls {
+            Some(_) => Hosts::All,
+            None => Hosts::Known(self.hosts.clone().into()),
+        }
+    }
+}
+
+/// A running HTTP server.
+pub(crate) struct HttpServer {
     runtime: Runtime,
     /// Each task has a sender; when all are gone, this ends.
     tasks: mpsc::Receiver<Infallible>,
@@ -110,12 +132,12 @@ pub(crate) struct Front {
     counters: Arc<FrontCounters>,
 }
 
-impl Front {
+impl HttpServer {
     /// Begins to accept.
     ///
     /// # Errors
     ///
-    /// When no thread can be had, or a listener can't be used without blocking.
+    /// When no thread can be started, or a listener can't be made non-blocking.
     pub(crate) fn start(setup: Setup) -> io::Result<Self> {
         let workers = match setup.workers {
             0 => std::thread::available_parallelism()?.get(),
@@ -124,21 +146,21 @@ impl Front {
         let runtime = Builder::new_multi_thread()
             .worker_threads(workers)
             .thread_name_fn(thread_name)
-            // Sockets are looked at after each turn: beside long answers, which are always
-            // ready to go on, a short one would wait for several of their parts otherwise.
+            // Polls sockets after each task: a short request does not wait behind several
+            // slices of large answers.
             .event_interval(1)
             .enable_io()
             .enable_time()
             .build()?;
-        let (ends, draining) = watch::channel(false);
+        let (drains, draining) = watch::channel(false);
         setup.drain.on_begin(move || {
-            ends.send_replace(true);
+            drains.send_replace(true);
         });
         let (task, tasks) = mpsc::channel(1);
-        let app = Arc::new(App::new(&setup, workers)?);
+        let app = Arc::new(App::new(&setup)?);
         #[cfg(all(test, unix))]
         let counters = Arc::clone(&app.counters);
-        let listening = Listening::new(&setup, app, draining, Bulk::of_one(workers), task);
+        let listening = Listening::new(&setup, app, draining, task);
         {
             let _in_runtime = runtime.enter();
             for listener in setup.listeners {
@@ -154,14 +176,13 @@ impl Front {
         })
     }
 
-    /// Its counters.
     #[cfg(all(test, unix))]
     pub(crate) fn counters(&self) -> &FrontCounters {
         &self.counters
     }
 
-    /// Waits until all connections have ended after the drain has begun, but no longer than
-    /// this; then ends those that have not. Answers whether all ended by themselves.
+    /// Waits until all connections have ended after the drain has begun, at most until
+    /// `deadline`; then ends the rest. Returns whether all ended by themselves.
     pub(crate) fn join(self, deadline: Instant) -> bool {
         let Self {
             runtime, mut tasks, ..
@@ -170,13 +191,13 @@ impl Front {
             let all = tasks.recv();
             tokio::time::timeout_at(deadline.into(), all).await.is_ok()
         });
-        // A namespace that is being opened can't be interrupted.
+        // Opening a namespace can't be interrupted.
         runtime.shutdown_timeout(LAST_PATIENCE);
         ended
     }
 }
 
-/// How long the end waits for threads that are blocked by a store.
+/// How long the shutdown waits for threads that a store blocks.
 const LAST_PATIENCE: Duration = Duration::from_secs(2);
 
 fn thread_name() -> String {
@@ -185,8 +206,8 @@ fn thread_name() -> String {
     format!("ringflake-http-{}", NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-impl fmt::Debug for Front {
+impl fmt::Debug for HttpServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Front").finish_non_exhaustive()
+        f.debug_struct("HttpServer").finish_non_exhaustive()
     }
 }

@@ -95,7 +95,7 @@ pub struct Server {
     namespaces: Arc<Namespaces>,
     drain: Drain,
     resp: Option<resp::Front>,
-    http: Option<http::Front>,
+    http: Option<http::HttpServer>,
     #[cfg(unix)]
     socket_files: Vec<SocketFile>,
 }
@@ -305,7 +305,7 @@ impl Server {
                 }
                 Protocol::Http => {
                     let resp = self.resp.iter().map(|front| front.counters().to_vec());
-                    let front = http::Front::start(http::Setup {
+                    let front = http::HttpServer::start(http::Setup {
                         listeners,
                         namespaces: Arc::clone(&self.namespaces),
                         subleases: Arc::new(subleases(&self.supply, &self.config)),
@@ -315,6 +315,7 @@ impl Server {
                         limits: limits.clone(),
                         workers: self.config.front(protocol).workers,
                         drain: self.drain.clone(),
+                        drain_time: http::DRAIN_TIME,
                         others: resp
                             .map(|counters| (Protocol::Resp.name(), counters))
                             .collect(),

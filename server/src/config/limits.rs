@@ -7,14 +7,14 @@ use ringflake::lease::MAX_ACQUIRE;
 
 use super::error::ConfigError;
 use super::settings::LimitSettings;
-use crate::limits::Limits;
+use crate::limits::{Limits, MAX_COUNT};
 
 const MOST_CONNECTIONS: usize = 1 << 20;
 
 /// From a head of usual length to more than any list of IDs needs.
 const REQUEST_BYTES: RangeInclusive<usize> = 1024..=1 << 24;
 
-const COUNT: RangeInclusive<usize> = 1..=1 << 24;
+const COUNT: RangeInclusive<usize> = 1..=MAX_COUNT;
 
 /// Each has rings and threads of its own.
 const NAMESPACES: RangeInclusive<usize> = 1..=4096;

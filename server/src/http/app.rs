@@ -1,17 +1,17 @@
-//! What all requests share. It knows none of those that answer them.
+//! What all requests share. It knows none of their handlers.
 
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::http::Request;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::activity::InFlight;
-use super::bulk::{Bulk, Turns};
-use super::figures::Figures;
+use super::Setup;
+use super::buffer_permit::{BufferPermit, ClientBudget, SMALL_BYTES};
+use super::deadlines::Times;
+use super::metrics::NamespaceMetrics;
 use super::problem::{Kind, Problem};
-use super::room::Room;
-use super::setup::Setup;
 use crate::access::Rights;
 use crate::drain::Drain;
 use crate::front::FrontCounters;
@@ -25,20 +25,20 @@ pub(super) struct App {
     pub(super) subleases: Arc<Subleases>,
     pub(super) rights: Arc<dyn Rights>,
     pub(super) limits: Limits,
+    pub(super) times: Times,
     pub(super) drain: Drain,
-    pub(super) bulk: Bulk,
     pub(super) counters: Arc<FrontCounters>,
     /// The counters of all fronts, this one among them, by name.
     pub(super) fronts: Vec<(&'static str, Vec<Arc<FrontCounters>>)>,
-    pub(super) figures: Figures,
+    pub(super) metrics: NamespaceMetrics,
     pub(super) started: Instant,
 }
 
 impl App {
     /// # Errors
     ///
-    /// When the recorder of the figures can't be made.
-    pub(super) fn new(setup: &Setup, workers: usize) -> io::Result<Self> {
+    /// When the recorder of the metrics can't be made.
+    pub(super) fn new(setup: &Setup) -> io::Result<Self> {
         let counters = Arc::new(FrontCounters::default());
         let mut fronts = setup.others.clone();
         fronts.push(("http", vec![Arc::clone(&counters)]));
@@ -47,11 +47,15 @@ impl App {
             subleases: Arc::clone(&setup.subleases),
             rights: Arc::clone(&setup.rights),
             limits: setup.limits.clone(),
+            times: Times {
+                request: setup.limits.request_time,
+                idle: setup.limits.idle_time,
+                drain: setup.drain_time,
+            },
             drain: setup.drain.clone(),
-            bulk: Bulk::new(workers),
             counters,
             fronts,
-            figures: Figures::new().map_err(io::Error::other)?,
+            metrics: NamespaceMetrics::new().map_err(io::Error::other)?,
             started: Instant::now(),
         })
     }
@@ -70,8 +74,7 @@ impl App {
             let name = name.to_owned();
             move || namespaces.open(&name)
         });
-        let until = context.request.reading_until();
-        match tokio::time::timeout_at(until.into(), opening).await {
+        match tokio::time::timeout_at(context.until.into(), opening).await {
             Ok(Ok(Ok(namespace))) => Ok(namespace),
             Ok(Ok(Err(error))) => Err(refused(&error)),
             // It goes on, and the next request may find it.
@@ -104,30 +107,52 @@ pub(super) fn refused(error: &OpenError) -> Problem {
     }
 }
 
+/// Memory for the answers of a connection.
+#[derive(Debug)]
+pub(super) struct Buffers {
+    pub(super) budget: ClientBudget,
+    /// A permit for each large answer.
+    pub(super) large: Arc<Semaphore>,
+}
+
 /// What a request knows of its connection.
 #[derive(Clone, Debug)]
 pub(super) struct Context {
-    pub(super) request: Arc<InFlight>,
-    /// The queues of its connection for what is not short.
-    pub(super) turns: Arc<Turns>,
+    /// When the request must have arrived and its answer must have been built.
+    pub(super) until: Instant,
+    pub(super) buffers: Arc<Buffers>,
 }
 
+/// Memory for an answer; none for a small one.
+pub(super) type AnswerPermit = Option<(BufferPermit, OwnedSemaphorePermit)>;
+
 impl Context {
-    /// That of this request, which `call` has put there.
+    /// The context that `call` has put into this request.
     pub(super) fn of<B>(request: &Request<B>) -> Result<Self, Problem> {
         let context = request.extensions().get().cloned();
         context.ok_or_else(|| Problem::new(Kind::BUSY, "the connection ends: try again"))
     }
 
-    /// Room for an answer that is not small.
-    pub(super) async fn room(&self) -> Result<Room, Problem> {
-        let until = self.request.reading_until();
-        let room = self.turns.rooms.enter_until(until).await;
-        room.ok_or_else(|| {
-            let detail = "this connection has as many answers that were not read as there may be: \
-                          read them";
-            Problem::new(Kind::BUSY, detail).retry_after(SOON)
-        })
+    /// Waits for memory for an answer of so many bytes.
+    pub(super) async fn reserve(&self, bytes: usize) -> Result<AnswerPermit, Problem> {
+        if bytes <= SMALL_BYTES {
+            return Ok(None);
+        }
+        let permits = async {
+            let large = Arc::clone(&self.buffers.large).acquire_owned().await.ok()?;
+            Some((self.buffers.budget.acquire(bytes).await?, large))
+        };
+        match tokio::time::timeout_at(self.until.into(), permits).await {
+            Ok(Some(permits)) => Ok(Some(permits)),
+            _ => Err(self.busy()),
+        }
+    }
+
+    /// All memory for answers is in use.
+    pub(super) fn busy(&self) -> Problem {
+        let detail = "all memory for answers is in use, of the server, of this client or of this \
+                      connection: read the answers that have come, and try again";
+        Problem::new(Kind::BUSY, detail).retry_after(SOON)
     }
 }
 

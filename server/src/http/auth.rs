@@ -4,8 +4,8 @@ use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 
+use super::cross_origin;
 use super::problem::{Kind, Problem};
-use super::sites;
 use crate::access::{Rights, Role};
 
 /// That the request has this right: 401 if its token is none or unknown, 403 if it is one
@@ -13,7 +13,7 @@ use crate::access::{Rights, Role};
 /// site has sent it.
 pub(super) fn require(rights: &dyn Rights, head: &Parts, role: Role) -> Result<(), Problem> {
     if rights.allows(role, None) {
-        sites::check(head)?;
+        cross_origin::check(head)?;
     }
     let token = token(&head.headers);
     if rights.allows(role, token.ok().flatten()) {

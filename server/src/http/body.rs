@@ -9,9 +9,14 @@ use serde::de::{self, DeserializeOwned, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use super::app::Context;
+use super::buffer_permit::guarded;
 use super::problem::{Kind, Problem};
 
-/// The whole body, which has its limits in bytes and in time.
+/// The most bytes of a body that needs no permit: those of a usual request are fewer.
+const SMALL_BODY: usize = 4 << 10;
+
+/// Reads the whole body, within its limits in bytes and in time. A body that may be large
+/// needs a permit, and is refused if there is none.
 pub(super) async fn read(body: Body, most: usize, context: &Context) -> Result<Bytes, Problem> {
     let too_large = || {
         let detail = format!("the body is larger than {most} bytes, which is the limit: send less");
@@ -23,10 +28,18 @@ pub(super) async fn read(body: Body, most: usize, context: &Context) -> Result<B
     if body.is_end_stream() {
         return Ok(Bytes::new());
     }
-    let until = context.request.reading_until();
+    let size = body.size_hint().upper().map_or(most, |size| size as usize);
+    let size = size.min(most);
+    let permit = match size > SMALL_BODY {
+        true => {
+            let permit = context.buffers.budget.try_acquire(size);
+            Some(permit.ok_or_else(|| context.busy())?)
+        }
+        false => None,
+    };
     let read = axum::body::to_bytes(body, most);
-    match tokio::time::timeout_at(until.into(), read).await {
-        Ok(Ok(bytes)) => Ok(bytes),
+    match tokio::time::timeout_at(context.until.into(), read).await {
+        Ok(Ok(bytes)) => Ok(guarded(bytes, permit)),
         Ok(Err(error)) if is_length_limit(&error) => Err(too_large()),
         Ok(Err(_)) => Err(Problem::malformed(
             "the body ended before its length, or its parts can't be read: send it again",

@@ -4,22 +4,22 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{self, Poll};
 use std::time::Instant;
 
 use axum::Router;
-use axum::body::{Body, Bytes, HttpBody};
-use axum::http::header::{CACHE_CONTROL, HOST, X_CONTENT_TYPE_OPTIONS};
+use axum::body::{Body, Bytes};
+use axum::http::header::{CACHE_CONTROL, CONNECTION, HOST, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{HeaderValue, Request, Version};
 use axum::response::{IntoResponse, Response};
-use hyper::body::{Frame, Incoming, SizeHint};
+use http_body_util::Full;
+use hyper::body::Incoming;
 use tower::Service;
 
-use super::activity::{Activity, InFlight};
-use super::app::{App, Context};
-use super::bulk::Turns;
+use super::app::{App, Buffers, Context};
+use super::buffer_permit::{SMALL_BYTES, guarded};
+use super::cross_origin::Hosts;
+use super::deadlines::Deadlines;
 use super::problem::{Kind, Problem};
-use super::sites::Hosts;
 use crate::front::add_shared;
 
 /// The most bytes of a request's URI and header fields.
@@ -27,60 +27,82 @@ pub(super) const HEAD_BYTES: usize = 16 << 10;
 /// Of its URI alone.
 pub(super) const URI_BYTES: usize = 8 << 10;
 
-/// What answers the requests of one connection.
+/// Answers the requests of one connection.
 #[derive(Clone)]
 pub(super) struct Calls {
     pub(super) app: Arc<App>,
     pub(super) router: Router,
-    pub(super) activity: Arc<Activity>,
-    pub(super) turns: Arc<Turns>,
+    pub(super) deadlines: Arc<Deadlines>,
+    pub(super) buffers: Arc<Buffers>,
     pub(super) hosts: Hosts,
 }
 
 impl hyper::service::Service<Request<Incoming>> for Calls {
-    type Response = axum::http::Response<Answer>;
+    type Response = axum::http::Response<Full<Bytes>>;
     type Error = Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        let in_flight = Arc::new(self.activity.begin(Instant::now()));
-        let app = Arc::clone(&self.app);
-        let context = Context {
-            request: Arc::clone(&in_flight),
-            turns: Arc::clone(&self.turns),
-        };
-        let (mut router, hosts) = (self.router.clone(), self.hosts.clone());
+        let (now, version) = (Instant::now(), request.version());
+        let unanswered = self.deadlines.begin(version, now);
+        let calls = self.clone();
         Box::pin(async move {
-            let mut response = match check_head(&request) {
-                Err(problem) => problem.into_response(),
-                Ok(()) => {
-                    let mut request = request.map(Body::new);
-                    request.extensions_mut().insert(context);
-                    request.extensions_mut().insert(hosts);
-                    // A router is always ready.
-                    let Ok(response) = router.call(request).await;
-                    response
-                }
+            let Self {
+                app,
+                router,
+                buffers,
+                hosts,
+                ..
+            } = calls;
+            let context = Context {
+                until: now + app.limits.request_time,
+                buffers: Arc::clone(&buffers),
             };
-            finish(&mut response);
+            // A connection has one request in HTTP/1, and many in HTTP/2.
+            let is_http2 = version == Version::HTTP_2;
+            let permit = is_http2.then(|| buffers.budget.try_acquire(SMALL_BYTES));
+            let mut response = match permit {
+                Some(None) => context.busy().into_response(),
+                _ => answer(router, hosts, context, request).await,
+            };
+            let headers = response.headers_mut();
+            // A cache that repeats an answer would issue its IDs twice.
+            headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+            headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+            if !is_http2 && app.drain.has_begun() {
+                headers.insert(CONNECTION, HeaderValue::from_static("close"));
+            }
             add_shared(&app.counters.requests, 1);
             if response.status().is_client_error() || response.status().is_server_error() {
                 add_shared(&app.counters.errors, 1);
             }
-            Ok(response.map(|body| Answer { body, in_flight }))
+            let (head, body) = response.into_parts();
+            // Every body is whole: it is one part, which is moved.
+            let bytes = axum::body::to_bytes(body, usize::MAX).await;
+            let bytes = guarded(bytes.unwrap_or_default(), (unanswered, permit));
+            Ok(Response::from_parts(head, Full::new(bytes)))
         })
     }
 }
 
-/// What every answer has.
-fn finish(response: &mut Response) {
-    let headers = response.headers_mut();
-    // An ID that a cache repeats is one that comes twice.
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+async fn answer(
+    mut router: Router,
+    hosts: Hosts,
+    context: Context,
+    request: Request<Incoming>,
+) -> Response {
+    if let Err(problem) = check_head(&request) {
+        return problem.into_response();
+    }
+    let mut request = request.map(Body::new);
+    request.extensions_mut().insert(context);
+    request.extensions_mut().insert(hosts);
+    // A router is always ready.
+    let Ok(response) = router.call(request).await;
+    response
 }
 
-/// That the head is within its limits, and has a host as RFC 9112 wants it.
+/// Checks that the head is within its limits, and has a host as RFC 9112 requires it.
 fn check_head<B>(request: &Request<B>) -> Result<(), Problem> {
     let uri = request.uri();
     let query = uri.query().map_or(0, |query| query.len() + 1);
@@ -115,59 +137,8 @@ fn check_head<B>(request: &Request<B>) -> Result<(), Problem> {
     }
 }
 
-/// The body of an answer, whose request is in flight until all of it has been handed over, and
-/// no part of it waits for room any more.
-pub(super) struct Answer {
-    body: Body,
-    in_flight: Arc<InFlight>,
-}
-
-/// A part of it. HTTP/2 keeps parts for which a client has no room after it has let go of the
-/// body.
-struct Part {
-    bytes: Bytes,
-    _in_flight: Arc<InFlight>,
-}
-
-impl AsRef<[u8]> for Part {
-    fn as_ref(&self) -> &[u8] {
-        &self.bytes
-    }
-}
-
-impl HttpBody for Answer {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut task::Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let polled = Pin::new(&mut self.body).poll_frame(cx);
-        self.in_flight.offered(polled.is_ready().then(Instant::now));
-        polled.map_ok(|frame| {
-            frame.map_data(|bytes| {
-                Bytes::from_owner(Part {
-                    bytes,
-                    _in_flight: Arc::clone(&self.in_flight),
-                })
-            })
-        })
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     /// The kind of refusal of a head with a path, a query and a field that are so long.
@@ -197,20 +168,5 @@ mod tests {
             assert_eq!(refused(path, query, field), None, "{path}");
             assert_eq!(refused(path, query, field + 1), Some(Kind::HEAD_TOO_LARGE));
         }
-    }
-
-    #[test]
-    fn an_answer_is_as_long_as_its_body() {
-        let hour = Duration::from_secs(3600);
-        let activity = Arc::new(Activity::new(hour, hour, Instant::now()));
-        let in_flight = Arc::new(activity.begin(Instant::now()));
-        let answer = |body| Answer {
-            body,
-            in_flight: Arc::clone(&in_flight),
-        };
-        assert!(answer(Body::empty()).is_end_stream());
-        let some = answer(Body::from("1234567"));
-        assert!(!some.is_end_stream());
-        assert_eq!(some.size_hint().exact(), Some(7));
     }
 }

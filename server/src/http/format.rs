@@ -5,7 +5,7 @@ use std::io::Write;
 use ringflake::Id;
 use serde::Deserialize;
 
-use super::negotiate::Shape;
+use super::negotiate::ResponseFormat;
 use super::problem::{Kind, Problem};
 
 /// How an ID is written as text.
@@ -86,10 +86,10 @@ impl Format {
     }
 }
 
-/// Writes answers in parts.
+/// Writes answers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Writer {
-    pub(super) shape: Shape,
+    pub(super) shape: ResponseFormat,
     pub(super) format: Format,
 }
 
@@ -97,7 +97,7 @@ impl Writer {
     /// What comes before the first ID. The namespace's name has no character that JSON
     /// escapes.
     pub(super) fn head(self, namespace: &str, out: &mut Vec<u8>) {
-        if self.shape == Shape::Json {
+        if self.shape == ResponseFormat::Json {
             out.extend_from_slice(b"{\"namespace\":\"");
             out.extend_from_slice(namespace.as_bytes());
             out.extend_from_slice(b"\",\"ids\":[");
@@ -107,7 +107,7 @@ impl Writer {
     /// IDs, of which the first is the first of the answer or is not.
     pub(super) fn ids(self, ids: &[Id], mut is_first: bool, out: &mut Vec<u8>) {
         match self.shape {
-            Shape::Binary => {
+            ResponseFormat::Binary => {
                 let start = out.len();
                 out.resize(start + 8 * ids.len(), 0);
                 let (places, _) = out[start..].as_chunks_mut::<8>();
@@ -115,13 +115,13 @@ impl Writer {
                     *place = id.to_le_bytes();
                 }
             }
-            Shape::Text => {
+            ResponseFormat::Text => {
                 for &id in ids {
                     self.format.write(id, out);
                     out.push(b'\n');
                 }
             }
-            Shape::Json => {
+            ResponseFormat::Json => {
                 for &id in ids {
                     out.extend_from_slice(if is_first { b"\"" } else { b",\"" });
                     is_first = false;
@@ -135,18 +135,19 @@ impl Writer {
     /// What comes after the last.
     pub(super) fn tail(self) -> &'static [u8] {
         match self.shape {
-            Shape::Json => b"]}\n",
-            Shape::Text | Shape::Binary => b"",
+            ResponseFormat::Json => b"]}\n",
+            ResponseFormat::Text | ResponseFormat::Binary => b"",
         }
     }
 
-    /// The most bytes of an ID.
-    pub(super) const fn most_bytes(self) -> usize {
+    /// The most bytes of an answer with so many IDs.
+    pub(super) const fn most_bytes(self, namespace: &str, ids: usize) -> usize {
         match self.shape {
-            Shape::Binary => 8,
-            // 20 digits or a sign and 19; a line's end, or quotes and a comma.
-            Shape::Text => 21,
-            Shape::Json => 23,
+            ResponseFormat::Binary => 8 * ids,
+            // 20 digits, or a sign and 19; and the end of the line.
+            ResponseFormat::Text => 21 * ids,
+            // And quotes and a comma.
+            ResponseFormat::Json => 32 + namespace.len() + 23 * ids,
         }
     }
 }
@@ -176,8 +177,8 @@ mod tests {
                 format.write(id, &mut text);
                 let text = String::from_utf8(text).unwrap();
                 prop_assert_eq!(format.read(&text), Ok(id));
-                let writer = Writer { shape: Shape::Json, format };
-                prop_assert!(text.len() + 3 <= writer.most_bytes(), "{}", text);
+                let writer = Writer { shape: ResponseFormat::Json, format };
+                prop_assert!(written(writer, &[id; 9]).len() <= writer.most_bytes("orders", 9));
             }
         }
 
@@ -198,14 +199,14 @@ mod tests {
             let writer = |shape| Writer { shape, format: Format::Decimal };
             let texts: Vec<String> = ids.iter().map(|id| id.to_i64().to_string()).collect();
 
-            let json: serde_json::Value = serde_json::from_slice(&written(writer(Shape::Json), &ids)).unwrap();
+            let json: serde_json::Value = serde_json::from_slice(&written(writer(ResponseFormat::Json), &ids)).unwrap();
             prop_assert_eq!(json, serde_json::json!({ "namespace": "orders", "ids": texts }));
 
-            let lines = String::from_utf8(written(writer(Shape::Text), &ids)).unwrap();
+            let lines = String::from_utf8(written(writer(ResponseFormat::Text), &ids)).unwrap();
             prop_assert_eq!(lines.lines().collect::<Vec<_>>(), texts);
             prop_assert!(lines.is_empty() || lines.ends_with('\n'));
 
-            let bytes = written(writer(Shape::Binary), &ids);
+            let bytes = written(writer(ResponseFormat::Binary), &ids);
             let again: Vec<u64> = bytes.as_chunks().0.iter().map(|&id| u64::from_le_bytes(id)).collect();
             prop_assert_eq!(again, numbers);
             prop_assert_eq!(bytes.len(), 8 * ids.len());

@@ -13,8 +13,8 @@ use serde::Serialize;
 
 use super::app::App;
 use super::format::Format;
-use super::order::{Query, check_name};
 use super::problem::{Kind, Problem};
+use super::take_request::{Query, check_name};
 use super::{auth, negotiate};
 use crate::access::Role;
 

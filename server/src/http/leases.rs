@@ -20,8 +20,8 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use super::app::{self, App, Context};
-use super::order::check_name;
 use super::problem::{Kind, Problem};
+use super::take_request::check_name;
 use super::{auth, body, negotiate};
 use crate::access::Role;
 use crate::causes::Causes;
@@ -205,8 +205,7 @@ async fn ask(
         // Where it can't be sent it is dropped, as when nobody looks at what was sent.
         let _ = sender.send(outcome);
     });
-    let until = context.request.reading_until();
-    let outcome = tokio::time::timeout_at(until.into(), receiver).await;
+    let outcome = tokio::time::timeout_at(context.until.into(), receiver).await;
     let outcome = outcome.map_err(|_| {
         tracing::warn!("a store takes longer than the request of a client's lease may");
         store_away("the store takes long to answer")

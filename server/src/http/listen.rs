@@ -13,14 +13,16 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{mpsc, watch};
 use tokio_rustls::TlsAcceptor;
 
+use super::Setup;
 use super::app::App;
+use super::buffer_permit::{
+    ANSWER_BYTES, BYTES_PER_HANDSHAKE, BufferBudget, ClientBudget, HANDSHAKE_BYTES,
+};
 use super::connection::{Protocol, Shared, serve};
+use super::cross_origin::Hosts;
 use super::problem::{Kind, PROBLEM_JSON, Problem};
-use super::routes;
-use super::seats::{Seat, Seats};
-use super::setup::{Setup, TlsConfig};
-#[cfg(unix)]
-use crate::clients::Client;
+use super::{TlsConfig, routes};
+use crate::clients::{Client, Clients};
 use crate::front::add_shared;
 use crate::listener::{AcceptFailures, Listener};
 
@@ -31,10 +33,24 @@ const PAUSE: Duration = Duration::from_millis(50);
 #[derive(Clone)]
 pub(super) struct Listening {
     shared: Shared,
-    seats: Arc<Seats>,
+    clients: Arc<Clients>,
+    answers: Arc<BufferBudget>,
+    handshakes: Arc<BufferBudget>,
     tls: Option<TlsConfig>,
     /// Held by every task until its end.
     task: mpsc::Sender<Infallible>,
+}
+
+/// A connection that counts for its client until it is dropped.
+struct Admitted {
+    clients: Arc<Clients>,
+    client: Client,
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        self.clients.leave(self.client);
+    }
 }
 
 impl Listening {
@@ -42,15 +58,16 @@ impl Listening {
         setup: &Setup,
         app: Arc<App>,
         draining: watch::Receiver<bool>,
-        bulk_of_one: usize,
         task: mpsc::Sender<Infallible>,
     ) -> Self {
         Self {
-            seats: Arc::new(Seats::new(&setup.limits, bulk_of_one)),
+            clients: Arc::new(Clients::new(&setup.limits)),
+            answers: Arc::new(BufferBudget::new(ANSWER_BYTES)),
+            handshakes: Arc::new(BufferBudget::new(HANDSHAKE_BYTES)),
             shared: Shared {
                 router: routes::router(Arc::clone(&app)),
+                protocol: Protocol::new(app.limits.request_time),
                 app,
-                protocol: Protocol::new(),
                 draining,
                 hosts: setup.known_hosts(),
             },
@@ -59,7 +76,7 @@ impl Listening {
         }
     }
 
-    /// Accepts from this listener until the server drains, and closes it then.
+    /// Accepts from this listener until the server has drained, and closes it then.
     ///
     /// # Errors
     ///
@@ -88,14 +105,11 @@ impl Listening {
         while let Some((stream, from)) = self.next(|| listener.accept(), &mut failures).await {
             // Answers are whole when they are written.
             let _ = stream.set_nodelay(true);
-            match self.seats.admit(from.ip().into()) {
-                Some(seat) => self.spawn(tcp(self.clone(), stream, seat)),
-                None => {
-                    self.count_turned_away();
-                    if self.tls.is_none() {
-                        turn_away(|answer| stream.try_write(answer));
-                    }
-                }
+            let client = from.ip().into();
+            match self.admit(client) {
+                Some(admitted) => self.spawn(tcp(self.clone(), stream, client), admitted),
+                None if self.tls.is_none() => turn_away(|answer| stream.try_write(answer)),
+                None => {}
             }
         }
     }
@@ -104,18 +118,26 @@ impl Listening {
     async fn accept_unix(self, listener: UnixListener) {
         let mut failures = AcceptFailures::default();
         while let Some((stream, _)) = self.next(|| listener.accept(), &mut failures).await {
-            let user = stream.peer_cred().ok().map(|peer| peer.uid());
-            match self.seats.admit(Client::User(user)) {
-                Some(seat) => self.spawn(unix(self.clone(), stream, seat)),
-                None => {
-                    self.count_turned_away();
-                    turn_away(|answer| stream.try_write(answer));
-                }
+            let client = Client::User(stream.peer_cred().ok().map(|peer| peer.uid()));
+            match self.admit(client) {
+                Some(admitted) => self.spawn(unix(self.clone(), stream, client), admitted),
+                None => turn_away(|answer| stream.try_write(answer)),
             }
         }
     }
 
-    /// The next connection; none when the server drains.
+    /// Counts one more connection of this client, if it may have one.
+    fn admit(&self, client: Client) -> Option<Admitted> {
+        if self.clients.enter(client) {
+            let clients = Arc::clone(&self.clients);
+            return Some(Admitted { clients, client });
+        }
+        add_shared(&self.shared.app.counters.turned_away, 1);
+        None
+    }
+
+    /// The next connection; none once the server has drained for its `drain_time`. Clients
+    /// that connect until then get an answer, and no reset.
     async fn next<T, F>(&self, accept: impl Fn() -> F, failures: &mut AcceptFailures) -> Option<T>
     where
         F: Future<Output = io::Result<T>>,
@@ -124,8 +146,8 @@ impl Listening {
         loop {
             let accepted = tokio::select! {
                 biased;
-                _ = draining.wait_for(|is_draining| *is_draining) => return None,
                 accepted = accept() => accepted,
+                () = drained(&mut draining, self.shared.app.times.drain) => return None,
             };
             match accepted {
                 Ok(accepted) => return Some(accepted),
@@ -138,7 +160,7 @@ impl Listening {
         }
     }
 
-    fn spawn(&self, connection: impl Future<Output = ()> + Send + 'static) {
+    fn spawn(&self, connection: impl Future<Output = ()> + Send + 'static, admitted: Admitted) {
         let counters = &self.shared.app.counters;
         add_shared(&counters.accepted, 1);
         let (task, counters) = (self.task.clone(), Arc::clone(counters));
@@ -146,14 +168,17 @@ impl Listening {
         let connection = Box::pin(connection);
         tokio::spawn(async move {
             connection.await;
+            drop(admitted);
             add_shared(&counters.closed, 1);
             drop(task);
         });
     }
+}
 
-    fn count_turned_away(&self) {
-        add_shared(&self.shared.app.counters.turned_away, 1);
-    }
+/// Waits until the server has drained for its `drain_time`.
+async fn drained(draining: &mut watch::Receiver<bool>, time: Duration) {
+    let _ = draining.wait_for(|draining| *draining).await;
+    tokio::time::sleep(time).await;
 }
 
 /// Whether only the connection that came is lost.
@@ -165,35 +190,61 @@ fn is_of_connection(error: &io::Error) -> bool {
     )
 }
 
-async fn tcp(listening: Listening, stream: TcpStream, seat: Seat) {
+async fn tcp(listening: Listening, stream: TcpStream, client: Client) {
+    let budget = listening.answers.client(client);
     let Some(tls) = &listening.tls else {
-        return serve(stream, seat, listening.shared).await;
+        return serve(stream, budget, listening.shared).await;
     };
     let acceptor = TlsAcceptor::from(tls.load_full());
+    let handshakes = listening.handshakes.client(client);
     // It is larger by far, and a connection without TLS has no room for it.
-    Box::pin(tcp_with_tls(acceptor, stream, seat, listening.shared)).await;
+    Box::pin(with_tls(
+        acceptor,
+        stream,
+        handshakes,
+        budget,
+        listening.shared,
+    ))
+    .await;
 }
 
-async fn tcp_with_tls(acceptor: TlsAcceptor, stream: TcpStream, seat: Seat, shared: Shared) {
+async fn with_tls(
+    acceptor: TlsAcceptor,
+    stream: TcpStream,
+    handshakes: ClientBudget,
+    budget: ClientBudget,
+    shared: Shared,
+) {
     let most = shared.app.limits.request_time;
     let mut draining = shared.draining.clone();
-    let handshake = tokio::select! {
-        done = tokio::time::timeout(most, acceptor.accept(stream)) => done,
-        // No request was begun.
-        _ = draining.wait_for(|is_draining| *is_draining) => return,
+    let handshake = async {
+        // Waiting for a permit counts as part of the handshake.
+        let _permit = handshakes.acquire(BYTES_PER_HANDSHAKE).await;
+        acceptor.accept(stream).await
     };
-    // One that fails or takes too long is no connection yet.
+    let handshake = tokio::select! {
+        done = tokio::time::timeout(most, handshake) => done,
+        // No request has begun.
+        () = drained(&mut draining, shared.app.times.drain) => return,
+    };
+    // A handshake that fails or takes too long makes no connection.
     if let Ok(Ok(stream)) = handshake {
-        Box::pin(serve(stream, seat, shared)).await;
+        Box::pin(serve(stream, budget, shared)).await;
     }
 }
 
 #[cfg(unix)]
-async fn unix(listening: Listening, stream: UnixStream, seat: Seat) {
-    serve(stream, seat, listening.shared.of_unix()).await;
+async fn unix(listening: Listening, stream: UnixStream, client: Client) {
+    let budget = listening.answers.client(client);
+    let shared = Shared {
+        // No web page can connect to a Unix socket.
+        hosts: Hosts::All,
+        ..listening.shared
+    };
+    serve(stream, budget, shared).await;
 }
 
-/// Says in few words, which fit into any socket's buffer, that there is no place.
+/// Response to a client that is turned away, short enough for any socket's buffer.
 fn turn_away(write: impl FnOnce(&[u8]) -> io::Result<usize>) {
     let detail = "there are as many connections as there may be, of all clients or of this one: \
                   close some, or try again";

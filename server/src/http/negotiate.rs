@@ -7,7 +7,7 @@ use super::problem::{Kind, Problem};
 
 /// The form of an answer with IDs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(super) enum ResponseFormat {
     Json,
     /// One ID a line.
     Text,
@@ -15,7 +15,7 @@ pub(super) enum Shape {
     Binary,
 }
 
-impl Shape {
+impl ResponseFormat {
     /// The first is preferred where the client does not care.
     pub(super) const ALL: [Self; 3] = [Self::Json, Self::Text, Self::Binary];
 
@@ -142,32 +142,41 @@ mod tests {
 
     use super::*;
 
-    fn accepting(value: &str) -> Option<Shape> {
+    fn accepting(value: &str) -> Option<ResponseFormat> {
         let value = HeaderValue::from_str(value).unwrap();
         let headers = HeaderMap::from_iter([(ACCEPT, value)]);
-        Shape::accepted(&headers).ok()
+        ResponseFormat::accepted(&headers).ok()
     }
 
     #[test]
     fn the_answer_is_json_unless_another_is_preferred() {
-        assert_eq!(Shape::accepted(&HeaderMap::new()), Ok(Shape::Json));
+        assert_eq!(
+            ResponseFormat::accepted(&HeaderMap::new()),
+            Ok(ResponseFormat::Json)
+        );
         for (value, shape) in [
-            ("*/*", Shape::Json),
-            ("text/*", Shape::Text),
-            ("TEXT/plain", Shape::Text),
-            ("application/*", Shape::Json),
-            ("application/octet-stream", Shape::Binary),
-            ("application/octet-stream, */*", Shape::Binary),
-            ("*/*, text/plain;q=0.9", Shape::Json),
-            ("application/json;q=0, */*", Shape::Text),
+            ("*/*", ResponseFormat::Json),
+            ("text/*", ResponseFormat::Text),
+            ("TEXT/plain", ResponseFormat::Text),
+            ("application/*", ResponseFormat::Json),
+            ("application/octet-stream", ResponseFormat::Binary),
+            ("application/octet-stream, */*", ResponseFormat::Binary),
+            ("*/*, text/plain;q=0.9", ResponseFormat::Json),
+            ("application/json;q=0, */*", ResponseFormat::Text),
             (
                 "text/plain; q=0.5, application/octet-stream ;Q=0.75",
-                Shape::Binary,
+                ResponseFormat::Binary,
             ),
-            ("what is this, text/plain", Shape::Text),
-            ("text/plain;charset=utf-8", Shape::Text),
-            ("text/plain;q=1, application/json;q=0.999", Shape::Text),
-            ("text/plain;q=1.000, application/json;q=0.999", Shape::Text),
+            ("what is this, text/plain", ResponseFormat::Text),
+            ("text/plain;charset=utf-8", ResponseFormat::Text),
+            (
+                "text/plain;q=1, application/json;q=0.999",
+                ResponseFormat::Text,
+            ),
+            (
+                "text/plain;q=1.000, application/json;q=0.999",
+                ResponseFormat::Text,
+            ),
         ] {
             assert_eq!(accepting(value), Some(shape), "{value}");
         }
@@ -202,13 +211,13 @@ mod tests {
         fn a_type_is_never_chosen_that_is_not_admitted(
             qualities in proptest::array::uniform3(0_u16..=1000),
         ) {
-            let each = Shape::ALL.iter().zip(qualities);
+            let each = ResponseFormat::ALL.iter().zip(qualities);
             let value: Vec<String> = each
                 .map(|(shape, q)| format!("{};q={}.{:03}", shape.media_type(), q / 1000, q % 1000))
                 .collect();
             let best = *qualities.iter().max().unwrap();
             let chosen = accepting(&value.join(","));
-            let at = chosen.map(|chosen| Shape::ALL.iter().position(|shape| *shape == chosen).unwrap());
+            let at = chosen.map(|chosen| ResponseFormat::ALL.iter().position(|shape| *shape == chosen).unwrap());
             prop_assert_eq!(chosen.is_some(), best > 0);
             if let Some(at) = at {
                 prop_assert_eq!(qualities[at], best);

@@ -1,26 +1,31 @@
-//! The way from a path to what answers it.
+//! Paths, methods and their handlers.
 
 use std::sync::Arc;
 
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::State;
 use axum::http::{Method, Request, Uri};
-use axum::middleware::{Next, from_fn};
+use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use axum::routing::{get, post};
 
 use super::app::{App, Context};
+use super::buffer_permit::guarded;
 use super::problem::{Kind, Problem};
 use super::{health, inspect, leases, metrics, openapi, page, take};
 
-/// All paths, with the methods that they have.
+/// What `/metrics`, `/readyz` and `/v1/status` say of a namespace, at most.
+const BYTES_PER_NAMESPACE: usize = 8 << 10;
+
+/// All paths, with their methods.
 pub(super) fn router(app: Arc<App>) -> Router {
     let document = Bytes::from(openapi::document(&app.limits));
-    let of_all = Router::new()
+    let of_namespaces = Router::new()
         .route("/v1/status", get(page::status))
         .route("/readyz", get(health::readyz))
         .route("/metrics", get(metrics::metrics))
-        .route_layer(from_fn(in_room));
+        .route_layer(from_fn_with_state(Arc::clone(&app), reserved));
     Router::new()
         .route("/", get(page::page))
         .route("/v1/ids", post(take::take))
@@ -30,20 +35,27 @@ pub(super) fn router(app: Arc<App>) -> Router {
         .route("/v1/leases/release", post(leases::release))
         .route("/livez", get(health::livez))
         .route("/openapi.json", get(openapi::openapi).with_state(document))
-        .merge(of_all)
+        .merge(of_namespaces)
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
         .with_state(app)
 }
 
-/// Answers when the connection has room, which the answer keeps: it is as long as there are
-/// namespaces.
-async fn in_room(request: Request<Body>, next: Next) -> Result<Response, Problem> {
-    let room = Context::of(&request)?.room().await?;
+/// Reserves memory for an answer that grows with the number of namespaces.
+async fn reserved(
+    State(app): State<Arc<App>>,
+    request: Request<Body>,
+    next: Next,
+) -> Result<Response, Problem> {
+    let bytes = BYTES_PER_NAMESPACE * (1 + app.namespaces.all().len());
+    let permit = Context::of(&request)?.reserve(bytes).await?;
     let (head, body) = next.run(request).await.into_parts();
-    // It is made as a whole, and to be had at once.
+    // It is whole already.
     let bytes = to_bytes(body, usize::MAX).await.unwrap_or_default();
-    Ok(Response::from_parts(head, Body::from(room.hold(bytes))))
+    Ok(Response::from_parts(
+        head,
+        Body::from(guarded(bytes, permit)),
+    ))
 }
 
 async fn not_found() -> Problem {
@@ -57,7 +69,7 @@ async fn method_not_allowed(method: Method, uri: Uri) -> Problem {
     let detail = if uri.path() == "/v1/ids" && method == Method::GET {
         "a take uses IDs up, and an answer to GET may be repeated by caches: use POST"
     } else {
-        "the path has not this method: use one of those in the field Allow"
+        "method not allowed for this path: use one of those in the field Allow"
     };
     Problem::new(Kind::METHOD_NOT_ALLOWED, detail)
 }

@@ -1,29 +1,33 @@
 //! `POST /v1/ids`.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
-use axum::http::{HeaderValue, Request, Version};
+use axum::http::{HeaderValue, Request};
 use axum::response::Response;
-use ringflake::{Id, TakeError};
+use ringflake::{CachedGenerator, Id, TakeError};
 
 use super::app::{App, Context};
+use super::buffer_permit::guarded;
 use super::format::Writer;
-use super::negotiate::Shape;
-use super::order::Order;
-use super::problem::{Kind, Problem};
-use super::room::ROOMLESS;
-use super::stream::IdStream;
+use super::negotiate::ResponseFormat;
+use super::problem::Problem;
+use super::take_request::TakeRequest;
 use super::{auth, body};
 use crate::access::Role;
 use crate::front::add_shared;
-use crate::namespaces::Namespace;
 
-/// The most IDs that are taken before the answer begins: with more of them it is long.
-pub(super) const AT_ONCE: usize = 1024;
+/// IDs of one batch.
+const BATCH: usize = 1024;
+
+/// Bytes after which other requests of the thread get their turn.
+const YIELD_BYTES: usize = 64 << 10;
+
+/// The shortest pause after an error.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
 
 /// Answers with IDs.
 pub(super) async fn take(
@@ -33,92 +37,69 @@ pub(super) async fn take(
     let context = Context::of(&request)?;
     let (head, body) = request.into_parts();
     auth::require(&*app.rights, &head, Role::Take)?;
-    let shape = Shape::accepted(&head.headers)?;
+    let shape = ResponseFormat::accepted(&head.headers)?;
     let body = body::read(body, app.limits.request_bytes, &context).await?;
     let query = head.uri.query();
-    let order = Order::read(query, &head.headers, &body, shape, app.limits.count)?;
-    let namespace = app.namespace(&order.namespace, &context).await?;
+    let request = TakeRequest::read(query, &head.headers, &body, app.limits.count)?;
+    drop(body);
+    let namespace = app.namespace(&request.namespace, &context).await?;
     let writer = Writer {
         shape,
-        format: order.format,
+        format: request.format,
     };
+    let bytes = writer.most_bytes(&namespace.name, request.count);
+    let permit = context.reserve(bytes).await?;
+    let mut out = Vec::with_capacity(bytes);
+    writer.head(&namespace.name, &mut out);
+    let generator = &namespace.generator;
+    write_ids(generator, request.count, writer, context.until, &mut out).await?;
+    out.extend_from_slice(writer.tail());
+    add_shared(&app.counters.ids, request.count as u64);
 
-    let body = if order.count <= AT_ONCE {
-        let room = if order.count <= ROOMLESS {
-            None
-        } else {
-            Some(context.room().await?)
-        };
-        let body = at_once(&namespace, order.count, writer, &context).await?;
-        add_shared(&app.counters.ids, order.count as u64);
-        Body::from(match room {
-            None => body.into(),
-            Some(room) => room.hold(body),
-        })
-    } else {
-        if head.version < Version::HTTP_11 && shape != Shape::Binary {
-            // The end of such an answer is the end of its connection, whether it is whole
-            // or not.
-            return Err(Problem::invalid(format!(
-                "an answer of HTTP/1.0 has at most {AT_ONCE} IDs as text: ask for fewer, use \
-                 HTTP/1.1, or accept application/octet-stream"
-            )));
-        }
-        let until = context.request.reading_until();
-        let Some(turn) = context.turns.next_until(until).await else {
-            let detail = "there are as many long answers as there may be at once: try again, or \
-                          ask for fewer IDs";
-            let wait = app.limits.request_time;
-            return Err(Problem::new(Kind::BUSY, detail).retry_after(wait));
-        };
-        let most_bytes = order.count as u64 * writer.most_bytes() as u64;
-        let deadline = context.request.answer_begins(most_bytes, Instant::now());
-        // The first part is taken now, so that an error can still be one.
-        let (turns, counters) = (Arc::clone(&context.turns), Arc::clone(&app.counters));
-        let begin = IdStream::begin(
-            namespace,
-            order.count,
-            writer,
-            deadline,
-            turns,
-            turn,
-            counters,
-        );
-        Body::new(begin.await?)
+    let body = match permit {
+        Some(permit) => guarded(out, permit),
+        None => Bytes::from(out),
     };
-    let mut response = Response::new(body);
+    let mut response = Response::new(Body::from(body));
     let content_type = HeaderValue::from_static(shape.content_type());
     response.headers_mut().insert(CONTENT_TYPE, content_type);
     Ok(response)
 }
 
-/// All of a short answer. IDs that were taken before an error are lost.
-async fn at_once(
-    namespace: &Namespace,
+/// Takes `count` IDs and writes them. After an error the IDs that were taken are lost, so an
+/// error that passes in time is waited for once some have been taken.
+async fn write_ids(
+    generator: &CachedGenerator,
     count: usize,
     writer: Writer,
-    context: &Context,
-) -> Result<Vec<u8>, Problem> {
-    /// IDs of one batch, which live in the task.
-    const BATCH: usize = 64;
-
-    let most_bytes = count * writer.most_bytes() + namespace.name.len() + 32;
-    let mut out = Vec::with_capacity(most_bytes);
-    writer.head(&namespace.name, &mut out);
-    let mut batch = [Id::default(); BATCH];
-    let mut left = count;
-    let until = context.request.reading_until();
+    until: Instant,
+    out: &mut Vec<u8>,
+) -> Result<(), TakeError> {
+    let mut batch = vec![Id::default(); count.min(BATCH)];
+    let (mut left, mut yield_at) = (count, out.len() + YIELD_BYTES);
     while left > 0 {
         let wanted = &mut batch[..left.min(BATCH)];
-        // Waits where `OnEmpty` says so, but holds no thread.
-        let taking = namespace.generator.take_batch_async(wanted);
+        let taking = generator.take_batch_async(wanted);
         let taken = match tokio::time::timeout_at(until.into(), taking).await {
-            Ok(taken) => taken?,
-            Err(_) => return Err(TakeError::Empty.into()),
+            Ok(Ok(taken)) => taken,
+            Ok(Err(error)) => {
+                let wait = error.retry_after().filter(|_| left < count);
+                let wait = wait.map(|wait| wait.max(SHORTEST_PAUSE));
+                let again = wait.and_then(|wait| Instant::now().checked_add(wait));
+                let Some(again) = again.filter(|again| *again < until) else {
+                    return Err(error);
+                };
+                tokio::time::sleep_until(again.into()).await;
+                continue;
+            }
+            Err(_) => return Err(TakeError::Empty),
         };
-        writer.ids(&batch[..taken], left == count, &mut out);
+        writer.ids(&batch[..taken], left == count, out);
         left -= taken;
+        if out.len() >= yield_at {
+            yield_at = out.len() + YIELD_BYTES;
+            tokio::task::yield_now().await;
+        }
     }
-    out.extend_from_slice(writer.tail());
-    Ok(out)
+    Ok(())
 }

@@ -1,5 +1,6 @@
 //! The front over sockets, each test with one of its own.
 
+mod cross_origin;
 mod curl;
 mod drain;
 mod errors;
@@ -9,7 +10,7 @@ mod leases;
 mod limits;
 mod quiet;
 mod served;
-mod sites;
+
 mod slow;
 mod takes;
 mod wire;

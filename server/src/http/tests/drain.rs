@@ -1,6 +1,7 @@
 //! The end: what was begun is finished, and nothing else is begun.
 
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::Ordering;
 use std::sync::{Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
@@ -13,6 +14,9 @@ use super::wire::Wire;
 use crate::namespaces::OpenError;
 
 const LONG: Duration = Duration::from_secs(60);
+
+/// For how long new requests are answered, where a busy machine must not miss that.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A connection whose request has begun: the front asks for the rest of it.
 fn begun(served: &Served) -> Wire {
@@ -32,7 +36,6 @@ fn a_request_that_was_begun_is_answered() {
     assert_eq!(idle.get("/livez").status, 200);
     let at = served.at;
     let ending = thread::spawn(move || served.end(LONG));
-    // Whoever is idle is closed, and nobody else is let in.
     idle.assert_closed();
     eventually("the listener is closed", || TcpStream::connect(at).is_err());
     begun.send("{}");
@@ -41,6 +44,57 @@ fn a_request_that_was_begun_is_answered() {
     assert_eq!(reply.headers["connection"], "close");
     begun.assert_closed();
     assert!(ending.join().unwrap(), "it ended by itself");
+}
+
+#[test]
+fn kept_and_new_connections_are_answered_while_the_server_drains() {
+    let served = serve(|setup| setup.drain_time = PATIENCE);
+    let mut kept = served.connect();
+    assert_eq!(kept.get("/livez").headers.get("connection"), None);
+    served.drain.begin();
+    for mut wire in [kept, served.connect()] {
+        let reply = wire.post("/v1/ids?namespace=orders", &[]);
+        assert_eq!(reply.status, 200);
+        assert_eq!(reply.headers["connection"], "close");
+        wire.assert_closed();
+    }
+    assert!(served.end(LONG));
+}
+
+/// Asks until an answer says that its connection closes, twice. Returns how many were
+/// answered, or the error.
+fn keep_busy(at: SocketAddr) -> std::io::Result<u64> {
+    let mut answered = 0;
+    for _ in 0..2 {
+        let mut wire = Wire::connect(at);
+        loop {
+            let reply = wire.try_request("POST", "/v1/ids?namespace=orders", &[], "")?;
+            assert_eq!((reply.status, reply.is_whole), (200, true));
+            answered += 1;
+            if reply.headers.contains_key("connection") {
+                break;
+            }
+        }
+    }
+    Ok(answered)
+}
+
+#[test]
+fn busy_clients_that_honour_connection_close_see_no_reset() {
+    const CLIENTS: u64 = 40;
+
+    let served = serve(|setup| setup.drain_time = PATIENCE);
+    let at = served.at;
+    let clients: Vec<_> = (0..CLIENTS)
+        .map(|_| thread::spawn(move || keep_busy(at)))
+        .collect();
+    eventually("all clients are busy", || {
+        served.counters().ids.load(Ordering::Relaxed) > 10 * CLIENTS
+    });
+    assert!(served.end(LONG));
+    for client in clients {
+        assert!(client.join().unwrap().unwrap() > 1);
+    }
 }
 
 #[test]

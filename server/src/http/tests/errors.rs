@@ -14,8 +14,9 @@ fn an_error_says_what_it_is() {
     });
     let json = "content-type: application/json";
     let long = format!("/v1/ids?namespace={}", "a".repeat(URI_BYTES));
-    let many: Vec<String> = (0..32)
-        .map(|n| format!("x-{n}: {}", "a".repeat(HEAD_BYTES / 32)))
+    // Each counts 32 bytes more than it has; beyond the limit without them, hyper answers.
+    let many: Vec<String> = (0..60)
+        .map(|n| format!("x-{n}: {}", "a".repeat(HEAD_BYTES / 60 - 16)))
         .collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
     let large = format!("{{\"namespace\":\"{}\"}}", "a".repeat(1000));

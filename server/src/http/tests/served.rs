@@ -11,7 +11,7 @@ use ringflake_kit::eventually;
 use ringflake_kit::small;
 use tempfile::TempDir;
 
-use super::super::{Front, LAST_PATIENCE, Setup};
+use super::super::{DRAIN_TIME, HttpServer, LAST_PATIENCE, Setup};
 use super::wire::Wire;
 use crate::access::{Rights, Role};
 use crate::drain::Drain;
@@ -39,7 +39,7 @@ pub(super) struct Served {
     pub(super) drain: Drain,
     pub(super) namespaces: Arc<Namespaces>,
     pub(super) at: SocketAddr,
-    front: Option<Front>,
+    front: Option<HttpServer>,
     _directory: TempDir,
 }
 
@@ -153,10 +153,11 @@ pub(super) fn serve_namespaces(
         },
         workers: 2,
         drain: drain.clone(),
+        drain_time: DRAIN_TIME,
         others: Vec::new(),
     };
     change(&mut setup);
-    let front = Some(Front::start(setup).unwrap());
+    let front = Some(HttpServer::start(setup).unwrap());
     Served {
         drain,
         namespaces,

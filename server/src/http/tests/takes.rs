@@ -2,13 +2,14 @@
 
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
+use std::thread;
 use std::time::Duration;
 
 use ringflake::Id;
 use ringflake_kit::eventually;
 use serde_json::json;
 
-use super::served::{Served, serve, serve_few};
+use super::served::{Served, serve, serve_ahead, serve_few};
 
 const BINARY: &str = "accept: application/octet-stream";
 const TEXT: &str = "accept: text/plain";
@@ -58,8 +59,8 @@ fn no_id_comes_twice_in_whatever_shape() {
     let served = serve(|_| {});
     let mut wire = served.connect();
     let mut ids = Vec::new();
-    // Short answers, and long ones of one part and of several.
-    for count in [1, 2, 1024, 1025, 3000, 50_000] {
+    // Around the size of a batch, and the most that is allowed.
+    for count in [1, 2, 1024, 1025, 3000, 65_536] {
         let path = format!("/v1/ids?namespace=orders&count={count}");
         let binary = wire.post(&path, &[BINARY]);
         assert_eq!(binary.headers["content-length"], (8 * count).to_string());
@@ -101,50 +102,56 @@ fn two_namespaces_are_apart() {
 }
 
 #[test]
-fn an_answer_that_can_t_be_finished_is_cut_short() {
+fn an_answer_that_can_t_be_finished_is_an_error() {
     for (header, format) in [
         (BINARY, "decimal"),
         (TEXT, "text"),
         ("accept: */*", "unsigned"),
     ] {
-        let served = serve_few(100 << 10, |_| {});
-        let mut wire = served.connect();
-        let path = format!("/v1/ids?namespace=few&count=200000&format={format}");
-        let reply = wire.post(&path, &[header]);
-        assert_eq!(reply.status, 200);
-        assert!(!reply.is_whole, "{header}");
-        assert!(reply.body.len() > 64 << 10, "{header}: it had begun");
-        wire.assert_closed();
-
-        // A producer may publish its last run after that take, and then one more response
-        // begins and is cut off. Once no ID is left, the response is an error.
-        let mut reply = None;
-        eventually("no ID is left", || {
-            reply = served
-                .connect()
-                .try_request("POST", &path, &[header], "")
-                .ok();
-            reply.as_ref().is_some_and(|reply| reply.status == 503)
-        });
-        let reply = reply.unwrap();
+        let served = serve_few(10 << 10, |_| {});
+        let path = format!("/v1/ids?namespace=few&count=20000&format={format}");
+        let reply = served.connect().post(&path, &[header]);
+        assert_eq!(reply.status, 503);
         assert_eq!(reply.problem(), "cannot-issue");
         assert!(!reply.headers.contains_key("retry-after"));
+        assert_eq!(served.counters().ids.load(Ordering::Relaxed), 0);
     }
 }
 
 #[test]
-fn http_1_0_has_no_long_text() {
+fn a_large_take_waits_for_ids_that_come_in_time() {
+    // 1,024 IDs a second, of which ten seconds may be borrowed.
+    let (served, clock) = serve_ahead(100..200);
+    let count = 15 << 10;
+    let asking = {
+        let mut wire = served.connect();
+        thread::spawn(move || {
+            let path = format!("/v1/ids?namespace=ahead&count={count}");
+            wire.post(&path, &[BINARY])
+        })
+    };
+    let generator = served.namespaces.get("ahead").unwrap().generator.clone();
+    eventually("it has taken all that may be borrowed", || {
+        generator.stats().issued >= 10 << 10
+    });
+    clock.advance(Duration::from_secs(10));
+    let reply = asking.join().unwrap();
+    assert_eq!(reply.status, 200, "{reply:?}");
+    assert_eq!(reply.ids().len() as u64, count);
+}
+
+#[test]
+fn http_1_0_is_answered_with_a_length() {
     let served = serve(|_| {});
-    let ask = |count: usize, header: &str| {
+    for count in [1, 5000] {
         let mut wire = served.connect();
         wire.send(format!(
-            "POST /v1/ids?namespace=orders&count={count} HTTP/1.0\r\n{header}\r\n\r\n"
+            "POST /v1/ids?namespace=orders&count={count} HTTP/1.0\r\n{TEXT}\r\n\r\n"
         ));
-        wire.reply()
-    };
-    assert_eq!(ask(1024, TEXT).text().lines().count(), 1024);
-    assert_eq!(ask(1025, TEXT).problem(), "invalid");
-    assert_eq!(ask(5000, BINARY).ids().len(), 5000);
+        let reply = wire.reply();
+        assert!(reply.headers.contains_key("content-length"), "{reply:?}");
+        assert_eq!(reply.text().lines().count(), count);
+    }
 }
 
 #[test]

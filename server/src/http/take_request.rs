@@ -1,5 +1,4 @@
-//! What a client asks for: from the query, and from the body, whose members count where
-//! both have one.
+//! A request for IDs, from its query and its body. Where both have a member, the body's counts.
 
 use axum::body::Bytes;
 use axum::http::HeaderMap;
@@ -9,26 +8,14 @@ use serde::Deserialize;
 
 use super::body;
 use super::format::Format;
-use super::negotiate::Shape;
 use super::problem::Problem;
 
 /// A request for IDs, complete and within its limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Order {
+pub(super) struct TakeRequest {
     pub(super) namespace: String,
     pub(super) count: usize,
     pub(super) format: Format,
-}
-
-/// How many times as many IDs a binary answer may have: it costs the server little.
-pub(super) const BINARY_FACTOR: usize = 16;
-
-/// The most IDs of one answer.
-pub(super) fn most(shape: Shape, limit: usize) -> usize {
-    match shape {
-        Shape::Binary => limit.saturating_mul(BINARY_FACTOR),
-        Shape::Json | Shape::Text => limit,
-    }
 }
 
 /// The members of a body.
@@ -43,14 +30,13 @@ struct Form {
     format: Option<Format>,
 }
 
-impl Order {
+impl TakeRequest {
     /// Puts query and body together.
     pub(super) fn read(
         query: Option<&str>,
         headers: &HeaderMap,
         body: &Bytes,
-        shape: Shape,
-        limit: usize,
+        most: usize,
     ) -> Result<Self, Problem> {
         let query = Query::read(query, &["namespace", "count", "format"])?;
         let form = Form::read(headers, body)?;
@@ -65,7 +51,6 @@ impl Order {
                  JSON body, as in {\"namespace\":\"orders\"}",
             )
         })?;
-        let most = most(shape, limit);
         let checked = |count: u64| {
             let count = usize::try_from(count).ok();
             let count = count.filter(|count| (1..=most).contains(count));
@@ -157,16 +142,16 @@ mod tests {
 
     const LIMIT: usize = 1000;
 
-    fn order(query: &str, body: &str, shape: Shape) -> Result<Order, Kind> {
+    fn take(query: &str, body: &str) -> Result<TakeRequest, Kind> {
         let json = HeaderValue::from_static("Application/JSON; charset=utf-8");
         let headers = HeaderMap::from_iter([(CONTENT_TYPE, json)]);
         let body = Bytes::from(body.to_owned());
-        Order::read(Some(query), &headers, &body, shape, LIMIT).map_err(|problem| problem.kind)
+        TakeRequest::read(Some(query), &headers, &body, LIMIT).map_err(|problem| problem.kind)
     }
 
-    fn of(namespace: &str, count: usize, format: Format) -> Result<Order, Kind> {
+    fn of(namespace: &str, count: usize, format: Format) -> Result<TakeRequest, Kind> {
         let namespace = namespace.to_owned();
-        Ok(Order {
+        Ok(TakeRequest {
             namespace,
             count,
             format,
@@ -176,47 +161,32 @@ mod tests {
     #[test]
     fn a_query_or_a_body_will_do() {
         let wanted = of("orders", 7, Format::Text);
-        assert_eq!(
-            order("namespace=orders&count=7&format=text", "", Shape::Text),
-            wanted
-        );
+        assert_eq!(take("namespace=orders&count=7&format=text", ""), wanted);
         let body = r#"{"namespace":"orders","count":7,"format":"text"}"#;
-        assert_eq!(order("", body, Shape::Json), wanted);
+        assert_eq!(take("", body), wanted);
+        assert_eq!(take("namespace=others&count=8&format=fixed", body), wanted);
         assert_eq!(
-            order("namespace=others&count=8&format=fixed", body, Shape::Json),
-            wanted
-        );
-        assert_eq!(
-            order(
-                "namespace=orders&count=7",
-                r#"{"format":"text"}"#,
-                Shape::Json
-            ),
+            take("namespace=orders&count=7", r#"{"format":"text"}"#),
             wanted
         );
         let body = r#"{"count":7.0,"format":"text"}"#;
-        assert_eq!(order("namespace=orders", body, Shape::Json), wanted);
+        assert_eq!(take("namespace=orders", body), wanted);
         assert_eq!(
-            order("namespace=%6Frders", "", Shape::Json),
+            take("namespace=%6Frders", ""),
             of("orders", 1, Format::Decimal)
         );
     }
 
     #[test]
     fn a_count_has_its_limits() {
-        let counted = |count: usize, shape| {
-            let in_query = order(&format!("namespace=a&count={count}"), "", shape);
-            let in_body = order("namespace=a", &format!(r#"{{"count":{count}}}"#), shape);
+        let counted = |count: usize| {
+            let in_query = take(&format!("namespace=a&count={count}"), "");
+            let in_body = take("namespace=a", &format!(r#"{{"count":{count}}}"#));
             assert_eq!(in_query, in_body);
             in_query.is_ok()
         };
-        for shape in [Shape::Json, Shape::Text] {
-            assert!(counted(1, shape) && counted(LIMIT, shape));
-            assert!(!counted(0, shape) && !counted(LIMIT + 1, shape));
-        }
-        assert!(counted(LIMIT * BINARY_FACTOR, Shape::Binary));
-        assert!(!counted(LIMIT * BINARY_FACTOR + 1, Shape::Binary));
-        assert_eq!(most(Shape::Binary, usize::MAX), usize::MAX);
+        assert!(counted(1) && counted(LIMIT));
+        assert!(!counted(0) && !counted(LIMIT + 1));
     }
 
     #[test]
@@ -254,25 +224,19 @@ mod tests {
             ("namespace=a", r#"{"namespace":7}"#, Kind::INVALID),
             ("namespace=a", r#"{"count":null}"#, Kind::INVALID),
         ] {
-            assert_eq!(order(query, body, Shape::Json), Err(kind), "{query} {body}");
+            assert_eq!(take(query, body), Err(kind), "{query} {body}");
         }
         let body = Bytes::from_static(b"{}");
-        let untyped = Order::read(
-            Some("namespace=a"),
-            &HeaderMap::new(),
-            &body,
-            Shape::Json,
-            LIMIT,
-        );
+        let untyped = TakeRequest::read(Some("namespace=a"), &HeaderMap::new(), &body, LIMIT);
         assert_eq!(untyped.unwrap_err().kind, Kind::UNSUPPORTED_MEDIA_TYPE);
     }
 
     proptest! {
         #[test]
         fn whatever_is_sent_is_read_or_refused(query in ".*", body in ".*") {
-            if let Ok(order) = order(&query, &body, Shape::Json) {
-                prop_assert!((1..=LIMIT).contains(&order.count));
-                prop_assert!(check_name(&order.namespace).is_ok());
+            if let Ok(request) = take(&query, &body) {
+                prop_assert!((1..=LIMIT).contains(&request.count));
+                prop_assert!(check_name(&request.namespace).is_ok());
             }
         }
     }

@@ -1,0 +1,321 @@
+//! Deadlines of a connection.
+//!
+//! | the connection | ends after | how |
+//! |---|---|---|
+//! | waits for the rest of a head, or for its first one | `request_time` | closed |
+//! | has a request whose answer has not left yet | twice `request_time` since its head | closed |
+//! | can't write | `request_time` | closed |
+//! | is quiet | `idle_time`, or `drain` while the server drains | `Connection: close`, GOAWAY |
+//!
+//! hyper has no timeout that tells an idle connection from an unfinished head, and none for an
+//! answer that is not read. Its HTTP/2 keep-alive pings end peers that do not respond.
+//!
+//! No byte extends a deadline, so a client that sends or reads a byte at a time is closed as
+//! well. The connection's task checks at the next deadline, but at least once in the shorter
+//! of both times. Setting a deadline therefore needs no timer.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+use axum::http::Version;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// How long things may take.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Times {
+    pub(super) request: Duration,
+    pub(super) idle: Duration,
+    /// For how long a draining server still answers new requests.
+    pub(super) drain: Duration,
+}
+
+/// The deadlines of one connection.
+#[derive(Debug)]
+pub(super) struct Deadlines {
+    state: Mutex<State>,
+    times: Times,
+}
+
+#[derive(Debug)]
+struct State {
+    /// When each request began whose answer has not left yet.
+    requests: Vec<(u64, Instant)>,
+    next: u64,
+    /// Since when there is no request; or since when the head of one arrives.
+    quiet_since: Instant,
+    in_head: bool,
+    is_http2: bool,
+    blocked_since: Option<Instant>,
+    draining_since: Option<Instant>,
+}
+
+/// The result of a check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Check {
+    /// No deadline has passed. Check again then.
+    Again(Instant),
+    /// The connection was quiet for too long.
+    Idle,
+    /// The client is too slow.
+    Overdue,
+}
+
+impl Deadlines {
+    pub(super) fn new(times: Times, now: Instant) -> Self {
+        Self {
+            state: Mutex::new(State {
+                requests: Vec::new(),
+                next: 0,
+                quiet_since: now,
+                in_head: true,
+                is_http2: false,
+                blocked_since: None,
+                draining_since: None,
+            }),
+            times,
+        }
+    }
+
+    /// A request's head has been read.
+    pub(super) fn begin(self: &Arc<Self>, version: Version, now: Instant) -> Unanswered {
+        let mut state = self.lock();
+        let number = state.next;
+        state.next += 1;
+        state.in_head = false;
+        state.is_http2 = version == Version::HTTP_2;
+        state.requests.push((number, now));
+        Unanswered {
+            deadlines: Arc::clone(self),
+            number,
+        }
+    }
+
+    /// The server drains. Returns whether the connection speaks HTTP/2.
+    pub(super) fn drain(&self, now: Instant) -> bool {
+        let mut state = self.lock();
+        state.draining_since = Some(now);
+        state.is_http2
+    }
+
+    pub(super) fn check(&self, now: Instant) -> Check {
+        let (state, times) = (self.lock(), self.times);
+        let blocked = state.blocked_since.map(|since| since + times.request);
+        let oldest = state.requests.first().map(|(_, begun)| *begun);
+        let (deadline, then) = match oldest {
+            Some(begun) => (begun + 2 * times.request, Check::Overdue),
+            None => match state.draining_since {
+                Some(since) => (since.max(state.quiet_since) + times.drain, Check::Idle),
+                None if state.in_head => (state.quiet_since + times.request, Check::Overdue),
+                None => (state.quiet_since + times.idle, Check::Idle),
+            },
+        };
+        if blocked.is_some_and(|until| until <= now) {
+            return Check::Overdue;
+        }
+        if deadline <= now {
+            return then;
+        }
+        let next = blocked.map_or(deadline, |until| until.min(deadline));
+        Check::Again(next.min(match state.draining_since {
+            Some(_) => now + times.drain,
+            None => now + times.request.min(times.idle),
+        }))
+    }
+
+    fn received(&self) {
+        let mut state = self.lock();
+        if state.requests.is_empty() && !state.in_head && !state.is_http2 {
+            state.in_head = true;
+            state.quiet_since = Instant::now();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A request, until its answer has left.
+#[derive(Debug)]
+pub(super) struct Unanswered {
+    deadlines: Arc<Deadlines>,
+    number: u64,
+}
+
+impl Drop for Unanswered {
+    fn drop(&mut self) {
+        let mut state = self.deadlines.lock();
+        state.requests.retain(|(number, _)| *number != self.number);
+        if state.requests.is_empty() {
+            state.quiet_since = Instant::now();
+        }
+    }
+}
+
+/// The stream of a connection, which reports reads and blocked writes.
+#[derive(Debug)]
+pub(super) struct Watched<S> {
+    stream: S,
+    deadlines: Arc<Deadlines>,
+    is_blocked: bool,
+}
+
+impl<S> Watched<S> {
+    pub(super) fn new(stream: S, deadlines: Arc<Deadlines>) -> Self {
+        Self {
+            stream,
+            deadlines,
+            is_blocked: false,
+        }
+    }
+
+    fn written<T>(&mut self, result: Poll<T>) -> Poll<T> {
+        let is_blocked = result.is_pending();
+        if is_blocked != self.is_blocked {
+            self.is_blocked = is_blocked;
+            self.deadlines.lock().blocked_since = is_blocked.then(Instant::now);
+        }
+        result
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
+        if buf.filled().len() > before {
+            self.deadlines.received();
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let result = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.written(result)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let result = Pin::new(&mut self.stream).poll_write_vectored(cx, parts);
+        self.written(result)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // TLS buffers bytes, so that only a flush shows that the socket is blocked.
+        let result = Pin::new(&mut self.stream).poll_flush(cx);
+        self.written(result)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REQUEST: Duration = Duration::from_secs(10);
+    const IDLE: Duration = Duration::from_secs(300);
+    const DRAIN: Duration = Duration::from_millis(500);
+    const TIMES: Times = Times {
+        request: REQUEST,
+        idle: IDLE,
+        drain: DRAIN,
+    };
+
+    /// A connection that has answered one request.
+    fn quiet(version: Version) -> (Arc<Deadlines>, Instant) {
+        let deadlines = Arc::new(Deadlines::new(TIMES, Instant::now()));
+        drop(deadlines.begin(version, Instant::now()));
+        let since = deadlines.lock().quiet_since;
+        (deadlines, since)
+    }
+
+    #[test]
+    fn a_connection_without_a_request_is_overdue() {
+        let now = Instant::now();
+        let deadlines = Deadlines::new(TIMES, now);
+        deadlines.received();
+        assert_eq!(deadlines.check(now), Check::Again(now + REQUEST));
+        assert_eq!(deadlines.check(now + REQUEST), Check::Overdue);
+    }
+
+    #[test]
+    fn a_quiet_connection_is_idle_and_a_head_is_overdue() {
+        let (deadlines, since) = quiet(Version::HTTP_11);
+        assert_eq!(deadlines.check(since), Check::Again(since + REQUEST));
+        let almost = since + IDLE - Duration::from_millis(1);
+        assert_eq!(deadlines.check(almost), Check::Again(since + IDLE));
+        assert_eq!(deadlines.check(since + IDLE), Check::Idle);
+        deadlines.received();
+        let head = deadlines.lock().quiet_since;
+        deadlines.received();
+        assert_eq!(deadlines.check(head), Check::Again(head + REQUEST));
+        assert_eq!(deadlines.check(head + REQUEST), Check::Overdue);
+    }
+
+    #[test]
+    fn frames_of_http2_without_a_request_are_no_head() {
+        let (deadlines, since) = quiet(Version::HTTP_2);
+        deadlines.received();
+        assert_eq!(deadlines.check(since + IDLE), Check::Idle);
+    }
+
+    #[test]
+    fn the_oldest_request_decides() {
+        let now = Instant::now();
+        let deadlines = Arc::new(Deadlines::new(TIMES, now));
+        let first = deadlines.begin(Version::HTTP_2, now);
+        let second = deadlines.begin(Version::HTTP_2, now + REQUEST);
+        assert_eq!(deadlines.check(now + 2 * REQUEST), Check::Overdue);
+        drop(first);
+        let check = deadlines.check(now + 2 * REQUEST);
+        assert_eq!(check, Check::Again(now + 3 * REQUEST));
+        assert_eq!(deadlines.check(now + 3 * REQUEST), Check::Overdue);
+        drop(second);
+    }
+
+    #[test]
+    fn a_blocked_write_is_overdue() {
+        let (deadlines, since) = quiet(Version::HTTP_11);
+        deadlines.lock().blocked_since = Some(since);
+        assert_eq!(deadlines.check(since + REQUEST), Check::Overdue);
+        deadlines.lock().blocked_since = None;
+        assert_ne!(deadlines.check(since + REQUEST), Check::Overdue);
+    }
+
+    #[test]
+    fn a_draining_connection_is_idle_half_a_second_after_its_last_request() {
+        let (deadlines, since) = quiet(Version::HTTP_11);
+        let later = since + Duration::from_secs(7);
+        assert!(!deadlines.drain(later));
+        assert_eq!(deadlines.check(later), Check::Again(later + DRAIN));
+        let request = deadlines.begin(Version::HTTP_11, later);
+        let check = deadlines.check(later + DRAIN);
+        assert_eq!(check, Check::Again(later + 2 * DRAIN));
+        drop(request);
+        let end = later.max(deadlines.lock().quiet_since) + DRAIN;
+        assert_eq!(deadlines.check(end), Check::Idle);
+    }
+}
