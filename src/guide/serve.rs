@@ -6,6 +6,7 @@
 //! | write a client | [`clients`] |
 //! | run it on the machine, or in the pod, of a service | [`beside`] |
 //! | run it for a network | [`network`] |
+//! | put nginx or haproxy in front of it | [`proxy`] |
 //! | choose its numbers | [`sizing`] |
 //! | are woken by one of its alerts | [`metrics`](super::metrics#when-to-wake-somebody) |
 //!
@@ -20,6 +21,9 @@ pub mod beside {}
 
 #[doc = include_str!("serve/network.md")]
 pub mod network {}
+
+#[doc = include_str!("serve/proxy.md")]
+pub mod proxy {}
 
 #[doc = include_str!("serve/sizing.md")]
 pub mod sizing {}
