@@ -30,20 +30,21 @@ use crate::data_dir::DataDir;
 use crate::interrupt::Interrupt;
 
 pub(crate) fn run(args: &ServeArgs, data_dir: &DataDir) -> Result<ExitCode> {
-    let config = read(args, data_dir)?;
     if args.check {
-        show::show(&Plan::of(&config)?, args.format.format)?;
+        show::show(&Plan::of(&read(args, data_dir)?)?, args.format.format)?;
         return Ok(ExitCode::SUCCESS);
     }
     // By their numbers, before anything else here can have those.
     let inherited = sockets::inherited()?;
-    let log = Log::install(&config)?;
-    descriptors::raise();
     let no_handler = "signals can't be handled";
-    // First, so that none is lost between the two.
+    // Before anything that takes time: until then SIGHUP ends the process. Signals are queued
+    // from here on.
     let signals = Signals::listen().context(no_handler)?;
     // Ends the process at a signal that insists.
     let _interrupt = Interrupt::listen().context(no_handler)?;
+    let config = read(args, data_dir)?;
+    let log = Log::install(&config)?;
+    descriptors::raise();
     let manager = ServiceManager::default();
 
     let started = Instant::now();

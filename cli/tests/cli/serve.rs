@@ -474,6 +474,29 @@ fn a_reload_before_the_first_lease_is_not_ready() {
 }
 
 #[test]
+fn signals_before_the_settings_are_read_are_kept() {
+    let home = Home::new();
+    let (config, next) = (home.file("serve.toml"), home.file("next.toml"));
+    let settings = "http.listen = 'off'\nresp.listen = ['127.0.0.1:0']\n";
+    fs::write(&next, settings).unwrap();
+    let fifo = std::ffi::CString::new(config.to_str().unwrap()).unwrap();
+    // SAFETY: it reads a string that ends with a zero.
+    assert_eq!(unsafe { libc::mkfifo(fifo.as_ptr(), 0o600) }, 0);
+    let serving = Serving::spawn(home.command(format!("serve --config {}", config.display())));
+    // Once this returns, the server reads its settings, and waits for them.
+    let mut writer = fs::File::options().write(true).open(&config).unwrap();
+    serving.signal(libc::SIGHUP);
+    serving.signal(libc::SIGHUP);
+    // The reload is to find a file.
+    fs::rename(&next, &config).unwrap();
+    writer.write_all(settings.as_bytes()).unwrap();
+    drop(writer);
+    serving.wait_for("ready");
+    serving.wait_for("reloaded");
+    serving.stop();
+}
+
+#[test]
 fn a_lease_that_begins_later_is_not_ready() {
     let home = Home::new();
     let store = format!("sqlite:{}", home.path("later.db"));
