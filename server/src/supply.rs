@@ -10,7 +10,7 @@ use ringflake::lease::{self, Fingerprint, OpenOptions, StoreError};
 use ringflake::local::DataDir;
 use ringflake::{
     BuildCheck, BuildError, CachedGenerator, CachedGeneratorBuilder, Layout, LeaseStore, Local,
-    LocalError, Secret,
+    LocalError, Secret, SecretError,
 };
 
 use self::stores::{Stores, Upstream};
@@ -261,8 +261,15 @@ fn open(url: &StoreUrl, options: &OpenOptions) -> Result<Box<dyn LeaseStore>, Op
 
 /// The secret of a namespace whose leases come from a store.
 fn secret_of(settings: &NamespaceSettings) -> Result<Option<Secret>, OpenError> {
-    let secret = settings.secret_file.as_deref().map(Secret::from_file);
-    let secret = secret.transpose();
+    let read = |path: &Path| {
+        // As for tokens: nobody else may read it.
+        if let Err(source) = lease::read_private_file(path) {
+            let path = path.to_owned();
+            return Err(SecretError::FileUnreadable { path, source });
+        }
+        Secret::from_file(path)
+    };
+    let secret = settings.secret_file.as_deref().map(read).transpose();
     secret.map_err(|error| OpenError::Secret(Arc::new(error)))
 }
 

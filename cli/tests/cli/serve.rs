@@ -5,6 +5,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::chown;
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
@@ -13,10 +14,10 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use ringflake_kit::server::{find, free_port};
+use ringflake_kit::server::{as_user, find, free_port};
 use ringflake_kit::{assert_says, eventually};
 
-use crate::home::{Home, mode, signal};
+use crate::home::{Home, ONE, mode, set_mode, signal};
 
 const TOKEN: &str = "take-0123456789abcdef";
 const OTHER_TOKEN: &str = "take-fedcba9876543210";
@@ -494,6 +495,34 @@ fn signals_before_the_settings_are_read_are_kept() {
     serving.wait_for("ready");
     serving.wait_for("reloaded");
     serving.stop();
+}
+
+#[test]
+fn a_secret_that_others_may_read_is_refused() {
+    const NOBODY: u32 = 65534;
+    let home = Home::new();
+    set_mode(home.data_dir().parent().unwrap(), 0o711);
+    let secret = home.write_secret("orders.secret", ONE);
+    let config = home.file("serve.toml");
+    let text =
+        format!("[namespaces.orders]\nstore = 'sqlite:leases.db'\nsecret-file = '{secret}'\n");
+    fs::write(&config, text).unwrap();
+    // A file of root may be read by others.
+    // SAFETY: it has no arguments and can't fail.
+    if unsafe { libc::geteuid() } == 0 {
+        chown(&secret, Some(NOBODY), Some(NOBODY)).unwrap();
+    }
+    for (mode, is_accepted) in [(0o644, false), (0o640, false), (0o600, true)] {
+        set_mode(secret.as_ref(), mode);
+        let mut command = home.command(format!("serve --check --config {}", config.display()));
+        as_user(&mut command, "nobody");
+        let output = command.output().unwrap();
+        assert_eq!(output.status.success(), is_accepted, "{mode:o}: {output:?}");
+        if !is_accepted {
+            let said = String::from_utf8(output.stderr).unwrap();
+            assert_says(&said, &["orders.secret", "chmod 600"]);
+        }
+    }
 }
 
 #[test]
