@@ -22,6 +22,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use ringflake::IdWidth;
+
 pub use self::error::ConfigError;
 pub use self::log::{LogFormat, LogLevel};
 pub use self::settings::{
@@ -154,14 +156,15 @@ impl Config {
             tokens,
             limits,
             log,
-            namespaces,
+            mut namespaces,
         } = settings;
         let drain = drain.unwrap_or(Self::DEFAULT_DRAIN);
         if !DRAIN.contains(&drain) {
             return Err(ConfigError::value("drain", "give a time of at most 1h"));
         }
-        for (name, namespace) in &namespaces {
+        for (name, namespace) in &mut namespaces {
             check_namespace(name, namespace)?;
+            namespace.id_width = id_width(name, namespace)?;
         }
         let config = Self {
             data_dir,
@@ -370,6 +373,28 @@ fn check_namespace(name: &str, of: &NamespaceSettings) -> Result<(), ConfigError
         );
     }
     Ok(())
+}
+
+/// The width of a namespace's IDs: a layout that is named after a width has that one.
+fn id_width(name: &str, of: &NamespaceSettings) -> Result<Option<IdWidth>, ConfigError> {
+    let layout = of.layout.and_then(|layout| layout.name());
+    let implied = match layout {
+        Some("positive" | "positive-ms") => IdWidth::Positive,
+        Some("js-safe") => IdWidth::JsSafe,
+        _ => return Ok(of.id_width),
+    };
+    // Plain IDs have the bits of the layout.
+    if of.plain == Some(true) || of.id_width.is_none_or(|given| given == implied) {
+        return Ok(of.id_width.or(Some(implied)));
+    }
+    Err(ConfigError::value(
+        format!("namespaces.{name}.id-width"),
+        format!(
+            "the layout {} is for IDs of the width {implied}: leave id-width out, or choose \
+             another layout",
+            layout.unwrap_or_default()
+        ),
+    ))
 }
 
 #[cfg(test)]

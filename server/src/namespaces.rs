@@ -22,6 +22,7 @@ use ringflake::lease::{self, NamespaceError};
 use ringflake::{BuildError, CachedGenerator, LocalError, SecretError, Shutdown};
 
 use crate::causes::Causes;
+use crate::log_limit::LogLimit;
 use crate::readiness::{self, Obstacle};
 
 /// A generator and its name.
@@ -52,6 +53,7 @@ pub(crate) struct Namespaces {
     build: Build,
     /// How many there may be.
     most: usize,
+    failures: LogLimit,
 }
 
 #[derive(Default)]
@@ -150,6 +152,7 @@ impl Namespaces {
             making: Mutex::default(),
             build,
             most,
+            failures: LogLimit::default(),
         }
     }
 
@@ -190,7 +193,9 @@ impl Namespaces {
             return Ok(Err(Arc::clone(slot)));
         }
         if made.len() + making.slots.len() >= self.most {
-            return Err(OpenError::TooMany { most: self.most });
+            let error = OpenError::TooMany { most: self.most };
+            self.log_failure(name, &error);
+            return Err(error);
         }
         let slot = Slot::default();
         making.slots.insert(name.to_owned(), Arc::clone(&slot));
@@ -205,17 +210,7 @@ impl Namespaces {
     ) -> Result<Arc<Namespace>, OpenError> {
         let mut making = self.lock();
         making.slots.remove(name);
-        let generator = built.inspect_err(|error| match error {
-            // Any client can cause these.
-            OpenError::Unknown | OpenError::Name(_) | OpenError::LocalName(_) => {
-                tracing::debug!(namespace = name, %error, "no such namespace");
-            }
-            error => tracing::warn!(
-                namespace = name,
-                error = %Causes(error),
-                "a namespace could not be opened"
-            ),
-        })?;
+        let generator = built.inspect_err(|error| self.log_failure(name, error))?;
         if making.is_over {
             // Its leases go as it is dropped.
             return Err(OpenError::Stopping);
@@ -229,6 +224,28 @@ impl Namespaces {
         self.made.store(Arc::new(more));
         tracing::info!(namespace = name, "a namespace is open");
         Ok(namespace)
+    }
+
+    /// Any client can cause these lines, as often as it likes.
+    fn log_failure(&self, name: &str, error: &OpenError) {
+        if matches!(
+            error,
+            OpenError::Unknown | OpenError::Name(_) | OpenError::LocalName(_)
+        ) {
+            tracing::debug!(namespace = name, %error, "no such namespace");
+            return;
+        }
+        // A full disk is one cause, whatever names are asked for.
+        if let Some(suppressed) = self.failures.permit(&root_cause(error)) {
+            let suppressed = (suppressed > 0).then_some(suppressed);
+            let error = Causes(error).to_string();
+            tracing::warn!(
+                namespace = name,
+                error,
+                suppressed,
+                "cannot open a namespace"
+            );
+        }
     }
 
     /// All whose generator is made, by name.
@@ -273,6 +290,14 @@ impl Namespaces {
     fn lock(&self) -> MutexGuard<'_, Making> {
         self.making.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn root_cause(error: &OpenError) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
 }
 
 impl fmt::Debug for Namespaces {

@@ -66,7 +66,6 @@
 //! | calls that wait for one store, but for those that give back | `LINE` | refused |
 //! | how far a lease reaches | the namespace's horizon (S7) | it ends there |
 
-mod budget;
 mod desk;
 mod terms;
 mod text;
@@ -151,7 +150,7 @@ impl Subleases {
         let had = desk.leases(&wanted.had)?;
         let _place = desk.stand_in_line()?;
         lock(&desk.budget)
-            .take(blocks, Instant::now())
+            .take(u64::from(blocks), Instant::now())
             .map_err(Refusal::OverBudget)?;
         let via = Holder::this_process();
         let holder = Holder::new(
@@ -189,7 +188,7 @@ impl Subleases {
             Err(StoreError::Ambiguous { .. }) => 0,
             Err(_) => blocks,
         };
-        lock(&desk.budget).put_back(unused);
+        lock(&desk.budget).put_back(u64::from(unused));
         Ok(outcome?)
     }
 

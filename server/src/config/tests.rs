@@ -376,3 +376,29 @@ proptest! {
         let _ = from(&text).and_then(Config::new);
     }
 }
+
+#[test]
+fn a_layout_named_after_a_width_has_that_width() {
+    let config = |text: &str| {
+        let text = format!("[namespaces.a]\n{text}");
+        let settings = Settings::from_toml(&text, Path::new("serve.toml")).unwrap();
+        Config::new(settings)
+    };
+    for (layout, width) in [
+        ("positive", Some(IdWidth::Positive)),
+        ("positive-ms", Some(IdWidth::Positive)),
+        ("js-safe", Some(IdWidth::JsSafe)),
+        ("twitter", None),
+    ] {
+        let config = config(&format!("layout = '{layout}'")).unwrap();
+        assert_eq!(config.namespaces["a"].id_width, width, "{layout}");
+    }
+    assert!(config("layout = 'positive'\nid-width = 'positive'").is_ok());
+    assert!(config("layout = 'positive'\nid-width = 'full'\nplain = true").is_ok());
+    let error = config("layout = 'positive'\nid-width = 'full'").unwrap_err();
+    let error = error.to_string();
+    assert!(
+        error.starts_with("namespaces.a.id-width: the layout positive"),
+        "{error}"
+    );
+}

@@ -2,6 +2,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Barrier, mpsc};
 
 use ringflake::{Layout, StaticLease};
+use ringflake_kit::events::{Fields, OnEvent};
 
 use super::*;
 
@@ -50,6 +51,29 @@ fn a_namespace_is_made_once_for_all_who_ask() {
     assert_eq!(built.load(Ordering::Relaxed), 1);
     let first = all.get("orders").unwrap();
     assert!(got.iter().all(|namespace| Arc::ptr_eq(namespace, &first)));
+}
+
+#[test]
+fn a_cause_is_logged_once_however_many_names_meet_it() {
+    let all = namespaces(64, |name| {
+        Err(OpenError::UrlFile {
+            path: name.into(),
+            source: Arc::new(io::ErrorKind::StorageFull.into()),
+        })
+    });
+    let lines = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&lines);
+    let subscriber = OnEvent(move |event: &tracing::Event<'_>| {
+        seen.lock().unwrap().push(Fields::of(event).to_string());
+    });
+    tracing::subscriber::with_default(subscriber, || {
+        for number in 0..1_000 {
+            all.open(&format!("n{number}")).unwrap_err();
+        }
+    });
+    let lines = lines.lock().unwrap();
+    assert_eq!(lines.len(), 1, "{:?}", &lines[..2]);
+    assert!(lines[0].contains("n0"), "{}", lines[0]);
 }
 
 #[test]

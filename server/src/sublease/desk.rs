@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use ringflake::lease::{Confirmed, Grant, LeaseStore, Namespace, StoreError};
 
-use super::budget::Budget;
 use super::terms::{MOST_HAD, Origin, Refusal, Shape, Size};
 use super::text::{self, Key, Record};
+use crate::rate::Bucket;
 
 /// How many calls may wait for a store of one namespace, that of the one who has it included.
 pub(super) const LINE: usize = 32;
@@ -22,7 +22,7 @@ pub(super) struct Desk {
     is_tier: bool,
     pub(super) key: Key,
     pub(super) store: Mutex<Box<dyn LeaseStore>>,
-    pub(super) budget: Mutex<Budget>,
+    pub(super) budget: Mutex<Bucket>,
     /// How many have or want the store.
     pub(super) line: AtomicUsize,
 }
@@ -48,7 +48,11 @@ impl Desk {
             is_tier,
             key: Key::of(secret.as_ref()),
             store: Mutex::new(store),
-            budget: Mutex::new(Budget::new(per_minute, Instant::now())),
+            budget: Mutex::new(Bucket::new(
+                f64::from(per_minute) / 60.0,
+                f64::from(per_minute),
+                Instant::now(),
+            )),
             line: AtomicUsize::new(0),
         }
     }
