@@ -35,7 +35,9 @@ tests_of_servers!(Etcd);
 tests_on! { Etcd;
     served: a_connection_that_was_closed_is_opened_again;
     lost: believes_no_program_after_a_loss keeps_the_width_of_a_lost_record;
-    table: the_table_conforms;
+    table:
+        a_record_in_a_newer_format_is_refused
+        the_table_conforms;
 }
 
 #[test]

@@ -97,6 +97,7 @@ macro_rules! tests_of_sql {
                 one_of_many_inits_wins;
             lost: believes_no_program_after_a_loss keeps_the_width_of_a_lost_record;
             table:
+                a_record_in_a_newer_format_is_refused
                 commits_that_compare_what_the_other_writes_exclude_each_other
                 the_table_agrees_with_the_reference
                 the_table_conforms;

@@ -6,9 +6,10 @@ use std::thread;
 use ringflake::SystemClock;
 use ringflake::lease::conformance::TableSuite;
 use ringflake::lease::table::{Blocks, Commit, Key, MemoryTable, Put, Query, Snapshot, Table, Txn};
-use ringflake::lease::{Block, Fingerprint, Incarnation};
+use ringflake::lease::{Block, Fingerprint, Floor, Incarnation, Renew};
+use ringflake_kit::assert_says;
 
-use crate::kit::now;
+use crate::kit::{ask, format_mismatch, made, now, take};
 use crate::served::Served;
 
 /// Marsaglia's xorshift.
@@ -118,6 +119,52 @@ fn any_txn(random: &mut Random, reference: &mut MemoryTable, rank: u64) -> Txn {
 fn is_same(what: &str, ours: &Snapshot, theirs: &Snapshot) {
     assert_eq!(ours.entries, theirs.entries, "{what}");
     assert_eq!(ours.complete, theirs.complete, "{what}");
+}
+
+/// Every operation refuses a record that a newer version has written, and changes nothing.
+pub(crate) fn a_record_in_a_newer_format_is_refused(server: &dyn Served) {
+    let (mut store, mut table) = (server.store(), server.table());
+    let space = made(&mut store, "test", 5);
+    let grant = take(&mut store, &space, 60);
+    let query = Query {
+        keys: vec![Key::record("test")],
+        blocks: Some(Blocks::All {
+            namespace: "test".to_owned(),
+        }),
+    };
+    let (key, record) = entry(&mut *table, &query);
+    let newer = record.replace(r#""format":1"#, r#""format":2"#);
+    assert_ne!(newer, record);
+    let txn = Txn {
+        compare: vec![(key.clone(), Some(record))],
+        puts: vec![Put {
+            key,
+            value: newer,
+            rank: None,
+        }],
+        ..Txn::default()
+    };
+    assert!(matches!(table.commit(&txn, &query), Ok(Commit::Done)));
+    let before = table.read(&query).unwrap();
+    let renew = Renew::new(&grant, grant.ticks.end + 10, now());
+    for said in [
+        format_mismatch(store.acquire(&space, &ask(1, 60))),
+        format_mismatch(store.renew(&space, &renew)),
+        format_mismatch(store.release(&space, grant.block, grant.epoch)),
+        format_mismatch(store.raise_floor(&space, Floor::Tick(1), now())),
+        format_mismatch(store.repair(&space, grant.block, now())),
+        format_mismatch(store.list(&space)),
+        format_mismatch(store.check(&space, now())),
+    ] {
+        assert_says(&said, &["recorded: 2, known: 1", "at least as new as"]);
+    }
+    is_same("afterwards", &table.read(&query).unwrap(), &before);
+}
+
+fn entry(table: &mut dyn Table, query: &Query) -> (Key, String) {
+    let entries = table.read(query).unwrap().entries;
+    let key = &query.keys[0];
+    (key.clone(), entries[key].clone())
 }
 
 pub(crate) fn the_table_conforms(server: &dyn Served) {
