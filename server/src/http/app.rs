@@ -16,6 +16,7 @@ use crate::access::Rights;
 use crate::drain::Drain;
 use crate::front::FrontCounters;
 use crate::limits::Limits;
+use crate::log_limit::LogLimit;
 use crate::namespaces::{Namespace, Namespaces, OpenError};
 use crate::sublease::Subleases;
 
@@ -31,6 +32,8 @@ pub(super) struct App {
     /// The counters of all fronts, this one among them, by name.
     pub(super) fronts: Vec<(&'static str, Vec<Arc<FrontCounters>>)>,
     pub(super) metrics: NamespaceMetrics,
+    /// Warnings about stores that clients have caused.
+    pub(super) store_failures: LogLimit,
     pub(super) started: Instant,
 }
 
@@ -56,6 +59,7 @@ impl App {
             counters,
             fronts,
             metrics: NamespaceMetrics::new().map_err(io::Error::other)?,
+            store_failures: LogLimit::default(),
             started: Instant::now(),
         })
     }

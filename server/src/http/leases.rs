@@ -207,7 +207,12 @@ async fn ask(
     });
     let outcome = tokio::time::timeout_at(context.until.into(), receiver).await;
     let outcome = outcome.map_err(|_| {
-        tracing::warn!("a store takes longer than the request of a client's lease may");
+        if let Some(suppressed) = app.store_failures.permit("slow") {
+            tracing::warn!(
+                suppressed,
+                "a store takes longer than the request of a client's lease may"
+            );
+        }
         store_away("the store takes long to answer")
     })?;
     match outcome.map_err(|_| store_away("it failed"))? {
@@ -215,7 +220,7 @@ async fn ask(
             .given
             .take()
             .ok_or_else(|| store_away("it failed")),
-        Err(refusal) => Err(problem(&refusal)),
+        Err(refusal) => Err(problem(app, &refusal)),
     }
 }
 
@@ -246,11 +251,11 @@ fn store_away(why: &str) -> Problem {
     Problem::new(Kind::NO_LEASE, detail).retry_after(app::SOON)
 }
 
-fn problem(refusal: &Refusal) -> Problem {
+fn problem(app: &App, refusal: &Refusal) -> Problem {
     let lost = match refusal {
         Refusal::Invalid(reason) => return Problem::invalid(reason.as_str()),
         Refusal::Open(error) => return app::refused(error),
-        Refusal::Store(error) => return of_store(error),
+        Refusal::Store(error) => return of_store(app, error),
         Refusal::Busy => {
             let detail = "as many wait for the store as may at once: try again";
             return Problem::new(Kind::BUSY, detail).retry_after(app::SOON);
@@ -285,7 +290,7 @@ fn problem(refusal: &Refusal) -> Problem {
     Problem::new(Kind::LEASE_LOST, detail)
 }
 
-fn of_store(error: &StoreError) -> Problem {
+fn of_store(app: &App, error: &StoreError) -> Problem {
     match error {
         StoreError::Exhausted { retry_after, .. }
         | StoreError::FloorAhead { retry_after, .. }
@@ -298,13 +303,17 @@ fn of_store(error: &StoreError) -> Problem {
         StoreError::LayoutEnded { .. } => Problem::new(Kind::NO_LEASE, error.to_string()),
         StoreError::Ambiguous { .. } => {
             let error = Causes(error);
-            tracing::warn!(%error, "what came of a client's lease is unknown");
+            if let Some(suppressed) = app.store_failures.permit("ambiguous") {
+                tracing::warn!(%error, suppressed, "what came of a client's lease is unknown");
+            }
             store_away("the store was cut off before it had answered")
         }
         error => {
             // It names servers and files, which are not the client's business.
             let error = Causes(error);
-            tracing::warn!(%error, "a store refused what a client's lease needs");
+            if let Some(suppressed) = app.store_failures.permit("refused") {
+                tracing::warn!(%error, suppressed, "a store refused what a client's lease needs");
+            }
             let detail = "the store refused, or can't be reached, and nothing was done: issue no \
                           more than you know of, and try again; if it lasts, the log of the server \
                           has more";
