@@ -23,7 +23,7 @@ use ringflake::{BuildError, CachedGenerator, LocalError, SecretError, Shutdown};
 
 use crate::causes::Causes;
 use crate::log_limit::LogLimit;
-use crate::readiness::{self, Obstacle};
+use crate::readiness::{self, DataDirCheck, Obstacle};
 
 /// A generator and its name.
 #[derive(Debug)]
@@ -53,6 +53,8 @@ pub(crate) struct Namespaces {
     build: Build,
     /// How many there may be.
     most: usize,
+    /// Of the directory of namespaces that clients begin, where they may.
+    data_dir: Option<DataDirCheck>,
     failures: LogLimit,
 }
 
@@ -152,8 +154,27 @@ impl Namespaces {
             making: Mutex::default(),
             build,
             most,
+            data_dir: None,
             failures: LogLimit::default(),
         }
+    }
+
+    /// Clients may begin namespaces, whose files lie in this directory.
+    pub(crate) fn on_demand(mut self, data_dir: PathBuf) -> Self {
+        self.data_dir = Some(DataDirCheck::new(data_dir));
+        self
+    }
+
+    /// Whether clients can begin namespaces; `None` where they may not.
+    pub(crate) fn can_begin(&self) -> Option<bool> {
+        let check = self.data_dir.as_ref()?;
+        Some(check.obstacle().is_none())
+    }
+
+    /// Why clients can't begin namespaces though they may. Asks the file system at most once
+    /// a second, and blocks for as long as it does.
+    pub(crate) fn data_dir_obstacle(&self) -> Option<Obstacle> {
+        self.data_dir.as_ref()?.obstacle()
     }
 
     /// The namespace, if its generator is made. Never blocks.
@@ -255,10 +276,13 @@ impl Namespaces {
         all
     }
 
-    /// Those that are made and can issue no ID at present, by name, and why.
+    /// Those that are made and can issue no ID at present, by name, and why. `*` stands for
+    /// namespaces that clients begin.
     pub(crate) fn unready(&self) -> Vec<(String, Obstacle)> {
         let all = self.all().into_iter();
-        all.filter_map(|one| Some((one.name.clone(), one.readiness().err()?)))
+        let made = all.filter_map(|one| Some((one.name.clone(), one.readiness().err()?)));
+        let others = self.data_dir_obstacle();
+        made.chain(others.map(|obstacle| ("*".to_owned(), obstacle)))
             .collect()
     }
 

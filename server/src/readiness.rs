@@ -1,4 +1,5 @@
-//! Whether a generator can issue IDs at this moment, and for how long: the one place that says.
+//! Whether a generator can issue IDs at this moment, and for how long; and whether a server
+//! can begin namespaces in its data directory.
 //!
 //! ```text
 //! no lease, or none that lasts ----------------------------------------> Obstacle::NoLease
@@ -14,8 +15,13 @@
 //! beyond it: there the next tick brings more, so that is ready.
 
 use std::fmt;
+use std::fs;
+use std::io;
 use std::ops::Range;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use ringflake::{CachedGenerator, Stats};
 
@@ -31,6 +37,11 @@ pub enum Obstacle {
         /// About how long until it can be issued.
         retry_after: Duration,
     },
+    /// Clients may begin namespaces, and no file can be written to the data directory.
+    DataDir {
+        /// The operating system's answer.
+        kind: io::ErrorKind,
+    },
 }
 
 impl fmt::Display for Obstacle {
@@ -43,6 +54,10 @@ impl fmt::Display for Obstacle {
                  issued in {} s",
                 whole_seconds(*retry_after)
             ),
+            Self::DataDir { kind } => write!(
+                f,
+                "the data directory can't be written, so no namespace can begin: {kind}"
+            ),
         }
     }
 }
@@ -50,6 +65,91 @@ impl fmt::Display for Obstacle {
 /// As many seconds as it takes at most.
 pub(crate) fn whole_seconds(time: Duration) -> u64 {
     time.as_secs() + u64::from(time.subsec_nanos() > 0)
+}
+
+/// Checks that the data directory can be written, at most once a second.
+#[derive(Debug)]
+pub(crate) struct DataDirCheck(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    path: PathBuf,
+    state: Mutex<State>,
+    done: Condvar,
+}
+
+#[derive(Debug)]
+struct State {
+    result: Result<(), io::ErrorKind>,
+    /// When the last check began.
+    begun: Option<Instant>,
+    is_running: bool,
+}
+
+impl DataDirCheck {
+    /// How long a result is used, and how long a check may take.
+    const PERIOD: Duration = Duration::from_secs(1);
+
+    pub(crate) fn new(path: PathBuf) -> Self {
+        Self(Arc::new(Inner {
+            path,
+            state: Mutex::new(State {
+                result: Ok(()),
+                begun: None,
+                is_running: false,
+            }),
+            done: Condvar::new(),
+        }))
+    }
+
+    /// Why it can't be written. Blocks for a second at most: a disk that hangs holds up a
+    /// thread of its own.
+    pub(crate) fn obstacle(&self) -> Option<Obstacle> {
+        let mut state = self.0.lock();
+        let is_fresh = |begun: Instant| begun.elapsed() < Self::PERIOD;
+        if !state.is_running && !state.begun.is_some_and(is_fresh) {
+            state.begun = Some(Instant::now());
+            state.is_running = true;
+            let inner = Arc::clone(&self.0);
+            let checking = thread::Builder::new().spawn(move || {
+                let result = write(&inner.path).map_err(|error| error.kind());
+                let mut state = inner.lock();
+                (state.result, state.is_running) = (result, false);
+                inner.done.notify_all();
+            });
+            if let Err(error) = checking {
+                (state.result, state.is_running) = (Err(error.kind()), false);
+            }
+        }
+        let left = state.begun.map_or(Duration::ZERO, |begun| {
+            Self::PERIOD.saturating_sub(begun.elapsed())
+        });
+        let done = &self.0.done;
+        let waited = done.wait_timeout_while(state, left, |state| state.is_running);
+        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let kind = match state.is_running {
+            true => io::ErrorKind::TimedOut,
+            false => state.result.err()?,
+        };
+        Some(Obstacle::DataDir { kind })
+    }
+}
+
+impl Inner {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn write(directory: &Path) -> io::Result<()> {
+    let path = directory.join(".writable");
+    // A full disk has room for an empty file.
+    fs::write(&path, [0; 4096])?;
+    match fs::remove_file(&path) {
+        // Another server on the same directory has removed it.
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// For how long the generator can issue IDs from now on though no store answers; zero if it
@@ -170,6 +270,25 @@ mod tests {
             judged(&empty, &[(15_001, 40_000), (-5, 5_000)]),
             for_ms(5_000)
         );
+    }
+
+    #[test]
+    fn a_data_directory_is_written_at_most_once_a_second() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("data");
+        fs::create_dir(&path).unwrap();
+        let check = DataDirCheck::new(path.clone());
+        assert_eq!(check.obstacle(), None);
+        assert_eq!(fs::read_dir(&path).unwrap().count(), 0, "nothing is left");
+        fs::remove_dir(&path).unwrap();
+        let begun = || check.0.lock().begun.unwrap();
+        let first = begun();
+        ringflake_kit::eventually("it is checked again", || check.obstacle().is_some());
+        assert!(begun() - first >= DataDirCheck::PERIOD);
+        let kind = io::ErrorKind::NotFound;
+        assert_eq!(check.obstacle(), Some(Obstacle::DataDir { kind }));
+        fs::create_dir(&path).unwrap();
+        ringflake_kit::eventually("it recovers", || check.obstacle().is_none());
     }
 
     #[test]

@@ -333,13 +333,15 @@ impl Server {
         &self.addresses
     }
 
-    /// Whether it can issue IDs: every namespace can, and it does not stop.
+    /// Whether it can issue IDs: every namespace can, clients can begin others where they may,
+    /// and it does not stop. Blocks for a second at most, where a disk hangs.
     pub fn is_ready(&self) -> bool {
         !self.drain.has_begun() && self.unready().is_empty()
     }
 
-    /// The namespaces that can issue no ID at present, by name, and why. Such as one whose
+    /// The namespaces that can issue no ID at present, by name, and why; such as one whose
     /// lease begins later than may be borrowed, as it does where the past has to be waited out.
+    /// `*` stands for all that clients may begin, if the data directory can't be written.
     pub fn unready(&self) -> Vec<(String, Obstacle)> {
         self.namespaces.unready()
     }
@@ -440,7 +442,13 @@ fn namespaces(supply: &Arc<Supply>, config: &Config) -> Namespaces {
     let supply = Arc::clone(supply);
     // Those of the configuration are not counted as begun by clients.
     let most = config.limits.namespaces + config.namespaces.len();
-    Namespaces::new(Box::new(move |name| supply.build(name)), most)
+    let data_dir = config.on_demand.then(|| supply.data_dir());
+    let namespaces = Namespaces::new(Box::new(move |name| supply.build(name)), most);
+    match data_dir {
+        Some(Ok(path)) => namespaces.on_demand(path),
+        // Without a directory the start fails.
+        _ => namespaces,
+    }
 }
 
 fn subleases(supply: &Arc<Supply>, config: &Config) -> Subleases {

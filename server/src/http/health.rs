@@ -71,23 +71,32 @@ impl OfNamespace {
 }
 
 impl Readiness {
-    fn of(each: Vec<OfNamespace>, draining: bool, sees_all: bool) -> Self {
+    /// `data_dir` is what keeps clients from beginning namespaces.
+    fn of(
+        each: Vec<OfNamespace>,
+        data_dir: Option<Obstacle>,
+        draining: bool,
+        sees_all: bool,
+    ) -> Self {
         let unready = || each.iter().filter(|of_one| !of_one.ready);
         let known = |of_one: &OfNamespace| of_one.ready_in_seconds.is_some();
         // The last one to come, unless one waits for something else than the clock.
         let waits_longest = unready().max_by_key(|it| (!known(it), it.ready_in_seconds));
         Self {
-            ready: !draining && unready().next().is_none(),
+            ready: !draining && data_dir.is_none() && unready().next().is_none(),
             draining,
             seconds: each.iter().map(|of_one| of_one.seconds).min(),
             ready_in_seconds: waits_longest.and_then(|it| it.ready_in_seconds),
-            detail: waits_longest.and_then(|it| it.detail.clone()),
+            detail: data_dir
+                .map(|obstacle| obstacle.to_string())
+                .or_else(|| waits_longest.and_then(|it| it.detail.clone())),
             namespaces: sees_all.then_some(each),
         }
     }
 }
 
-/// 200 if all namespaces can issue IDs, and 503 else, with the same figures.
+/// 200 if all namespaces can issue IDs and clients can begin those that they may begin; else
+/// 503. The body is the same.
 pub(super) async fn readyz(State(app): State<Arc<App>>, head: Parts) -> Result<Response, Problem> {
     negotiate::require(&head.headers, "application/json")?;
     let namespaces = app.namespaces.all();
@@ -96,7 +105,11 @@ pub(super) async fn readyz(State(app): State<Arc<App>>, head: Parts) -> Result<R
         .map(|namespace| OfNamespace::of(&namespace.name, namespace.readiness()))
         .collect();
     let sees_all = auth::require(&*app.rights, &head, Role::Admin).is_ok();
-    let readiness = Readiness::of(each, app.drain.has_begun(), sees_all);
+    // It writes to a disk.
+    let checked = Arc::clone(&app.namespaces);
+    let data_dir = tokio::task::spawn_blocking(move || checked.data_dir_obstacle());
+    let data_dir = data_dir.await.ok().flatten();
+    let readiness = Readiness::of(each, data_dir, app.drain.has_begun(), sees_all);
     let status = if readiness.ready {
         StatusCode::OK
     } else {
@@ -134,7 +147,7 @@ mod tests {
             (&[Ok(7), Ok(0)], true, Some(0)),
             (&[Ok(7), NO_LEASE, Ok(9)], false, Some(0)),
         ] {
-            let readiness = Readiness::of(of(each), false, true);
+            let readiness = Readiness::of(of(each), None, false, true);
             assert_eq!((readiness.ready, readiness.seconds), (ready, shortest));
             assert_eq!(readiness.detail.is_none(), ready);
             assert!(readiness.namespaces.is_some());
@@ -155,7 +168,7 @@ mod tests {
                 "no lease is in force",
             ),
         ] {
-            let readiness = Readiness::of(of(each), false, false);
+            let readiness = Readiness::of(of(each), None, false, false);
             assert_eq!(readiness.ready_in_seconds, wait);
             let said = readiness.detail.unwrap();
             assert!(said.ends_with(detail), "{said}");
@@ -164,7 +177,7 @@ mod tests {
 
     #[test]
     fn who_drains_is_not_ready() {
-        let readiness = Readiness::of(of(&[Ok(7)]), true, false);
+        let readiness = Readiness::of(of(&[Ok(7)]), None, true, false);
         assert!(!readiness.ready && readiness.draining);
         assert_eq!(readiness.seconds, Some(7));
         assert!(readiness.namespaces.is_none(), "not everybody's to see");

@@ -112,6 +112,12 @@ pub(super) async fn metrics(State(app): State<Arc<App>>, head: Parts) -> Result<
     let namespaces = app.namespaces.all();
     let mut text = app.metrics.render(&namespaces);
     of_readiness(&namespaces, &mut text);
+    // It writes to a disk.
+    let checked = Arc::clone(&app.namespaces);
+    let data_dir = tokio::task::spawn_blocking(move || checked.can_begin());
+    if let Ok(Some(ready)) = data_dir.await {
+        of_data_dir(ready, &mut text);
+    }
     of_fronts(&app.fronts, &mut text);
     of_leases(app.subleases.counts(), &mut text);
     Ok(([(CONTENT_TYPE, TEXT)], text).into_response())
@@ -129,6 +135,16 @@ fn of_readiness(namespaces: &[Arc<Namespace>], text: &mut String) {
         let ready = u8::from(namespace.readiness().is_ok());
         let _ = writeln!(text, "{name}{{namespace=\"{}\"}} {ready}", namespace.name);
     }
+}
+
+/// Whether clients can begin namespaces, where they may.
+fn of_data_dir(ready: bool, text: &mut String) {
+    let name = "ringflake_server_data_dir_ready";
+    let _ = writeln!(
+        text,
+        "# HELP {name} Whether the data directory can be written.\n# TYPE {name} gauge\n{name} {}",
+        u8::from(ready)
+    );
 }
 
 /// The counters of the fronts.

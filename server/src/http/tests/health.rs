@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use ringflake_kit::eventually;
 use serde_json::json;
 
 use super::served::{Served, serve, serve_ahead};
+use crate::namespaces::{Namespaces, OpenError};
 
 #[test]
 fn a_health_check_says_for_how_long() {
@@ -140,4 +142,30 @@ fn a_server_without_a_namespace_exports_its_version() {
         env!("CARGO_PKG_VERSION")
     );
     assert!(text.lines().any(|own| own == line), "{line}\n{text}");
+}
+
+#[test]
+fn an_on_demand_server_without_its_data_directory_is_not_ready() {
+    let directory = tempfile::TempDir::new().unwrap();
+    let data = directory.path().join("data");
+    std::fs::create_dir(&data).unwrap();
+    let namespaces = Namespaces::new(Box::new(|_| Err(OpenError::Unknown)), 8);
+    let namespaces = std::sync::Arc::new(namespaces.on_demand(data.clone()));
+    let served = serve(|setup| setup.namespaces = namespaces);
+    assert_eq!(served.connect().get("/readyz").status, 200);
+    std::fs::remove_dir(&data).unwrap();
+    let mut reply = None;
+    eventually("it is not ready", || {
+        let answer = served.connect().get("/readyz");
+        let is_unready = answer.status == 503;
+        reply = Some(answer);
+        is_unready
+    });
+    let reply = reply.unwrap().json();
+    assert_eq!(reply["ready"], false, "{reply}");
+    let detail = reply["detail"].as_str().unwrap();
+    assert!(detail.contains("data directory"), "{detail}");
+    let metrics = served.connect().get("/metrics").text();
+    let line = "\nringflake_server_data_dir_ready 0\n";
+    assert!(metrics.contains(line), "{metrics}");
 }
