@@ -18,7 +18,7 @@ mod store_url;
 mod text;
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -56,15 +56,18 @@ impl Protocol {
         }
     }
 
-    /// Where it listens unless the configuration says otherwise.
-    pub const fn default_address(self) -> SocketAddr {
-        const LOCALHOST: std::net::IpAddr = std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+    /// Where it listens unless the configuration says otherwise: both addresses that
+    /// `localhost` may have. The second is left out on a machine without IPv6.
+    pub const fn default_addresses(self) -> [SocketAddr; 2] {
         let port = match self {
             // Where clients of Redis look.
             Self::Resp => 6379,
             Self::Http => 7464,
         };
-        SocketAddr::new(LOCALHOST, port)
+        [
+            SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port),
+            SocketAddr::new(IpAddr::V6(Ipv6Addr::LOCALHOST), port),
+        ]
     }
 }
 
@@ -294,7 +297,7 @@ impl FrontConfig {
         let is_default = listen.is_none() && unix.is_none();
         let listen = match listen {
             Some(listen) => listen,
-            None if is_default => vec![protocol.default_address()],
+            None if is_default => protocol.default_addresses().to_vec(),
             None => Vec::new(),
         };
         Ok(Self {

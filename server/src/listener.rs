@@ -48,11 +48,11 @@ impl fmt::Display for Address {
 const BACKLOG: i32 = 1024;
 
 impl Listener {
-    /// Binds a TCP socket.
-    pub(crate) fn bind(address: SocketAddr) -> io::Result<Self> {
+    /// Binds a TCP socket. With `dual_stack`, one of IPv6 also accepts IPv4 where the system can.
+    pub(crate) fn bind(address: SocketAddr, dual_stack: bool) -> io::Result<Self> {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
-        if address.is_ipv6() {
-            // The same address means the same on every system.
+        // The same address means the same, whatever the system's default is.
+        if address.is_ipv6() && !(dual_stack && socket.set_only_v6(false).is_ok()) {
             socket.set_only_v6(true)?;
         }
         #[cfg(unix)]
@@ -104,7 +104,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn only_what_listens_is_taken_over() {
-        let tcp = Listener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let tcp = Listener::bind("127.0.0.1:0".parse().unwrap(), false).unwrap();
         tcp.check_listens().unwrap();
         let Address::Tcp(address) = tcp.address().unwrap() else {
             panic!("{tcp:?}")
@@ -121,13 +121,33 @@ mod tests {
     }
 
     #[test]
+    fn a_dual_stack_socket_accepts_ipv4() {
+        let wildcard = "[::]:0".parse().unwrap();
+        for dual_stack in [false, true] {
+            let listener = match Listener::bind(wildcard, dual_stack) {
+                Ok(listener) => listener,
+                Err(error) => {
+                    eprintln!("SKIPPED: this machine has no IPv6: {error}");
+                    return;
+                }
+            };
+            let Address::Tcp(address) = listener.address().unwrap() else {
+                panic!("{listener:?}")
+            };
+            let connect = |host| std::net::TcpStream::connect((host, address.port()));
+            connect("::1").unwrap();
+            assert_eq!(connect("127.0.0.1").is_ok(), dual_stack);
+        }
+    }
+
+    #[test]
     fn a_port_is_bound_once() {
-        let first = Listener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let first = Listener::bind("127.0.0.1:0".parse().unwrap(), false).unwrap();
         let Address::Tcp(address) = first.address().unwrap() else {
             panic!("{first:?}")
         };
         std::net::TcpStream::connect(address).unwrap();
-        let error = Listener::bind(address).unwrap_err();
+        let error = Listener::bind(address, false).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
     }
 }

@@ -11,7 +11,8 @@
 mod error;
 
 use std::fmt;
-use std::net::TcpListener;
+use std::io::ErrorKind;
+use std::net::{SocketAddr, TcpListener};
 #[cfg(unix)]
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
@@ -98,6 +99,13 @@ pub struct Server {
     http: Option<http::HttpServer>,
     #[cfg(unix)]
     socket_files: Vec<SocketFile>,
+}
+
+/// Whether an address stands for all of this machine: `[::]` does, unless `all` names one of IPv4
+/// with the same port.
+fn is_dual_stack(address: SocketAddr, all: &[SocketAddr]) -> bool {
+    let same_port = |other: &SocketAddr| other.is_ipv4() && other.port() == address.port();
+    address.ip().is_unspecified() && !all.iter().any(same_port)
 }
 
 /// Sockets that are bound, of one protocol.
@@ -215,7 +223,17 @@ impl Server {
         };
         for &address in own {
             let named = Address::Tcp(address);
-            let listener = Listener::bind(address).map_err(refused(named.clone()))?;
+            let listener = match Listener::bind(address, is_dual_stack(address, own)) {
+                // A machine without IPv6 has no ::1.
+                Err(error)
+                    if front.is_default
+                        && address.is_ipv6()
+                        && error.kind() != ErrorKind::AddrInUse =>
+                {
+                    continue;
+                }
+                bound => bound.map_err(refused(named.clone()))?,
+            };
             let address = listener.address().map_err(refused(named))?;
             self.listens(protocol, address);
             listeners.push(listener);
@@ -455,4 +473,25 @@ fn subleases(supply: &Arc<Supply>, config: &Config) -> Subleases {
     let supply = Arc::clone(supply);
     let open = Box::new(move |name: &str| supply.origin(name));
     Subleases::new(open, Arc::new(SystemClock), &config.limits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ipv6_wildcard_is_dual_stack_unless_ipv4_has_an_address_of_its_own() {
+        let parse = |text: &str| text.parse::<SocketAddr>().unwrap();
+        let wildcard = parse("[::]:6379");
+        assert!(is_dual_stack(wildcard, &[wildcard]));
+        assert!(is_dual_stack(wildcard, &[wildcard, parse("0.0.0.0:6380")]));
+        for other in ["0.0.0.0:6379", "127.0.0.1:6379"] {
+            assert!(
+                !is_dual_stack(wildcard, &[parse(other), wildcard]),
+                "{other}"
+            );
+        }
+        let alone = parse("[::1]:6379");
+        assert!(!is_dual_stack(alone, &[alone]));
+    }
 }

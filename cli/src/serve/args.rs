@@ -28,13 +28,14 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
     /// Where to serve the Redis protocol, or off
-    /// [env: RINGFLAKE_SERVE_RESP] [default: 127.0.0.1:6379]
+    /// [env: RINGFLAKE_SERVE_RESP] [default: port 6379 of localhost]
     #[arg(long, value_name = "ADDR")]
     resp: Vec<Addresses>,
     /// The same on a Unix socket [env: RINGFLAKE_SERVE_RESP_UNIX]
     #[arg(long, value_name = "PATH")]
     resp_unix: Option<PathBuf>,
-    /// Where to serve HTTP, or off [env: RINGFLAKE_SERVE_HTTP] [default: 127.0.0.1:7464]
+    /// Where to serve HTTP, or off
+    /// [env: RINGFLAKE_SERVE_HTTP] [default: port 7464 of localhost]
     #[arg(long, value_name = "ADDR")]
     http: Vec<Addresses>,
     /// The same on a Unix socket [env: RINGFLAKE_SERVE_HTTP_UNIX]

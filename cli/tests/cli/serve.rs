@@ -525,6 +525,52 @@ fn a_secret_that_others_may_read_is_refused() {
     }
 }
 
+/// A server without options in a network of its own, with IPv6 or without; none where this
+/// process may not make one.
+fn serve_in_own_network(home: &Home, disable_ipv6: u8) -> Option<Serving> {
+    let script = format!(
+        "ip link set lo up && echo {disable_ipv6} >/proc/sys/net/ipv6/conf/lo/disable_ipv6 && \
+         exec \"$0\" \"$@\""
+    );
+    let in_network = |program: &std::ffi::OsStr| {
+        let mut command = Command::new("unshare");
+        command.args(["--net", "sh", "-c", &script]).arg(program);
+        command
+    };
+    let tried = in_network("true".as_ref()).stderr(Stdio::null()).status();
+    if !tried.is_ok_and(|status| status.success()) {
+        eprintln!("SKIPPED: no network of its own can be made here");
+        return None;
+    }
+    let direct = home.command("serve");
+    let mut command = in_network(direct.get_program());
+    command.args(direct.get_args());
+    for (name, value) in direct.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    Some(Serving::spawn(command))
+}
+
+#[test]
+fn both_addresses_of_localhost_are_served_where_the_machine_has_both() {
+    for (disable_ipv6, is_there) in [(0, true), (1, false)] {
+        let home = Home::new();
+        let Some(serving) = serve_in_own_network(&home, disable_ipv6) else {
+            return;
+        };
+        serving.wait_for("ready");
+        let log = serving.stop();
+        for port in [6379, 7464] {
+            assert_says(&log, &[&format!("address=127.0.0.1:{port}")]);
+            let found = log.contains(&format!("address=[::1]:{port}"));
+            assert_eq!(found, is_there, "{log}");
+        }
+    }
+}
+
 #[test]
 fn a_lease_that_begins_later_is_not_ready() {
     let home = Home::new();

@@ -129,7 +129,8 @@ layers! {
 
     /// Where a front listens.
     pub struct FrontSettings {
-        /// Addresses with ports; none for no TCP socket.
+        /// Addresses with ports; none for no TCP socket. `[::]` also accepts IPv4, unless an
+        /// IPv4 address with the same port is in the list.
         #[serde(deserialize_with = "read::addresses")]
         pub listen: Option<Vec<SocketAddr>>,
         /// A Unix socket.

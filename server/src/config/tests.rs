@@ -103,8 +103,8 @@ fn a_file_may_say_everything() {
 #[test]
 fn nothing_is_needed() {
     let config = Config::new(Settings::default()).unwrap();
-    assert_eq!(config.resp.listen, [Protocol::Resp.default_address()]);
-    assert_eq!(config.http.listen, [Protocol::Http.default_address()]);
+    assert_eq!(config.resp.listen, Protocol::Resp.default_addresses());
+    assert_eq!(config.http.listen, Protocol::Http.default_addresses());
     assert!(config.on_demand && !config.best_effort && !config.open);
     assert_eq!(config.limits, Limits::default());
 }
@@ -113,7 +113,7 @@ fn nothing_is_needed() {
 fn a_socket_that_is_given_replaces_the_default() {
     let config = Config::new(from("[resp]\nunix = \"a\"").unwrap()).unwrap();
     assert!(config.resp.listen.is_empty());
-    assert_eq!(config.http.listen, [Protocol::Http.default_address()]);
+    assert_eq!(config.http.listen, Protocol::Http.default_addresses());
     let config = Config::new(from("[http]\nlisten = \"127.0.0.1:1\"").unwrap()).unwrap();
     assert_eq!(config.http.listen, ["127.0.0.1:1".parse().unwrap()]);
 }
