@@ -40,6 +40,7 @@ mod sublease;
 mod supply;
 mod tls;
 mod tokens;
+mod wording;
 
 pub use self::access::Role;
 pub use self::config::{

@@ -24,6 +24,7 @@ use ringflake::{BuildError, CachedGenerator, LocalError, SecretError, Shutdown};
 use crate::causes::Causes;
 use crate::log_limit::LogLimit;
 use crate::readiness::{self, DataDirCheck, Obstacle};
+use crate::wording::ForOperators;
 
 /// A generator and its name.
 #[derive(Debug)]
@@ -124,10 +125,10 @@ impl fmt::Display for OpenError {
             ),
             Self::Stopping => f.write_str("the server stops: ask another one, or this one later"),
             Self::Name(error) => error.fmt(f),
-            Self::Build(error) => error.fmt(f),
+            Self::Build(error) => ForOperators(&**error).fmt(f),
             Self::Store(error) => error.fmt(f),
             Self::Secret(error) => error.fmt(f),
-            Self::LocalName(error) | Self::Local(error) => error.fmt(f),
+            Self::LocalName(error) | Self::Local(error) => ForOperators(&**error).fmt(f),
             Self::UrlFile { path, .. } => write!(f, "{} can't be read", path.display()),
         }
     }

@@ -525,6 +525,18 @@ fn a_secret_that_others_may_read_is_refused() {
     }
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_data_directory_in_memory_is_refused_in_words_of_the_settings() {
+    // Of /dev/shm.
+    let home = Home::new();
+    let mut command = home.command("serve --resp off --http 127.0.0.1:0");
+    command.env_remove("RINGFLAKE_BEST_EFFORT");
+    let log = Serving::spawn(command).wait(1);
+    assert_says(&log, &["data-dir", "best-effort = true"]);
+    assert!(!log.contains("Local::"), "{log}");
+}
+
 /// A server without options in a network of its own, with IPv6 or without; none where this
 /// process may not make one.
 fn serve_in_own_network(home: &Home, disable_ipv6: u8) -> Option<Serving> {

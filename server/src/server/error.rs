@@ -9,6 +9,7 @@ use ringflake::LocalError;
 use crate::config::{ConfigError, Protocol};
 use crate::listener::Address;
 use crate::namespaces::OpenError;
+use crate::wording::ForOperators;
 
 /// Why a server did not start. Its sockets are closed, and its leases given back.
 #[derive(Debug)]
@@ -68,7 +69,7 @@ impl fmt::Display for StartError {
                     _ => Ok(()),
                 }
             }
-            Self::DataDir(error) => error.fmt(f),
+            Self::DataDir(error) => ForOperators(error).fmt(f),
             Self::Namespace { name, .. } => write!(f, "namespace {name:?} can't be opened"),
             Self::Front { protocol, .. } => {
                 write!(f, "the threads of {protocol} can't be started")
