@@ -44,7 +44,7 @@ impl hyper::service::Service<Request<Incoming>> for Calls {
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         let (now, version) = (Instant::now(), request.version());
-        let unanswered = self.deadlines.begin(version, now);
+        let unanswered = self.deadlines.begin(now);
         let calls = self.clone();
         Box::pin(async move {
             let Self {

@@ -1,20 +1,24 @@
 //! One connection, from its first byte to its end.
 
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::Router;
+use hyper::server::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::{Semaphore, watch};
+use tokio::time::Sleep;
 
 use super::app::{App, Buffers};
 use super::buffer_permit::{ClientBudget, LARGE_PER_CONNECTION};
 use super::call::{Calls, HEAD_BYTES};
 use super::cross_origin::Hosts;
 use super::deadlines::{Check, Deadlines, Watched};
+
+/// The first bytes of an HTTP/2 connection.
+const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Requests at once on an HTTP/2 connection. Clients send as many before they know the limit,
 /// and RFC 9113 advises against fewer.
@@ -33,13 +37,15 @@ const RESET_STREAMS: usize = 20;
 
 /// Both protocols, with their limits.
 #[derive(Clone, Debug)]
-pub(super) struct Protocol(auto::Builder<TokioExecutor>);
+pub(super) struct Protocols {
+    http1: http1::Builder,
+    http2: http2::Builder<TokioExecutor>,
+}
 
-impl Protocol {
+impl Protocols {
     pub(super) fn new(request_time: Duration) -> Self {
-        let mut builder = auto::Builder::new(TokioExecutor::new());
-        builder
-            .http1()
+        let mut http1 = http1::Builder::new();
+        http1
             .max_headers(FIELDS)
             .max_buf_size(HEAD_BYTES)
             // A client that sends no more may still read.
@@ -47,8 +53,8 @@ impl Protocol {
             // `Deadlines` has all of them; this timeout would also end idle connections.
             .header_read_timeout(None)
             .timer(TokioTimer::new());
-        builder
-            .http2()
+        let mut http2 = http2::Builder::new(TokioExecutor::new());
+        http2
             .max_concurrent_streams(STREAMS)
             .max_header_list_size(2 * HEAD_BYTES as u32)
             .initial_connection_window_size(WINDOW)
@@ -59,7 +65,7 @@ impl Protocol {
             .keep_alive_interval(request_time)
             .keep_alive_timeout(request_time)
             .timer(TokioTimer::new());
-        Self(builder)
+        Self { http1, http2 }
     }
 }
 
@@ -68,12 +74,13 @@ impl Protocol {
 pub(super) struct Shared {
     pub(super) app: Arc<App>,
     pub(super) router: Router,
-    pub(super) protocol: Protocol,
+    pub(super) protocols: Protocols,
     pub(super) draining: watch::Receiver<bool>,
     pub(super) hosts: Hosts,
 }
 
-/// Serves the connection until its end.
+/// Serves the connection until its end. Between requests of HTTP/1 it keeps no buffers:
+/// hyper's two, of 8 KiB each, are made when bytes come.
 pub(super) async fn serve<S>(stream: S, budget: ClientBudget, shared: Shared)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -81,55 +88,190 @@ where
     let Shared {
         app,
         router,
-        protocol,
-        mut draining,
+        protocols,
+        draining,
         hosts,
     } = shared;
-    let now = Instant::now();
-    let times = app.times;
+    let (now, times) = (Instant::now(), app.times);
     let deadlines = Arc::new(Deadlines::new(times, now));
-    let io = TokioIo::new(Watched::new(stream, Arc::clone(&deadlines)));
+    let first = now + times.request.min(times.idle);
+    let mut supervisor = Supervisor {
+        deadlines: Arc::clone(&deadlines),
+        draining,
+        timer: Box::pin(tokio::time::sleep_until(first.into())),
+        drain_time: times.drain,
+        is_closing: false,
+        is_draining: false,
+    };
+    let mut stream = Watched::new(stream, Arc::clone(&deadlines));
     let calls = Calls {
         app,
         router,
-        deadlines: Arc::clone(&deadlines),
+        deadlines,
         buffers: Arc::new(Buffers {
             budget,
             large: Semaphore::new(LARGE_PER_CONNECTION).into(),
         }),
         hosts,
     };
-    let mut connection = pin!(protocol.0.serve_connection(io, calls));
-    let first = now + times.request.min(times.idle);
-    let mut timer = pin!(tokio::time::sleep_until(first.into()));
-    let (mut is_closing, mut is_draining) = (false, false);
+    let mut may_be_http2 = true;
+    while let Some(is_http2) = begins(&mut stream, may_be_http2, &mut supervisor).await {
+        let calls = calls.clone();
+        if is_http2 {
+            let connection = protocols
+                .http2
+                .serve_connection(TokioIo::new(stream), calls);
+            supervisor.deadlines.is_http2();
+            return Box::pin(run_http2(connection, supervisor)).await;
+        }
+        may_be_http2 = false;
+        let connection = protocols
+            .http1
+            .serve_connection(TokioIo::new(stream), calls);
+        match Box::pin(run_http1(connection, &mut supervisor)).await {
+            Some(again) => stream = again,
+            None => return,
+        }
+    }
+    // TLS says goodbye.
+    let _ = tokio::time::timeout(times.drain, stream.shutdown()).await;
+}
+
+/// Waits for the first bytes of a request, which stay in the stream, and returns whether they
+/// are HTTP/2's. `None` if the connection has to be closed.
+async fn begins<S>(
+    stream: &mut Watched<S>,
+    may_be_http2: bool,
+    supervisor: &mut Supervisor,
+) -> Option<bool>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let mut first = [0; PREFACE.len()];
+    let mut count = 0;
+    let is_http2 = loop {
+        let read = tokio::select! {
+            biased;
+            read = stream.read(&mut first[count..]) => read.ok()?,
+            event = supervisor.next() => match event {
+                Event::Idle | Event::Overdue => return None,
+                Event::Drain | Event::Quiet => continue,
+            },
+        };
+        count += read;
+        let is_preface = may_be_http2 && PREFACE.starts_with(&first[..count]);
+        if read == 0 || !is_preface || count == PREFACE.len() {
+            break is_preface && count == PREFACE.len();
+        }
+    };
+    if count == 0 {
+        return None;
+    }
+    stream.unread(&first[..count]);
+    Some(is_http2)
+}
+
+/// Serves requests until the connection ends, or until it is quiet: then the stream is
+/// returned.
+async fn run_http1<S>(
+    mut connection: http1::Connection<TokioIo<Watched<S>>, Calls>,
+    supervisor: &mut Supervisor,
+) -> Option<Watched<S>>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     loop {
-        tokio::select! {
+        let event = tokio::select! {
             biased;
             // An error ends the connection as well.
-            _ = connection.as_mut() => return,
-            _ = draining.wait_for(|draining| *draining), if !is_draining => {
-                is_draining = true;
-                let now = Instant::now();
-                // GOAWAY lets begun requests end. In HTTP/1 it is the next answer that has
-                // `Connection: close`.
-                if deadlines.drain(now) {
-                    connection.as_mut().graceful_shutdown();
-                }
-                timer.as_mut().reset((now + times.drain).into());
+            _ = &mut connection => return None,
+            event = supervisor.next() => event,
+        };
+        match event {
+            // The next answer has `Connection: close`.
+            Event::Drain => {}
+            Event::Idle => Pin::new(&mut connection).graceful_shutdown(),
+            Event::Overdue => return None,
+            Event::Quiet => {
+                let http1::Parts { io, read_buf, .. } = connection.into_parts();
+                let mut stream = io.into_inner();
+                stream.unread(&read_buf);
+                return Some(stream);
             }
-            () = timer.as_mut() => {
-                let now = Instant::now();
-                let next = match deadlines.check(now) {
-                    Check::Again(next) => next,
-                    Check::Idle if !is_closing => {
-                        is_closing = true;
-                        connection.as_mut().graceful_shutdown();
-                        now + times.drain
+        }
+    }
+}
+
+async fn run_http2<S>(
+    connection: http2::Connection<TokioIo<Watched<S>>, Calls, TokioExecutor>,
+    mut supervisor: Supervisor,
+) where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let mut connection = pin!(connection);
+    loop {
+        let event = tokio::select! {
+            biased;
+            _ = connection.as_mut() => return,
+            event = supervisor.next() => event,
+        };
+        match event {
+            // GOAWAY lets requests end that were begun.
+            Event::Drain | Event::Idle => connection.as_mut().graceful_shutdown(),
+            Event::Overdue => return,
+            Event::Quiet => {}
+        }
+    }
+}
+
+/// Reports when a connection has to change.
+struct Supervisor {
+    deadlines: Arc<Deadlines>,
+    draining: watch::Receiver<bool>,
+    timer: Pin<Box<Sleep>>,
+    drain_time: Duration,
+    is_closing: bool,
+    is_draining: bool,
+}
+
+enum Event {
+    /// The server begins to drain.
+    Drain,
+    /// There is no request, and none has begun.
+    Quiet,
+    /// It has been quiet for too long, and should be closed gracefully.
+    Idle,
+    /// It has to be closed at once.
+    Overdue,
+}
+
+impl Supervisor {
+    async fn next(&mut self) -> Event {
+        loop {
+            tokio::select! {
+                _ = self.draining.wait_for(|draining| *draining), if !self.is_draining => {
+                    self.is_draining = true;
+                    let now = Instant::now();
+                    self.deadlines.drain(now);
+                    self.timer.as_mut().reset((now + self.drain_time).into());
+                    return Event::Drain;
+                }
+                () = self.timer.as_mut() => {}
+            }
+            let now = Instant::now();
+            match self.deadlines.check(now) {
+                Check::Again(next) => {
+                    self.timer.as_mut().reset(next.into());
+                    if self.deadlines.is_quiet() {
+                        return Event::Quiet;
                     }
-                    Check::Idle | Check::Overdue => return,
-                };
-                timer.as_mut().reset(next.into());
+                }
+                Check::Idle if !self.is_closing => {
+                    self.is_closing = true;
+                    self.timer.as_mut().reset((now + self.drain_time).into());
+                    return Event::Idle;
+                }
+                Check::Idle | Check::Overdue => return Event::Overdue,
             }
         }
     }

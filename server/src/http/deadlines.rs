@@ -20,7 +20,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
-use axum::http::Version;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// How long things may take.
@@ -80,12 +79,11 @@ impl Deadlines {
     }
 
     /// A request's head has been read.
-    pub(super) fn begin(self: &Arc<Self>, version: Version, now: Instant) -> Unanswered {
+    pub(super) fn begin(self: &Arc<Self>, now: Instant) -> Unanswered {
         let mut state = self.lock();
         let number = state.next;
         state.next += 1;
         state.in_head = false;
-        state.is_http2 = version == Version::HTTP_2;
         state.requests.push((number, now));
         Unanswered {
             deadlines: Arc::clone(self),
@@ -93,11 +91,21 @@ impl Deadlines {
         }
     }
 
-    /// The server drains. Returns whether the connection speaks HTTP/2.
-    pub(super) fn drain(&self, now: Instant) -> bool {
+    /// The connection speaks HTTP/2, whose frames need not belong to a request.
+    pub(super) fn is_http2(&self) {
         let mut state = self.lock();
-        state.draining_since = Some(now);
-        state.is_http2
+        (state.is_http2, state.in_head) = (true, false);
+    }
+
+    /// The server drains.
+    pub(super) fn drain(&self, now: Instant) {
+        self.lock().draining_since = Some(now);
+    }
+
+    /// Whether there is no request and none has begun.
+    pub(super) fn is_quiet(&self) -> bool {
+        let state = self.lock();
+        state.requests.is_empty() && !state.in_head && state.blocked_since.is_none()
     }
 
     pub(super) fn check(&self, now: Instant) -> Check {
@@ -159,6 +167,8 @@ impl Drop for Unanswered {
 #[derive(Debug)]
 pub(super) struct Watched<S> {
     stream: S,
+    /// Bytes that were read and put back.
+    unread: Vec<u8>,
     deadlines: Arc<Deadlines>,
     is_blocked: bool,
 }
@@ -167,9 +177,15 @@ impl<S> Watched<S> {
     pub(super) fn new(stream: S, deadlines: Arc<Deadlines>) -> Self {
         Self {
             stream,
+            unread: Vec::new(),
             deadlines,
             is_blocked: false,
         }
+    }
+
+    /// Puts bytes back, to be read next.
+    pub(super) fn unread(&mut self, bytes: &[u8]) {
+        self.unread.splice(..0, bytes.iter().copied());
     }
 
     fn written<T>(&mut self, result: Poll<T>) -> Poll<T> {
@@ -188,6 +204,16 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if !self.unread.is_empty() {
+            let count = self.unread.len().min(buf.remaining());
+            buf.put_slice(&self.unread[..count]);
+            self.unread.drain(..count);
+            if self.unread.is_empty() {
+                self.unread = Vec::new();
+            }
+            self.deadlines.received();
+            return Poll::Ready(Ok(()));
+        }
         let before = buf.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
         if buf.filled().len() > before {
@@ -245,9 +271,9 @@ mod tests {
     };
 
     /// A connection that has answered one request.
-    fn quiet(version: Version) -> (Arc<Deadlines>, Instant) {
+    fn quiet() -> (Arc<Deadlines>, Instant) {
         let deadlines = Arc::new(Deadlines::new(TIMES, Instant::now()));
-        drop(deadlines.begin(version, Instant::now()));
+        drop(deadlines.begin(Instant::now()));
         let since = deadlines.lock().quiet_since;
         (deadlines, since)
     }
@@ -263,12 +289,14 @@ mod tests {
 
     #[test]
     fn a_quiet_connection_is_idle_and_a_head_is_overdue() {
-        let (deadlines, since) = quiet(Version::HTTP_11);
+        let (deadlines, since) = quiet();
         assert_eq!(deadlines.check(since), Check::Again(since + REQUEST));
         let almost = since + IDLE - Duration::from_millis(1);
         assert_eq!(deadlines.check(almost), Check::Again(since + IDLE));
         assert_eq!(deadlines.check(since + IDLE), Check::Idle);
+        assert!(deadlines.is_quiet());
         deadlines.received();
+        assert!(!deadlines.is_quiet());
         let head = deadlines.lock().quiet_since;
         deadlines.received();
         assert_eq!(deadlines.check(head), Check::Again(head + REQUEST));
@@ -277,7 +305,8 @@ mod tests {
 
     #[test]
     fn frames_of_http2_without_a_request_are_no_head() {
-        let (deadlines, since) = quiet(Version::HTTP_2);
+        let (deadlines, since) = quiet();
+        deadlines.is_http2();
         deadlines.received();
         assert_eq!(deadlines.check(since + IDLE), Check::Idle);
     }
@@ -286,8 +315,8 @@ mod tests {
     fn the_oldest_request_decides() {
         let now = Instant::now();
         let deadlines = Arc::new(Deadlines::new(TIMES, now));
-        let first = deadlines.begin(Version::HTTP_2, now);
-        let second = deadlines.begin(Version::HTTP_2, now + REQUEST);
+        let first = deadlines.begin(now);
+        let second = deadlines.begin(now + REQUEST);
         assert_eq!(deadlines.check(now + 2 * REQUEST), Check::Overdue);
         drop(first);
         let check = deadlines.check(now + 2 * REQUEST);
@@ -298,7 +327,7 @@ mod tests {
 
     #[test]
     fn a_blocked_write_is_overdue() {
-        let (deadlines, since) = quiet(Version::HTTP_11);
+        let (deadlines, since) = quiet();
         deadlines.lock().blocked_since = Some(since);
         assert_eq!(deadlines.check(since + REQUEST), Check::Overdue);
         deadlines.lock().blocked_since = None;
@@ -307,11 +336,11 @@ mod tests {
 
     #[test]
     fn a_draining_connection_is_idle_half_a_second_after_its_last_request() {
-        let (deadlines, since) = quiet(Version::HTTP_11);
+        let (deadlines, since) = quiet();
         let later = since + Duration::from_secs(7);
-        assert!(!deadlines.drain(later));
+        deadlines.drain(later);
         assert_eq!(deadlines.check(later), Check::Again(later + DRAIN));
-        let request = deadlines.begin(Version::HTTP_11, later);
+        let request = deadlines.begin(later);
         let check = deadlines.check(later + DRAIN);
         assert_eq!(check, Check::Again(later + 2 * DRAIN));
         drop(request);

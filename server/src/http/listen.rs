@@ -18,7 +18,7 @@ use super::app::App;
 use super::buffer_permit::{
     ANSWER_BYTES, BYTES_PER_HANDSHAKE, BufferBudget, ClientBudget, HANDSHAKE_BYTES,
 };
-use super::connection::{Protocol, Shared, serve};
+use super::connection::{Protocols, Shared, serve};
 use super::cross_origin::Hosts;
 use super::problem::{Kind, PROBLEM_JSON, Problem};
 use super::{TlsConfig, routes};
@@ -66,7 +66,7 @@ impl Listening {
             handshakes: Arc::new(BufferBudget::new(HANDSHAKE_BYTES)),
             shared: Shared {
                 router: routes::router(Arc::clone(&app)),
-                protocol: Protocol::new(app.limits.request_time),
+                protocols: Protocols::new(app.limits.request_time),
                 app,
                 draining,
                 hosts: setup.known_hosts(),

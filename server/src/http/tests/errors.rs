@@ -12,7 +12,6 @@ fn an_error_says_what_it_is() {
         setup.limits.count = 10;
         setup.limits.request_bytes = 1000;
     });
-    let json = "content-type: application/json";
     let long = format!("/v1/ids?namespace={}", "a".repeat(URI_BYTES));
     // Each counts 32 bytes more than it has; beyond the limit without them, hyper answers.
     let many: Vec<String> = (0..60)
@@ -20,152 +19,57 @@ fn an_error_says_what_it_is() {
         .collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
     let large = format!("{{\"namespace\":\"{}\"}}", "a".repeat(1000));
-    for (method, path, headers, body, status, kind) in [
-        ("GET", "/v1", &[][..], "", 404, "not-found"),
-        ("POST", "/v1/ids/", &[], "", 404, "not-found"),
-        ("GET", "/v1/ids", &[], "", 405, "method-not-allowed"),
-        (
-            "DELETE",
-            "/v1/ids/7?namespace=orders",
-            &[],
-            "",
-            405,
-            "method-not-allowed",
-        ),
-        ("POST", "/metrics", &[], "", 405, "method-not-allowed"),
-        (
-            "GET",
-            "/metrics",
-            &["accept: text/html"],
-            "",
-            406,
-            "not-acceptable",
-        ),
-        (
-            "GET",
-            "/v1/status",
-            &["accept: text/html"],
-            "",
-            406,
-            "not-acceptable",
-        ),
-        (
-            "GET",
-            "/",
-            &["accept: image/png"],
-            "",
-            406,
-            "not-acceptable",
-        ),
-        (
-            "POST",
-            "/v1/ids?namespace=orders",
-            &["accept: image/png"],
-            "",
-            406,
-            "not-acceptable",
-        ),
-        (
-            "GET",
-            "/livez",
-            &["accept: image/png"],
-            "",
-            406,
-            "not-acceptable",
-        ),
-        (
-            "GET",
-            "/readyz",
-            &["accept: text/plain"],
-            "",
-            406,
-            "not-acceptable",
-        ),
-        (
-            "GET",
-            "/v1/ids/7?namespace=orders",
-            &["accept: text/plain"],
-            "",
-            406,
-            "not-acceptable",
-        ),
-        ("GET", "/v1/ids/7?namespace=Orders", &[], "", 422, "invalid"),
-        (
-            "POST",
-            "/v1/ids?namespace=orders",
-            &[json],
-            &large,
-            413,
-            "body-too-large",
-        ),
-        ("POST", &long, &[], "", 414, "uri-too-long"),
-        (
-            "POST",
-            "/v1/ids?namespace=orders",
-            &[],
-            "{}",
-            415,
-            "unsupported-media-type",
-        ),
-        (
-            "POST",
-            "/v1/ids?namespace=orders",
-            &[json],
-            "{",
-            400,
-            "malformed",
-        ),
-        ("POST", "/v1/ids", &[], "", 422, "invalid"),
-        (
-            "POST",
-            "/v1/ids?namespace=orders&count=0",
-            &[],
-            "",
-            422,
-            "invalid",
-        ),
-        (
-            "POST",
-            "/v1/ids?namespace=orders&count=11",
-            &[],
-            "",
-            422,
-            "invalid",
-        ),
-        ("POST", "/v1/ids?namespace=Orders", &[], "", 422, "invalid"),
-        (
-            "POST",
-            "/v1/ids?namespace=nobody",
-            &[],
-            "",
-            404,
-            "unknown-namespace",
-        ),
-        (
-            "GET",
-            "/v1/ids/7?namespace=orders",
-            &[],
-            "",
-            404,
-            "unknown-namespace",
-        ),
-        ("GET", "/v1/ids/7", &[], "", 422, "invalid"),
-        ("GET", "/v1/ids/%37?namespace=orders", &[], "", 404, "no-id"),
-        ("GET", "/livez", &many, "", 431, "head-too-large"),
-    ] {
-        let reply = served.connect().request(method, path, headers, body);
+    let table = "
+        GET /v1                           | 404 not-found
+        POST /v1/ids/                     | 404 not-found
+        GET /v1/ids                       | 405 method-not-allowed
+        DELETE /v1/ids/7?namespace=orders | 405 method-not-allowed
+        POST /metrics                     | 405 method-not-allowed
+        GET /metrics                      | 406 not-acceptable    | accept: text/html
+        GET /v1/status                    | 406 not-acceptable    | accept: text/html
+        GET /                             | 406 not-acceptable    | accept: image/png
+        POST /v1/ids?namespace=orders     | 406 not-acceptable    | accept: image/png
+        GET /livez                        | 406 not-acceptable    | accept: image/png
+        GET /readyz                       | 406 not-acceptable    | accept: text/plain
+        GET /v1/ids/7?namespace=orders    | 406 not-acceptable    | accept: text/plain
+        GET /v1/ids/7?namespace=Orders    | 422 invalid
+        POST /v1/ids?namespace=orders     | 415 unsupported-media-type | accept: */* | {}
+        POST /v1/ids?namespace=orders     | 400 malformed         | content-type: application/json | {
+        POST /v1/ids                      | 422 invalid
+        POST /v1/ids?namespace=orders&count=0  | 422 invalid
+        POST /v1/ids?namespace=orders&count=11 | 422 invalid
+        POST /v1/ids?namespace=Orders     | 422 invalid
+        POST /v1/ids?namespace=nobody     | 404 unknown-namespace
+        GET /v1/ids/7?namespace=orders    | 404 unknown-namespace
+        GET /v1/ids/7                     | 422 invalid
+        GET /v1/ids/%37?namespace=orders  | 404 no-id
+        ";
+    let mut cases: Vec<_> = table
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .map(|line| {
+            let mut cells = line.split('|').map(str::trim);
+            let (method, path) = cells.next().unwrap().split_once(' ').unwrap();
+            let (status, kind) = cells.next().unwrap().split_once(' ').unwrap();
+            let headers: Vec<&str> = cells.next().into_iter().collect();
+            let body = cells.next().unwrap_or_default();
+            (method, path, headers, body, status.parse().unwrap(), kind)
+        })
+        .collect();
+    let json = vec!["content-type: application/json"];
+    let take = "/v1/ids?namespace=orders";
+    cases.push(("POST", take, json, &large, 413, "body-too-large"));
+    cases.push(("POST", &long, Vec::new(), "", 414, "uri-too-long"));
+    cases.push(("GET", "/livez", many, "", 431, "head-too-large"));
+    for (method, path, headers, body, status, kind) in cases {
+        let reply = served.connect().request(method, path, &headers, body);
         let found = (reply.status, reply.problem());
         assert_eq!(found, (status, kind.to_owned()), "{method} {path}");
-        assert_eq!(
-            reply.headers["cache-control"], "no-store",
-            "{method} {path}"
-        );
+        assert_eq!(reply.headers["cache-control"], "no-store", "{path}");
         assert_eq!(reply.headers["x-content-type-options"], "nosniff");
-        assert_eq!(
-            reply.headers.contains_key("allow"),
-            status == 405,
-            "{method} {path}"
-        );
+        let has_allow = reply.headers.contains_key("allow");
+        assert_eq!(has_allow, status == 405, "{method} {path}");
     }
     let mut wire = served.connect();
     let reply = wire.get("/v1/ids");

@@ -140,6 +140,56 @@ fn an_answer_that_nobody_reads_ends_for_a_client_that_sends_no_more() {
 }
 
 #[test]
+fn a_connection_that_was_quiet_is_served_again() {
+    let served = impatient();
+    let served_twice = |_| {
+        let mut wire = served.connect();
+        wire.try_request("GET", "/livez", &[], "").ok()?;
+        // The connection's buffers are given back after `request_time`.
+        thread::sleep(2 * SOON);
+        let post = "/v1/ids?namespace=orders&count=9";
+        let reply = wire.try_request("POST", post, &[], "").ok()?;
+        assert_eq!(reply.status, 200);
+        Some(wire.try_request("GET", "/livez", &[], "").ok()?.status)
+    };
+    assert_eq!((0..ATTEMPTS).find_map(served_twice), Some(200));
+}
+
+#[test]
+fn a_quiet_connection_of_http2_is_kept() {
+    let served = impatient();
+    let kept = |_| {
+        let mut wire = served.connect();
+        wire.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+        wire.send([0, 0, 0, 4, 0, 0, 0, 0, 0]);
+        let began = Instant::now();
+        // The server asks whether somebody is there, and gets an answer.
+        for _ in 0..3 {
+            while {
+                let (kind, flags, _, payload) = wire.try_frame().ok()?;
+                let is_ping = kind == 6 && flags == 0;
+                if is_ping {
+                    wire.send([&[0, 0, 8, 6, 1, 0, 0, 0, 0], &payload[..]].concat());
+                }
+                !is_ping
+            } {}
+        }
+        Some(began.elapsed())
+    };
+    let time = (0..ATTEMPTS).find_map(kept).expect("three pings");
+    assert!(time > 2 * SOON, "{time:?}");
+}
+
+#[test]
+fn a_peer_of_http2_that_answers_no_ping_is_closed() {
+    let served = impatient();
+    let mut wire = served.connect();
+    wire.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+    wire.send([0, 0, 0, 4, 0, 0, 0, 0, 0]);
+    served.until(1, 1);
+}
+
+#[test]
 fn silence_between_requests_ends() {
     let served = serve(|setup| {
         setup.limits.request_time = NEVER;

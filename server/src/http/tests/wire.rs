@@ -185,14 +185,20 @@ impl<S: Read + Write> Wire<S> {
 
     /// And its payload.
     pub(super) fn whole_frame(&mut self) -> (u8, u8, u32, Vec<u8>) {
+        self.try_frame().unwrap()
+    }
+
+    pub(super) fn try_frame(&mut self) -> io::Result<(u8, u8, u32, Vec<u8>)> {
         let mut head = Vec::new();
-        assert!(self.take(9, &mut head).unwrap(), "the connection ended");
+        if !self.take(9, &mut head)? {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
         let head: [u8; 9] = head.try_into().unwrap();
         let [a, b, c, kind, flags, stream @ ..] = head;
         let length = u32::from_be_bytes([0, a, b, c]);
         let mut payload = Vec::new();
-        assert!(self.take(length as usize, &mut payload).unwrap(), "cut off");
-        (kind, flags, u32::from_be_bytes(stream), payload)
+        assert!(self.take(length as usize, &mut payload)?, "cut off");
+        Ok((kind, flags, u32::from_be_bytes(stream), payload))
     }
 
     fn chunks(&mut self, body: &mut Vec<u8>) -> io::Result<bool> {
