@@ -21,14 +21,15 @@
 //! An address has a colon; what has none is a Unix socket. `../../benches/serve.sh` compares
 //! `ringflake serve`, `redis-server` and `null` so.
 
-use std::io::{ErrorKind, Read, Write};
+use std::future::poll_fn;
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
+use std::pin::Pin;
 use std::time::{Duration, Instant};
 
-use mio::event::Source;
-use mio::net::{TcpListener, UnixListener};
-use mio::{Events, Interest, Poll, Token};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, UnixListener};
 
 const REQUEST: &[u8] = b"*2\r\n$4\r\nINCR\r\n$5\r\nbench\r\n";
 /// A server that says nothing for so long has failed.
@@ -142,67 +143,38 @@ fn spent(pid: &str) -> Duration {
     Duration::from_nanos(nanos.sum())
 }
 
-fn null(address: &str, socket: &str) {
-    let mut poll = Poll::new().expect("an event loop");
-    let mut tcp = TcpListener::bind(address.parse().expect("an address")).expect("it is free");
-    let mut unix = UnixListener::bind(socket).expect("it is free");
-    let registry = poll.registry().try_clone().expect("a registry");
-    let watch = |source: &mut dyn Source, token| {
-        registry
-            .register(source, Token(token), Interest::READABLE)
-            .expect("a socket");
-    };
-    watch(&mut tcp, 0);
-    watch(&mut unix, 1);
-    let mut streams: Vec<Option<Box<dyn Stream>>> = vec![None, None];
-    let mut events = Events::with_capacity(256);
-    let mut input = vec![0; 64 << 10];
-    let replies = b":1\r\n".repeat(input.len());
+#[tokio::main(flavor = "current_thread")]
+async fn null(address: &str, socket: &str) {
+    let tcp = TcpListener::bind(address).await.expect("it is free");
+    let unix = UnixListener::bind(socket).expect("it is free");
     loop {
-        poll.poll(&mut events, None).expect("an event loop");
-        for event in &events {
-            match event.token() {
-                Token(0) => {
-                    while let Ok((mut stream, _)) = tcp.accept() {
-                        stream.set_nodelay(true).expect("a socket of TCP");
-                        watch(&mut stream, streams.len());
-                        streams.push(Some(Box::new(stream)));
-                    }
-                }
-                Token(1) => {
-                    while let Ok((mut stream, _)) = unix.accept() {
-                        watch(&mut stream, streams.len());
-                        streams.push(Some(Box::new(stream)));
-                    }
-                }
-                Token(index) => {
-                    let slot = &mut streams[index];
-                    if let Some(stream) = slot
-                        && !echo(stream, &mut input, &replies)
-                    {
-                        *slot = None;
-                    }
-                }
+        tokio::select! {
+            Ok((stream, _)) = tcp.accept() => {
+                stream.set_nodelay(true).expect("a TCP socket");
+                tokio::spawn(echo(stream));
             }
+            Ok((stream, _)) = unix.accept() => drop(tokio::spawn(echo(stream))),
         }
     }
 }
 
-/// Answers what has come. Says whether the client is still there.
-fn echo(stream: &mut dyn Stream, input: &mut [u8], replies: &[u8]) -> bool {
+/// Answers all requests until the client closes.
+async fn echo(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
+    let mut input = vec![0; 64 << 10];
+    let replies = b":1\r\n".repeat(input.len());
     loop {
-        let read = match stream.read(input) {
-            Ok(0) => return false,
-            Ok(read) => read,
-            Err(error) => return error.kind() == ErrorKind::WouldBlock,
-        };
-        let requests = input[..read].iter().filter(|&&byte| byte == b'*').count();
-        // Less than a socket's buffer, for any depth that is measured.
-        if stream.write_all(&replies[..4 * requests]).is_err() {
-            return false;
+        let mut buffer = ReadBuf::new(&mut input);
+        let read = poll_fn(|context| Pin::new(&mut stream).poll_read(context, &mut buffer)).await;
+        let requests = buffer.filled().iter().filter(|&&byte| byte == b'*').count();
+        if read.is_err() || buffer.filled().is_empty() {
+            return;
         }
-        if read < input.len() {
-            return true;
+        let mut rest = &replies[..4 * requests];
+        while !rest.is_empty() {
+            match poll_fn(|context| Pin::new(&mut stream).poll_write(context, rest)).await {
+                Ok(written @ 1..) => rest = &rest[written..],
+                Ok(0) | Err(_) => return,
+            }
         }
     }
 }

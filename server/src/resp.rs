@@ -1,261 +1,233 @@
-//! The front that speaks the Redis protocol, on TCP and on Unix sockets.
+//! The server of the Redis protocol, on TCP and Unix sockets.
 //!
 //! ```text
-//!            worker 0                                   worker 1, 2, ...
-//! listeners --accept--> in turn ----------------------> inbox
-//!                |                                        |
-//!                v                                        v
-//!   event loop: sockets, connections, counts      event loop: the same
-//!                |                                        |
-//!                +---- a namespace nobody has opened ---->+--> openers (threads that block)
-//!                <---------- it is open, or why not ------+
+//! worker 0                          worker 1, 2, …
+//! accept loops ------ in turn ----> connection tasks --> blocking threads that open
+//! connection tasks, the same                             namespaces
 //! ```
 //!
-//! Each worker is a thread with an event loop. A connection belongs to one worker, from its
-//! first byte to its last, and so to one thread: nothing of it is shared or locked.
+//! Each worker is a thread with a single-threaded tokio runtime. A connection is one task. It
+//! stays on its worker, so nothing on the path of a request is shared or locked. A runtime that
+//! moves tasks between threads answered up to a third fewer `INCR`.
 //!
 //! # A connection
 //!
 //! ```text
-//!             read, answer, write
+//!             flush, read, answer, write
 //!               +-------+
 //!               v       |
-//! accepted --> Serving -+--> Parked --> Serving      the request in front needs a namespace
-//!               |                                    that is not open
-//!               +--> Ending --> Lingering --> closed QUIT, bytes that are no request, a drain
+//! accepted --> turn ----+--> open --> turn      the next request needs a namespace that is
+//!               |                               not open
+//!               +--> end --> linger --> closed  QUIT, a protocol error, a drain
 //!               |
-//!               +--> closed    the client's end of file, an error, a deadline
+//!               +--> closed                     end of file, an I/O error, a timeout
 //! ```
 //!
-//! A turn writes what the socket did not take before; if it still does not take all, the
-//! turn ends there. Then it reads once, answers requests up to its budget, and writes once.
-//! A connection whose budget is spent goes to the end of the list of those that are ready.
+//! A turn flushes what the socket did not accept before, reads once, answers requests up to a
+//! limit, and writes once. It runs in one poll of the task, without a point where the task
+//! could wait, so it borrows the buffers of its worker.
 //!
 //! # Why this is right
 //!
-//! *No ID is sent twice.* An ID leaves its generator in one `take_batch` into a worker's
-//! room, and from there it is written into one reply, of the connection whose turn it is. A
-//! reply's bytes go to its socket once, from the front on: what a socket took is cut off
-//! before anything else is written to it. What can't be sent is dropped with its connection,
-//! and nobody else gets it.
+//! *No ID is sent twice.* An ID leaves its generator in one `take_batch`, and is written into
+//! one reply of the connection whose turn it is. The bytes of a reply go to the socket once, in
+//! order: what the socket accepted is cut off before more is written. Replies that can't be
+//! sent are dropped with their connection.
 //!
-//! *No ID is taken for a transaction.* There are none. A session remembers a `MULTI`, which it
-//! has refused, and refuses all up to its end before a run or a command sees it.
+//! *Replies are complete and in order.* Requests are decoded from the front of one buffer, and
+//! a turn returns how many bytes it has answered; the next turn starts behind them. A run of
+//! takes is answered before any request behind it. A namespace that has to be opened stops the
+//! session until it is open. Nothing is answered while replies are unsent.
 //!
-//! *No reply is lost or out of order.* Requests are decoded from the front of one buffer, and
-//! each is answered or left in it: a turn says how many bytes are done with, and the next one
-//! begins behind those. A run of takes is answered before anything behind it is. A reply in
-//! steps, and a namespace that is not open, stop the session until they are done. Bytes that
-//! a socket does not take are kept in order, and nothing is written past them.
+//! *Memory is bounded.* Input is at most one request and one read, because nothing is read
+//! while a complete request is waiting. Output is at most that of one turn: 64 KiB and one
+//! reply, and a reply has at most 65,536 IDs (1.8 MB). An idle connection has no buffers.
 //!
-//! *A connection's memory is bounded.* Its input is at most a request and one read, since
-//! nothing is read while a request is there as a whole. Its output is at most one turn's,
-//! since nothing is answered before that is written. IDs of replies in steps count towards
-//! a limit of their worker until they are written, a step each time. An idle connection has
-//! no buffers: both belong to the worker, and a connection has memory of its own only for
-//! what a turn leaves over.
+//! *No client starves another.* A turn is bounded in requests and bytes. After a few turns, or
+//! one that filled a limit, a task yields to all other tasks that are ready. A reply of 65,536
+//! IDs holds its worker for some 3 ms. Blocking calls run on other threads. `clients` limits
+//! the connections of each client.
 //!
-//! *No client starves another.* A turn is bounded, in requests, in bytes and in IDs, and
-//! between two turns of one connection all others that are ready have theirs. New ones are
-//! accepted some at a time, between turns. What blocks is done by the openers. How many
-//! connections a client may have is `clients`' part.
+//! *Everything ends.* Waiting for a request to start has the idle timeout; the rest of a
+//! request, its TLS handshake, and the opening of its namespace have the request timeout. So
+//! do unsent replies, with a second more for each MiB. Only progress restarts a timeout: a
+//! request or a write that is complete, not a byte of it.
 //!
-//! *A busy worker does not sleep at once.* It looks for requests once more: `looks` has when.
-//!
-//! *Everything ends.* Each phase but a request's wait for its namespace has a deadline that
-//! only progress moves, and that wait has one that is answered. A client that has sent
-//! nothing yet is idle, as one that has all of its replies is: both cost a place, which
-//! `clients` counts, and no buffer. A handshake of TLS has the time of a request. A long
-//! reply has one more for all of its steps, so that nobody keeps what is set aside for it by
-//! reading slowly.
+//! *A drain loses no request that has arrived.* Each task sees the drain, lets its runtime poll
+//! for events once more, and answers what was read before it closes.
 
 mod accept;
-mod answer;
 mod commands;
 mod connection;
+mod context;
 mod decode;
-mod desk;
-mod inbox;
-mod looks;
-mod opener;
 mod reply;
 mod session;
-mod stream;
+mod spin;
 mod turn;
-mod worker;
 
+use std::convert::Infallible;
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{Builder, JoinHandle};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use mio::{Poll, Waker};
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::watch;
 
-use self::accept::Acceptor;
 pub(crate) use self::accept::Tls;
-use self::desk::{Common, Desk};
-use self::inbox::Inbox;
-use self::worker::{LISTENERS, WAKER, Worker};
+use self::context::{Shared, Worker};
 use crate::access::Rights;
-use crate::clients::Clients;
 use crate::drain::Drain;
 use crate::front::FrontCounters;
 use crate::limits::Limits;
 use crate::listener::Listener;
 use crate::namespaces::Namespaces;
 
-/// Workers at most, whatever is asked for.
-const MOST_WORKERS: usize = 256;
+/// Maximum number of workers.
+const MAX_WORKERS: usize = 256;
 
-/// A front that serves.
-pub(crate) struct Front {
-    threads: Vec<JoinHandle<()>>,
-    inboxes: Arc<[Inbox]>,
-    aborts: Arc<AtomicBool>,
-    counters: Vec<Arc<FrontCounters>>,
+/// Namespaces that the connections of one worker open at once.
+const OPENINGS: usize = 4;
+
+/// How long a worker waits at its end for a store that does not answer.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// The running server.
+pub(crate) struct Frontend {
+    workers: Vec<JoinHandle<()>>,
+    shared: Arc<Shared>,
+    /// Tells the workers to end.
+    stop: watch::Sender<bool>,
+    /// Disconnected once every accept loop and connection has ended.
+    tasks: Mutex<mpsc::Receiver<Infallible>>,
 }
 
-/// What there is to serve, and how.
+/// What to serve, and how.
 pub(crate) struct Options {
     pub(crate) listeners: Vec<Listener>,
     pub(crate) namespaces: Arc<Namespaces>,
     pub(crate) rights: Arc<dyn Rights>,
-    /// For all TCP listeners, which then speak nothing else.
+    /// For all TCP listeners. Plain text is not accepted on them then.
     pub(crate) tls: Option<Tls>,
     pub(crate) limits: Limits,
-    /// Threads; 0 for one on each core.
+    /// Worker threads; 0 for one per core.
     pub(crate) workers: usize,
     pub(crate) drain: Drain,
 }
 
-impl Front {
-    /// Begins to serve. It does until the drain begins.
+impl Frontend {
+    /// Starts to serve, until the drain begins.
+    ///
+    /// # Errors
+    /// No thread or event loop can be created, or a listener can't be registered.
     pub(crate) fn start(options: Options) -> io::Result<Self> {
-        let Options {
-            listeners,
-            namespaces,
-            rights,
-            tls,
-            limits,
-            workers,
-            drain,
-        } = options;
-        let workers = match workers {
+        let workers = match options.workers {
             0 => std::thread::available_parallelism()?.get(),
             workers => workers,
         };
-        let workers = workers.min(MOST_WORKERS);
-        let polls = (0..workers)
-            .map(|_| Poll::new())
-            .collect::<io::Result<Vec<_>>>()?;
-        let inboxes = polls
-            .iter()
-            .map(|poll| Waker::new(poll.registry(), WAKER).map(Inbox::new))
-            .collect::<io::Result<Arc<[_]>>>()?;
-        let counters: Vec<Arc<FrontCounters>> = polls.iter().map(|_| Arc::default()).collect();
-        let clients = Arc::new(Clients::new(&limits));
-        let mut acceptor = Some(Acceptor::new(
-            listeners,
-            tls,
-            Arc::clone(&clients),
-            polls[0].registry(),
-            LISTENERS,
-        )?);
-        let common = Arc::new(Common {
-            rights,
-            limits: limits.clone(),
-            started: Instant::now(),
-            counters: counters.clone(),
-        });
-        let (orders, openers) = opener::start(&namespaces, &inboxes, &drain)?;
-        let mut front = Self {
-            threads: openers,
-            inboxes: Arc::clone(&inboxes),
-            aborts: Arc::default(),
-            counters: counters.clone(),
+        let workers = workers.min(MAX_WORKERS);
+        let (task, tasks) = mpsc::channel();
+        let (stop, stopped) = watch::channel(false);
+        let shared = Arc::new(Shared::new(
+            options.rights,
+            options.limits,
+            options.namespaces,
+            options.drain.clone(),
+            workers,
+        ));
+        let mut frontend = Self {
+            workers: Vec::new(),
+            shared: Arc::clone(&shared),
+            stop,
+            // For `Sync`: `join` alone uses it.
+            tasks: Mutex::new(tasks),
         };
-        for (index, (poll, counters)) in polls.into_iter().zip(counters).enumerate() {
-            let desk = Desk::new(
-                Arc::clone(&common),
-                Arc::clone(&counters),
-                Arc::clone(&namespaces),
-            );
-            let worker = Worker {
-                index,
-                poll,
-                acceptor: acceptor.take(),
-                inboxes: Arc::clone(&inboxes),
-                orders: orders.clone(),
-                clients: Arc::clone(&clients),
-                drain: drain.clone(),
-                aborts: Arc::clone(&front.aborts),
-                counters,
-                desk,
-                limits: limits.clone(),
-            };
-            let thread = Builder::new()
-                .name(format!("ringflake-resp-{index}"))
-                .spawn(move || worker.run());
-            match thread {
-                Ok(thread) => front.threads.push(thread),
-                Err(error) => {
-                    front.abort();
-                    return Err(error);
-                }
-            }
+        let mut handles = Vec::new();
+        for index in 0..workers {
+            let (handle, thread) = worker(index, stopped.clone())?;
+            handles.push(handle);
+            frontend.workers.push(thread);
         }
-        drain.on_begin(move || inboxes.iter().for_each(Inbox::wake));
-        Ok(front)
+        let (ends, draining) = watch::channel(false);
+        let first = handles[0].clone();
+        let handles: Arc<[Handle]> = handles.into();
+        let _in_runtime = first.enter();
+        for listener in options.listeners {
+            let accepting = accept::accept_from(
+                listener,
+                options.tls.clone(),
+                Arc::clone(&shared),
+                Arc::clone(&handles),
+                draining.clone(),
+                task.clone(),
+            )?;
+            first.spawn(accepting);
+        }
+        options.drain.on_begin(move || {
+            ends.send_replace(true);
+        });
+        Ok(frontend)
     }
 
-    /// Of each worker.
+    /// The counters of the accept loops, and of each worker.
     pub(crate) fn counters(&self) -> &[Arc<FrontCounters>] {
-        &self.counters
+        &self.shared.counters
     }
 
-    /// Waits until all clients have their answers and are gone, after the drain has begun.
-    /// At `deadline` those that are left are closed. Says whether there were none, and
-    /// nothing of the front is left: a thread whose store does not answer may be.
+    /// Waits until all connections have ended after the drain has begun. Closes what is left
+    /// at `deadline`. Returns whether nothing was left.
     pub(crate) fn join(self, deadline: Instant) -> bool {
-        let mut aborted = false;
-        for thread in self.threads.iter().rev() {
-            while !thread.is_finished() {
-                let left = deadline.saturating_duration_since(Instant::now());
-                if left.is_zero() && !aborted {
-                    aborted = true;
-                    self.abort();
-                } else if left.is_zero() && Instant::now() > deadline + GRACE {
-                    return false;
-                }
-                std::thread::sleep(LOOK.min(left.max(LOOK / 4)));
-            }
-        }
-        for thread in self.threads {
-            // One that panicked is gone as well.
-            let _ = thread.join();
-        }
-        !aborted
-    }
-
-    fn abort(&self) {
-        // Pairs with the `Acquire` in `Loop::ends`.
-        self.aborts.store(true, Ordering::Release);
-        self.inboxes.iter().for_each(Inbox::wake);
+        let patience = deadline.saturating_duration_since(Instant::now());
+        let tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        let ended = tasks.recv_timeout(patience);
+        drop(tasks);
+        ended == Err(RecvTimeoutError::Disconnected)
     }
 }
 
-/// How often `join` looks whether a thread is gone, since none can be waited for with a
-/// deadline.
-const LOOK: Duration = Duration::from_millis(4);
+impl Drop for Frontend {
+    fn drop(&mut self) {
+        self.stop.send_replace(true);
+        for worker in self.workers.drain(..) {
+            // The panic of a worker has been reported.
+            let _ = worker.join();
+        }
+    }
+}
 
-/// How long an abort may take.
-const GRACE: Duration = Duration::from_millis(500);
+/// Starts a worker: a thread with a runtime of its own.
+fn worker(
+    index: usize,
+    mut stopped: watch::Receiver<bool>,
+) -> io::Result<(Handle, JoinHandle<()>)> {
+    let runtime = Builder::new_current_thread()
+        .enable_io()
+        .enable_time()
+        .max_blocking_threads(OPENINGS)
+        .on_thread_park(spin::before_park)
+        .thread_name(format!("ringflake-open-{index}"))
+        .build()?;
+    let handle = runtime.handle().clone();
+    let thread = std::thread::Builder::new()
+        .name(format!("ringflake-resp-{index}"))
+        .spawn(move || {
+            runtime.spawn(spin::spin());
+            // It ends also if the sender is gone.
+            let _ = runtime
+                .block_on(stopped.wait_for(|stopped| *stopped))
+                .is_ok();
+            runtime.shutdown_timeout(GRACE);
+            Worker::clear();
+        })?;
+    Ok((handle, thread))
+}
 
-impl std::fmt::Debug for Front {
+impl std::fmt::Debug for Frontend {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Front")
-            .field("threads", &self.threads.len())
+        f.debug_struct("Frontend")
+            .field("workers", &self.workers.len())
             .finish_non_exhaustive()
     }
 }

@@ -95,7 +95,7 @@ pub struct Server {
     supply: Arc<Supply>,
     namespaces: Arc<Namespaces>,
     drain: Drain,
-    resp: Option<resp::Front>,
+    resp: Option<resp::Frontend>,
     http: Option<http::HttpServer>,
     #[cfg(unix)]
     socket_files: Vec<SocketFile>,
@@ -309,7 +309,7 @@ impl Server {
             }
             match protocol {
                 Protocol::Resp => {
-                    let front = resp::Front::start(resp::Options {
+                    let front = resp::Frontend::start(resp::Options {
                         listeners,
                         namespaces: Arc::clone(&self.namespaces),
                         rights: Arc::clone(&self.access) as Arc<dyn Rights>,

@@ -1,34 +1,38 @@
-//! New connections.
+//! Accept loops: one task for each listener, on the first worker.
 
-use std::io::{self, ErrorKind, Write};
-use std::net::SocketAddr;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::convert::Infallible;
+use std::io::{self, ErrorKind, Write as _};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use mio::net::{TcpListener, TcpStream};
-#[cfg(unix)]
-use mio::net::{UnixListener, UnixStream};
-use mio::{Interest, Registry, Token};
 use rustls::ServerConfig;
+use tokio::net::{TcpListener, TcpStream};
+#[cfg(unix)]
+use tokio::net::{UnixListener, UnixStream};
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
 
-use super::inbox::Accepted;
-use super::stream::Stream;
-use crate::clients::{Client, Clients};
-use crate::front::{FrontCounters, add};
+use super::connection;
+use super::context::Shared;
+use super::session::Session;
+use crate::clients::Client;
+use crate::front::add_shared;
 use crate::listener::{AcceptFailures, Listener};
 
-/// The certificate and the rest of TLS, as they are at the moment.
+/// The current certificate and TLS settings.
 pub(crate) type Tls = Arc<ArcSwap<ServerConfig>>;
 
-/// How long nothing is accepted once the process has as many files open as it may.
+/// How long accepting pauses when the process has no file descriptor left.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// How many are accepted before those who have a connection are served.
-const AT_ONCE: usize = 64;
-
-/// What those get who get no connection.
+/// Response to a client that is turned away.
 const FULL: &[u8] = b"-ERR max number of clients reached\r\n";
+
+/// TLS handshakes at once. Each may take up to 40 KiB before anything is authenticated.
+pub(super) const HANDSHAKES: usize = 1024;
 
 enum Socket {
     Tcp(TcpListener),
@@ -36,178 +40,186 @@ enum Socket {
     Unix(UnixListener),
 }
 
-/// The listeners of a front. One worker has them.
-pub(super) struct Acceptor {
-    sockets: Vec<Socket>,
-    tls: Option<Tls>,
-    clients: Arc<Clients>,
-    /// The number of the next session.
-    next: u64,
-    /// Which sockets may have connections to accept.
-    ready: Vec<bool>,
-    paused_until: Option<Instant>,
-    failures: AcceptFailures,
+/// An accepted connection that is not registered with a runtime yet.
+enum Stream {
+    Tcp(std::net::TcpStream),
+    #[cfg(unix)]
+    Unix(std::os::unix::net::UnixStream),
 }
 
-impl Acceptor {
-    /// Takes the listeners, whose tokens are those from `first` on.
-    pub(super) fn new(
-        listeners: Vec<Listener>,
-        tls: Option<Tls>,
-        clients: Arc<Clients>,
-        registry: &Registry,
-        first: usize,
-    ) -> io::Result<Self> {
-        let mut sockets = Vec::new();
-        for (index, listener) in listeners.into_iter().enumerate() {
-            let token = Token(first + index);
-            sockets.push(match listener {
-                Listener::Tcp(socket) => {
-                    socket.set_nonblocking(true)?;
-                    let mut socket = TcpListener::from_std(socket);
-                    registry.register(&mut socket, token, Interest::READABLE)?;
-                    Socket::Tcp(socket)
-                }
-                #[cfg(unix)]
-                Listener::Unix(socket) => {
-                    socket.set_nonblocking(true)?;
-                    let mut socket = UnixListener::from_std(socket);
-                    registry.register(&mut socket, token, Interest::READABLE)?;
-                    Socket::Unix(socket)
-                }
-            });
-        }
-        Ok(Self {
-            ready: vec![true; sockets.len()],
-            sockets,
-            tls,
-            clients,
-            next: 1,
-            paused_until: None,
-            failures: AcceptFailures::default(),
-        })
-    }
+/// A place in the connection table. Dropping it frees the place.
+pub(super) struct Admission {
+    client: Client,
+    /// Of its session.
+    number: u64,
+    shared: Arc<Shared>,
+    /// `Frontend::join` waits until the last one is dropped.
+    _task: mpsc::Sender<Infallible>,
+}
 
-    pub(super) fn is_ready(&mut self, index: usize) {
-        if let Some(ready) = self.ready.get_mut(index) {
-            *ready = true;
-        }
-    }
-
-    /// When to accept again; `None` if the event loop says that.
-    pub(super) fn due(&self) -> Option<Instant> {
-        let is_ready = self.ready.contains(&true);
-        is_ready.then(|| self.paused_until.unwrap_or_else(Instant::now))
-    }
-
-    /// Accepts some of the connections that wait.
-    pub(super) fn accept(
-        &mut self,
-        counters: &FrontCounters,
-        mut found: impl FnMut(Box<Accepted>),
-    ) {
-        if let Some(until) = self.paused_until {
-            if Instant::now() < until {
-                return;
-            }
-            self.paused_until = None;
-        }
-        for index in 0..self.sockets.len() {
-            let mut left = AT_ONCE;
-            while self.ready[index] && left > 0 {
-                left -= 1;
-                match self.sockets[index].accept() {
-                    Ok((stream, client, peer)) => {
-                        if let Some(accepted) = self.admit(stream, client, peer, counters) {
-                            found(accepted);
-                        }
-                    }
-                    Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                        self.ready[index] = false;
-                    }
-                    Err(error) if is_of_one_connection(&error) => {}
-                    Err(error) => {
-                        self.failures.warn("resp", &error);
-                        self.paused_until = Some(Instant::now() + PAUSE);
-                        return;
-                    }
-                }
-            }
-        }
-    }
-
-    fn admit(
-        &mut self,
-        mut stream: Stream,
-        client: Client,
-        peer: String,
-        counters: &FrontCounters,
-    ) -> Option<Box<Accepted>> {
-        if !self.clients.enter(client) {
-            add(&counters.turned_away, 1);
-            if self.tls.is_none() {
-                // If it is not taken at once, the client has to do without.
-                let _ = stream.write(FULL);
-            }
+impl Admission {
+    /// `None` if the table is full, or the client has its share of it.
+    fn new(client: Client, shared: &Arc<Shared>, task: &mpsc::Sender<Infallible>) -> Option<Self> {
+        let counters = shared.accept_counters();
+        if !shared.clients.enter(client) {
+            add_shared(&counters.turned_away, 1);
             return None;
         }
-        let stream = match (stream, &self.tls) {
-            (Stream::Tcp(socket), Some(tls)) => match Stream::tls(socket, tls.load_full()) {
-                Ok(stream) => stream,
-                Err(error) => {
-                    tracing::warn!(%error, "TLS can't begin");
-                    self.clients.leave(client);
-                    return None;
-                }
-            },
-            (stream, _) => stream,
-        };
-        add(&counters.accepted, 1);
-        let number = self.next;
-        self.next += 1;
-        Some(Box::new(Accepted {
-            stream,
+        add_shared(&counters.accepted, 1);
+        Some(Self {
             client,
-            peer,
-            number,
-        }))
+            number: shared.next_session(),
+            shared: Arc::clone(shared),
+            _task: task.clone(),
+        })
+    }
+}
+
+impl Drop for Admission {
+    fn drop(&mut self) {
+        self.shared.clients.leave(self.client);
+        add_shared(&self.shared.accept_counters().closed, 1);
+    }
+}
+
+/// Accepts from `listener` until the drain begins, and spawns connections on the workers in
+/// turn.
+///
+/// # Errors
+/// The listener can't be registered with the current runtime.
+pub(super) fn accept_from(
+    listener: Listener,
+    tls: Option<Tls>,
+    shared: Arc<Shared>,
+    workers: Arc<[Handle]>,
+    mut draining: watch::Receiver<bool>,
+    task: mpsc::Sender<Infallible>,
+) -> io::Result<impl Future<Output = ()> + Send> {
+    let socket = match listener {
+        Listener::Tcp(socket) => {
+            socket.set_nonblocking(true)?;
+            Socket::Tcp(TcpListener::from_std(socket)?)
+        }
+        #[cfg(unix)]
+        Listener::Unix(socket) => {
+            socket.set_nonblocking(true)?;
+            Socket::Unix(UnixListener::from_std(socket)?)
+        }
+    };
+    Ok(async move {
+        let mut failures = AcceptFailures::default();
+        let drain = draining.clone();
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                _ = draining.wait_for(|begun| *begun) => return,
+                accepted = socket.accept() => accepted,
+            };
+            match accepted {
+                Ok((stream, client, peer)) => {
+                    if let Some(admission) = Admission::new(client, &shared, &task) {
+                        let session =
+                            Session::new(admission.number, peer, shared.limits.request_bytes);
+                        spawn(stream, tls.as_ref(), session, admission, &workers, &drain);
+                    } else {
+                        turn_away(stream, tls.is_some());
+                    }
+                }
+                Err(error) if is_of_one_connection(&error) => {}
+                Err(error) => {
+                    failures.warn("resp", &error);
+                    sleep(PAUSE).await;
+                }
+            }
+        }
+    })
+}
+
+fn turn_away(stream: Stream, has_tls: bool) {
+    // Best effort: the reply is lost if the socket does not accept it at once.
+    match stream {
+        Stream::Tcp(mut socket) if !has_tls => drop(socket.write(FULL)),
+        Stream::Tcp(_) => {}
+        #[cfg(unix)]
+        Stream::Unix(mut socket) => drop(socket.write(FULL)),
+    }
+}
+
+fn spawn(
+    stream: Stream,
+    tls: Option<&Tls>,
+    session: Session,
+    admission: Admission,
+    workers: &[Handle],
+    draining: &watch::Receiver<bool>,
+) {
+    let worker = &workers[session.number as usize % workers.len()];
+    let draining = draining.clone();
+    match (stream, tls) {
+        (Stream::Tcp(socket), None) => drop(worker.spawn(async move {
+            let shared = Arc::clone(&admission.shared);
+            if let Ok(stream) = TcpStream::from_std(socket) {
+                connection::serve(stream, session, &shared, draining).await;
+            }
+        })),
+        #[cfg(unix)]
+        (Stream::Unix(socket), _) => drop(worker.spawn(async move {
+            let shared = Arc::clone(&admission.shared);
+            if let Ok(stream) = UnixStream::from_std(socket) {
+                connection::serve(stream, session, &shared, draining).await;
+            }
+        })),
+        (Stream::Tcp(socket), Some(tls)) => {
+            let acceptor = TlsAcceptor::from(tls.load_full());
+            let mut ends = draining.clone();
+            drop(worker.spawn(async move {
+                let shared = Arc::clone(&admission.shared);
+                let handshake = async {
+                    let _permit = shared.handshakes.acquire().await.ok()?;
+                    let stream = TcpStream::from_std(socket).ok()?;
+                    tokio::select! {
+                        biased;
+                        stream = acceptor.accept(stream) => stream.ok(),
+                        _ = ends.wait_for(|begun| *begun) => None,
+                    }
+                };
+                // A handshake's future is large. A connection does not keep it.
+                let handshake = Box::pin(timeout(shared.limits.request_time, handshake));
+                let stream = handshake.await;
+                if let Ok(Some(stream)) = stream {
+                    connection::serve(stream, session, &shared, draining).await;
+                }
+            }));
+        }
     }
 }
 
 impl Socket {
-    fn accept(&self) -> io::Result<(Stream, Client, String)> {
+    async fn accept(&self) -> io::Result<(Stream, Client, String)> {
         match self {
-            Self::Tcp(socket) => socket
-                .accept()
-                .map(|(stream, address)| of_tcp(stream, address)),
+            Self::Tcp(socket) => {
+                let (stream, address) = socket.accept().await?;
+                // Without it replies are slower, and as correct.
+                let _ = stream.set_nodelay(true);
+                let client = Client::from(address.ip());
+                Ok((Stream::Tcp(stream.into_std()?), client, address.to_string()))
+            }
             #[cfg(unix)]
-            Self::Unix(socket) => socket.accept().map(|(stream, _)| {
+            Self::Unix(socket) => {
+                let (stream, _) = socket.accept().await?;
                 let client = Client::User(user(&stream));
-                (Stream::Unix(stream), client, "unix".to_owned())
-            }),
+                Ok((Stream::Unix(stream.into_std()?), client, "unix".to_owned()))
+            }
         }
     }
 }
 
-fn of_tcp(stream: TcpStream, address: SocketAddr) -> (Stream, Client, String) {
-    // A reply goes out at once. Without that it is slower, and as good.
-    let _ = stream.set_nodelay(true);
-    let client = Client::from(address.ip());
-    (Stream::Tcp(stream), client, address.to_string())
-}
-
-#[cfg(target_os = "linux")]
+#[cfg(unix)]
 fn user(stream: &UnixStream) -> Option<u32> {
-    let peer = rustix::net::sockopt::socket_peercred(stream).ok()?;
-    Some(peer.uid.as_raw())
+    Some(stream.peer_cred().ok()?.uid())
 }
 
-#[cfg(all(unix, not(target_os = "linux")))]
-fn user(_: &UnixStream) -> Option<u32> {
-    None
-}
-
-/// Whether the connection that was to be accepted is at fault, and not the process.
+/// Whether the error concerns the accepted connection only, and not the process.
 fn is_of_one_connection(error: &io::Error) -> bool {
     matches!(
         error.kind(),

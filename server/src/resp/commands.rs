@@ -9,8 +9,8 @@ mod transaction;
 
 pub(super) use self::call::Flow;
 use self::call::{Call, Command, Needs, Quoted, by_name, command};
+use super::context::{Refusal, WorkerContext};
 use super::decode::Words;
-use super::desk::{Desk, Refusal};
 use super::reply::Replies;
 use super::session::Session;
 use crate::access::Role;
@@ -46,11 +46,11 @@ static COMMANDS: [Command; 20] = [
 pub(super) fn run(
     session: &mut Session,
     words: &Words<'_>,
-    desk: &mut Desk,
+    context: &mut WorkerContext,
     replies: &mut Replies<'_>,
 ) -> Flow {
     let (name, arguments) = words.split();
-    if let Some(flow) = transaction::refuse(session, name, desk, replies) {
+    if let Some(flow) = transaction::refuse(session, name, context, replies) {
         return flow;
     }
     let Some(command) = by_name(&COMMANDS, name) else {
@@ -66,8 +66,8 @@ pub(super) fn run(
     };
     let refusal = match command.needs {
         Needs::Nothing => None,
-        Needs::AnyRight => (!desk.knows(session.token.as_deref())).then_some(Refusal::UNKNOWN),
-        Needs::Right(role) => desk.refusal(role, session.token.as_deref()),
+        Needs::AnyRight => (!context.knows(session.token.as_deref())).then_some(Refusal::UNKNOWN),
+        Needs::Right(role) => context.refusal(role, session.token.as_deref()),
     };
     if let Some(Refusal { code, why }) = refusal {
         replies.error(code, why);
@@ -92,7 +92,7 @@ pub(super) fn run(
         session,
         arguments,
         commands: &COMMANDS,
-        desk,
+        context,
         replies,
     })
 }

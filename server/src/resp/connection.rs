@@ -1,214 +1,242 @@
-//! A client's connection: its socket, its session, and the bytes that one has for the other.
+//! The task of one connection.
+//!
+//! ```text
+//!   write leftovers --> read once --> Session::turn --> write what the socket accepts
+//!        ^                                                  |
+//!        +-------------- next turn, or wait ----------------+
+//! ```
+//!
+//! A turn runs in one poll, so it can borrow the buffers of its worker thread. What a turn
+//! leaves over is copied into buffers of the connection, which has none otherwise.
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::future::poll_fn;
+use std::io::{self, ErrorKind};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
-use super::desk::Desk;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::watch;
+use tokio::task::{spawn_blocking, yield_now};
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::context::{OpenFailure, Shared, Worker};
 use super::session::Session;
-use super::stream::Stream;
-use super::turn::Next;
+use super::spin;
+use super::turn::NextAction;
+use crate::limits::LEAST_BYTES_PER_SECOND;
 
-/// Bytes that are read at once.
+/// Maximum bytes of one read.
 pub(super) const READ: usize = 64 << 10;
 
-/// Where a connection stands; the head of `resp` has the picture.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Phase {
-    /// Requests are read and answered.
-    Serving,
-    /// The request in front waits for its namespace.
-    Parked(String),
-    /// Its last replies are on their way; what it sends is not looked at.
-    Ending,
-    /// It has all replies, and has to close on its side: if this side did while there are
-    /// bytes that nobody has read, the system would drop replies that are on their way.
-    Lingering,
-}
+/// Turns in a row before other connections of the worker get theirs.
+const TURNS: usize = 4;
 
-/// What a connection needs next.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Wants {
-    /// A turn, after all others.
-    Turn,
-    /// That its socket can be read.
-    Read,
-    /// That its socket can be written.
-    Write,
-    /// That its namespace is opened.
-    Namespace(String),
-    /// To be closed.
+/// How long a connection that ends waits for the client to close its side. If the server
+/// closed first while input is unread, the system would drop replies that are still on their
+/// way.
+const LINGER: Duration = Duration::from_millis(500);
+
+/// What a connection does next.
+enum Step {
+    /// Let other connections have their turn, then take the next one.
+    Yield,
+    Open(String),
+    /// Send what is left, then close.
+    End,
+    /// The connection is lost or timed out.
     Close,
 }
 
-/// Room that all connections of a worker share, for the length of a turn.
-#[derive(Debug)]
-pub(super) struct Scratch {
-    input: Box<[u8]>,
-    output: Vec<u8>,
+/// What a connection waits for, which decides its timeout.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Waiting {
+    /// The first byte of a request.
+    Idle,
+    /// The rest of a request.
+    Request,
+    /// The client to read its replies.
+    Write,
 }
 
-impl Scratch {
-    pub(super) fn new(request_bytes: usize) -> Self {
-        Self {
-            // The part of a request that is there already, and what is read behind it.
-            input: vec![0; request_bytes + READ].into_boxed_slice(),
-            output: Vec::new(),
-        }
-    }
-}
-
-#[derive(Debug)]
-pub(super) struct Connection {
-    pub(super) stream: Stream,
-    pub(super) session: Session,
-    pub(super) phase: Phase,
-    /// Bytes that were read and not answered. Has memory only while there are any.
+struct Connection<S> {
+    stream: S,
+    session: Session,
+    /// Input that is not answered yet.
     input: Vec<u8>,
-    /// Whether all whole requests of `input` are answered.
+    /// Whether `input` holds no complete request.
     needs_input: bool,
-    /// Replies that the socket did not take, from `written` on.
+    /// Replies that the socket has not accepted, from `written` on.
     output: Vec<u8>,
     written: usize,
-    /// The socket may have bytes to read.
-    pub(super) is_readable: bool,
-    /// The client has closed its side, so a read comes to an end.
-    pub(super) is_hung_up: bool,
-    /// It has its place in the list of those whose turn it will be.
-    pub(super) is_queued: bool,
-    /// The event loop reports when the socket can be written.
-    pub(super) reports_writable: bool,
-    /// When it began to wait for what it waits for, in the worker's ticks.
-    pub(super) since: u32,
-    /// Something has moved since that.
-    pub(super) has_moved: bool,
+    /// Whether TLS holds bytes that the socket has not accepted.
+    is_flushing: bool,
+    /// Whether anything was answered or sent since the last wait.
+    has_progress: bool,
 }
 
-impl Connection {
-    pub(super) fn new(stream: Stream, session: Session) -> Self {
-        Self {
-            stream,
-            session,
-            phase: Phase::Serving,
-            input: Vec::new(),
-            needs_input: true,
-            output: Vec::new(),
-            written: 0,
-            is_readable: true,
-            is_hung_up: false,
-            is_queued: false,
-            reports_writable: false,
-            since: 0,
-            has_moved: true,
-        }
-    }
-
-    /// Whether it has asked nothing that is not answered.
-    pub(super) fn is_idle(&self) -> bool {
-        self.phase == Phase::Serving
-            && self.input.is_empty()
-            && self.output.is_empty()
-            && !self.session.is_answering()
-            && !self.stream.is_handshaking()
-    }
-
-    /// Whether there are replies that the socket did not take.
-    pub(super) fn has_output(&self) -> bool {
-        !self.output.is_empty() || self.stream.holds_output()
-    }
-
-    /// One turn: writes what waits, reads once, answers what is due in a turn, writes once.
-    pub(super) fn turn(&mut self, desk: &mut Desk, scratch: &mut Scratch, drains: bool) -> Wants {
-        match self.try_turn(desk, scratch, drains) {
-            Ok(wants) => wants,
-            Err(error) if error.kind() == ErrorKind::Interrupted => Wants::Turn,
-            // A client that goes without a word is not worth one.
-            Err(_) => Wants::Close,
-        }
-    }
-
-    fn try_turn(
-        &mut self,
-        desk: &mut Desk,
-        scratch: &mut Scratch,
-        drains: bool,
-    ) -> io::Result<Wants> {
-        if !self.write_rest()? {
-            return Ok(Wants::Write);
-        }
-        match self.phase {
-            Phase::Serving => {}
-            Phase::Parked(_) => return Ok(Wants::Read),
-            Phase::Ending => return Ok(self.linger()),
-            Phase::Lingering => return self.discard(scratch),
-        }
-        let mut length = self.input.len();
-        scratch.input[..length].copy_from_slice(&self.input);
-        if self.needs_input && !self.session.is_answering() {
-            if !self.is_readable {
-                return Ok(self.idle(drains));
-            }
-            let room = &mut scratch.input[length..];
-            let most = room.len().min(READ);
-            match self.stream.read(&mut room[..most]) {
-                Ok(0) => return Ok(Wants::Close),
-                Ok(read) => {
-                    length += read;
-                    self.is_readable =
-                        read == most || self.is_hung_up || !self.stream.short_read_is_all();
+/// Serves one client until either side closes.
+pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
+    stream: S,
+    session: Session,
+    shared: &Arc<Shared>,
+    mut draining: watch::Receiver<bool>,
+) {
+    let mut connection = Connection {
+        stream,
+        session,
+        input: Vec::new(),
+        needs_input: true,
+        output: Vec::new(),
+        written: 0,
+        is_flushing: false,
+        has_progress: true,
+    };
+    let mut waiting = Waiting::Idle;
+    let mut deadline = Instant::now() + shared.limits.idle_time;
+    let mut timer = pin!(sleep_until(deadline));
+    let mut drain = pin!(async move { drop(draining.wait_for(|begun| *begun).await) });
+    let (mut watches_drain, mut is_draining, mut has_answered) = (false, false, false);
+    loop {
+        let next = poll_fn(|context| {
+            let mut turns = 0;
+            loop {
+                match connection.turn(context, shared) {
+                    Poll::Ready(None) => has_answered |= is_draining,
+                    Poll::Ready(Some(step)) => return Poll::Ready(step),
+                    Poll::Pending => break,
                 }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    self.is_readable = false;
-                    // A handshake has bytes of its own.
-                    return Ok(if self.stream.holds_output() {
-                        Wants::Write
-                    } else {
-                        self.idle(drains)
-                    });
+                turns += 1;
+                if turns == TURNS {
+                    return Poll::Ready(Step::Yield);
                 }
-                Err(error) => return Err(error),
             }
+            // The waker of a task stays the same, so one poll registers it for good. Polling
+            // again would take a lock that all connections share.
+            if !watches_drain {
+                watches_drain = true;
+                let _ = drain.as_mut().poll(context);
+            }
+            let now_waiting = connection.waiting();
+            if shared.drain.has_begun() && now_waiting != Waiting::Write {
+                // Bytes may have arrived since the last event. The yield lets the runtime
+                // look, and they are answered.
+                if !is_draining {
+                    is_draining = true;
+                    return Poll::Ready(Step::Yield);
+                }
+                return Poll::Ready(if has_answered { Step::End } else { Step::Close });
+            }
+            if connection.has_progress || now_waiting != waiting {
+                connection.has_progress = false;
+                waiting = now_waiting;
+                deadline = Instant::now() + connection.patience(waiting, shared);
+                // A later deadline is set when the timer fires, which is rare.
+                if deadline < timer.deadline() || timer.is_elapsed() {
+                    timer.as_mut().reset(deadline);
+                }
+            }
+            while timer.as_mut().poll(context).is_ready() {
+                if timer.deadline() >= deadline {
+                    return Poll::Ready(Step::Close);
+                }
+                timer.as_mut().reset(deadline);
+            }
+            Poll::Pending
+        });
+        match next.await {
+            Step::Yield => yield_now().await,
+            Step::Open(name) => connection.open(name, shared).await,
+            Step::End => return connection.end(shared).await,
+            Step::Close => return,
         }
-        scratch.output.clear();
-        let input = &scratch.input[..length];
-        let (used, next) = self.session.turn(input, desk, &mut scratch.output);
-        self.has_moved |= used > 0 || !scratch.output.is_empty();
-        self.keep(&input[used..]);
-        self.needs_input = next == Next::Input;
-        let wants = match next {
-            Next::Input if self.is_readable => Wants::Turn,
-            Next::Input => self.idle(drains),
-            Next::Turn => Wants::Turn,
-            Next::Open(name) => {
-                self.phase = Phase::Parked(name.clone());
-                Wants::Namespace(name)
-            }
-            Next::Close => {
-                self.phase = Phase::Ending;
-                Wants::Turn
-            }
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
+    /// Flushes, reads and answers once. `Ready(None)` means that the next turn may follow at
+    /// once.
+    fn turn(&mut self, context: &mut Context<'_>, shared: &Arc<Shared>) -> Poll<Option<Step>> {
+        let turn = match ready!(self.flush(context)) {
+            Ok(()) => ready!(Worker::with(shared, |worker| self.answer(context, worker))),
+            Err(error) => Err(error),
         };
-        let all = self.write(&scratch.output)?;
-        Ok(match wants {
-            Wants::Namespace(_) => wants,
-            _ if !all => Wants::Write,
-            _ => wants,
-        })
+        // A client that has gone is not reported.
+        Poll::Ready(turn.unwrap_or(Some(Step::Close)))
     }
 
-    /// There is nothing more to answer for now.
-    fn idle(&mut self, drains: bool) -> Wants {
-        if !drains {
-            Wants::Read
-        } else if self.has_moved {
-            self.phase = Phase::Ending;
-            Wants::Turn
-        } else {
-            Wants::Close
+    fn answer(
+        &mut self,
+        context: &mut Context<'_>,
+        worker: &mut Worker,
+    ) -> Poll<io::Result<Option<Step>>> {
+        let mut length = self.input.len();
+        worker.input[..length].copy_from_slice(&self.input);
+        let mut may_have_more = false;
+        if self.needs_input {
+            let end = worker.input.len().min(length + READ);
+            let mut buffer = ReadBuf::new(&mut worker.input[length..end]);
+            ready!(Pin::new(&mut self.stream).poll_read(context, &mut buffer))?;
+            let read = buffer.filled().len();
+            if read == 0 {
+                return Poll::Ready(Ok(Some(Step::Close)));
+            }
+            may_have_more = buffer.remaining() == 0;
+            length += read;
         }
+        spin::record_work();
+        worker.output.clear();
+        let input = &worker.input[..length];
+        let (used, next) = self
+            .session
+            .turn(input, &mut worker.context, &mut worker.output);
+        self.has_progress |= used > 0 || !worker.output.is_empty();
+        self.keep(&input[used..]);
+        self.needs_input = next == NextAction::Input;
+        self.write(context, &worker.output)?;
+        Poll::Ready(Ok(match next {
+            NextAction::Input if !may_have_more => None,
+            NextAction::Input | NextAction::Turn => Some(Step::Yield),
+            NextAction::Open(name) => Some(Step::Open(name)),
+            NextAction::Close => Some(Step::End),
+        }))
     }
 
-    /// The request in front can be answered now.
-    pub(super) fn serve_again(&mut self) {
-        self.needs_input = false;
+    /// Writes replies, and keeps what the socket does not accept.
+    fn write(&mut self, context: &mut Context<'_>, replies: &[u8]) -> io::Result<()> {
+        let mut rest = replies;
+        while !rest.is_empty() {
+            match Pin::new(&mut self.stream).poll_write(context, rest) {
+                Poll::Ready(Ok(0)) => return Err(ErrorKind::WriteZero.into()),
+                Poll::Ready(Ok(written)) => rest = &rest[written..],
+                Poll::Ready(Err(error)) => return Err(error),
+                Poll::Pending => {
+                    self.output = rest.to_vec();
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes what an earlier turn has left. Nothing is read or answered before that.
+    fn flush(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while self.written < self.output.len() {
+            let rest = &self.output[self.written..];
+            match ready!(Pin::new(&mut self.stream).poll_write(context, rest))? {
+                0 => return Poll::Ready(Err(ErrorKind::WriteZero.into())),
+                written => self.written += written,
+            }
+        }
+        if !self.output.is_empty() {
+            (self.output, self.written) = (Vec::new(), 0);
+            self.has_progress = true;
+        }
+        // TLS has a buffer of its own.
+        let flushed = Pin::new(&mut self.stream).poll_flush(context);
+        self.is_flushing = flushed.is_pending();
+        flushed
     }
 
     fn keep(&mut self, rest: &[u8]) {
@@ -220,124 +248,220 @@ impl Connection {
         }
     }
 
-    /// Writes the new replies, and keeps what the socket does not take. Says whether it took
-    /// all.
-    fn write(&mut self, replies: &[u8]) -> io::Result<bool> {
-        if replies.is_empty() && !self.stream.holds_output() {
-            return Ok(true);
+    fn waiting(&self) -> Waiting {
+        if !self.output.is_empty() || self.is_flushing {
+            Waiting::Write
+        } else if self.input.is_empty() {
+            Waiting::Idle
+        } else {
+            Waiting::Request
         }
-        let written = match self.stream.write(replies) {
-            Ok(written) => written,
-            Err(error) if is_later(&error) => 0,
-            Err(error) => return Err(error),
+    }
+
+    fn patience(&self, waiting: Waiting, shared: &Shared) -> Duration {
+        match waiting {
+            Waiting::Idle => shared.limits.idle_time,
+            Waiting::Request => shared.limits.request_time,
+            Waiting::Write => {
+                let bytes = (self.output.len() - self.written) as u64;
+                shared.limits.request_time + Duration::from_secs(bytes / LEAST_BYTES_PER_SECOND)
+            }
+        }
+    }
+
+    /// Opens the namespace of the request in front. Replies before it are sent meanwhile.
+    async fn open(&mut self, name: String, shared: &Arc<Shared>) {
+        let mut opening = spawn_blocking({
+            let (shared, name) = (Arc::clone(shared), name.clone());
+            move || match shared.drain.has_begun() {
+                true => Some(OpenFailure::Ends),
+                false => shared
+                    .namespaces
+                    .open(&name)
+                    .err()
+                    .as_ref()
+                    .map(OpenFailure::from),
+            }
+        });
+        let opened = poll_fn(|context| {
+            // An error comes again in the next turn.
+            let _ = self.flush(context);
+            Pin::new(&mut opening).poll(context)
+        });
+        let failure = match timeout(shared.limits.request_time, opened).await {
+            Ok(Ok(failure)) => failure,
+            Ok(Err(_)) | Err(_) => Some(OpenFailure::Build),
         };
-        if written < replies.len() {
-            self.output.extend_from_slice(&replies[written..]);
-            return Ok(false);
+        // One that no thread has begun is not needed any more.
+        opening.abort();
+        if let Some(failure) = failure {
+            self.session.open_failed(name, failure);
         }
-        Ok(!self.stream.holds_output())
+        self.needs_input = false;
+        self.has_progress = true;
     }
 
-    /// Writes what waits. Says whether the socket took all.
-    fn write_rest(&mut self) -> io::Result<bool> {
-        while self.written < self.output.len() {
-            match self.stream.write(&self.output[self.written..]) {
-                Ok(0) => return Err(ErrorKind::WriteZero.into()),
-                Ok(written) => self.written += written,
-                Err(error) if is_later(&error) => return Ok(false),
-                Err(error) => return Err(error),
+    /// Sends the last replies, ends the output, and waits for the client to close.
+    async fn end(mut self, shared: &Shared) {
+        self.input = Vec::new();
+        let patience = self.patience(Waiting::Write, shared);
+        let sent = timeout(patience, poll_fn(|context| self.flush(context))).await;
+        if !matches!(sent, Ok(Ok(()))) {
+            return;
+        }
+        let lingered = async {
+            poll_fn(|context| Pin::new(&mut self.stream).poll_shutdown(context)).await?;
+            let mut discarded = [0; 2048];
+            loop {
+                let mut buffer = ReadBuf::new(&mut discarded);
+                poll_fn(|context| Pin::new(&mut self.stream).poll_read(context, &mut buffer))
+                    .await?;
+                if buffer.filled().is_empty() {
+                    return io::Result::Ok(());
+                }
             }
-        }
-        if !self.output.is_empty() {
-            (self.output, self.written) = (Vec::new(), 0);
-            self.has_moved = true;
-        }
-        if self.stream.holds_output() {
-            match self.stream.flush() {
-                Ok(()) => {}
-                Err(error) if is_later(&error) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(!self.stream.holds_output())
-    }
-
-    fn linger(&mut self) -> Wants {
-        self.stream.end_output();
-        self.keep(&[]);
-        self.phase = Phase::Lingering;
-        (self.has_moved, self.is_readable) = (true, true);
-        Wants::Turn
-    }
-
-    fn discard(&mut self, scratch: &mut Scratch) -> io::Result<Wants> {
-        match self.stream.read(&mut scratch.input[..READ]) {
-            Ok(0) => Ok(Wants::Close),
-            Ok(_) => Ok(Wants::Turn),
-            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(Wants::Read),
-            Err(error) => Err(error),
-        }
+        };
+        // Whatever comes of it, the connection is closed.
+        let _ = timeout(LINGER, lingered).await;
     }
 }
 
-fn is_later(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
-}
-
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
-    use std::sync::Arc;
-    use std::time::Instant;
+    use std::io::{Read as _, Write as _};
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::mpsc;
 
-    use super::super::desk::Common;
-    use super::super::tests::kit::{Everything, generator};
+    use tokio::net::UnixStream;
+
     use super::*;
-    use crate::clients::Client;
+    use crate::drain::Drain;
     use crate::limits::Limits;
     use crate::namespaces::Namespaces;
+    use crate::resp::tests::kit::{Everything, generator};
+
+    /// Each read gives one request. Replies are counted.
+    struct Records {
+        unread: usize,
+        replies: Arc<AtomicUsize>,
+    }
+
+    impl AsyncRead for Records {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            buffer: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            if self.unread > 0 {
+                self.unread -= 1;
+                buffer.put_slice(b"PING\r\n");
+            }
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    impl AsyncWrite for Records {
+        fn poll_write(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            self.replies.fetch_add(1, Ordering::Relaxed);
+            Poll::Ready(Ok(bytes.len()))
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    /// Of one worker.
+    fn shared(namespaces: Namespaces) -> Arc<Shared> {
+        let limits = Limits {
+            request_time: Duration::from_secs(3600),
+            ..Limits::default()
+        };
+        let (rights, namespaces) = (Arc::new(Everything), Arc::new(namespaces));
+        let drain = Drain::default();
+        Arc::new(Shared::new(rights, limits, namespaces, drain, 1))
+    }
 
     #[test]
-    fn replies_in_front_of_an_opening_go_on_being_sent() {
-        let namespaces = Arc::new(Namespaces::new(Box::new(|_| Ok(generator())), 2));
-        namespaces.open("made").unwrap();
-        let common = Arc::new(Common {
-            rights: Arc::new(Everything),
-            limits: Limits::default(),
-            started: Instant::now(),
-            counters: vec![Arc::default()],
+    fn requests_that_are_always_ready_are_all_answered() {
+        let replies = Arc::new(AtomicUsize::new(0));
+        let stream = Records {
+            unread: 10 * TURNS + 1,
+            replies: Arc::clone(&replies),
+        };
+        let shared = shared(Namespaces::new(Box::new(|_| Ok(generator())), 2));
+        let session = Session::new(1, String::new(), 4_096);
+        let (_ends, draining) = watch::channel(false);
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        let served = runtime.block_on(async {
+            let served = serve(stream, session, &shared, draining);
+            timeout(Duration::from_secs(20), served).await
         });
-        let counters = Arc::clone(&common.counters[0]);
-        let mut desk = Desk::new(common, counters, namespaces);
-        let mut scratch = Scratch::new(4_096);
-        let (near, mut far) = mio::net::UnixStream::pair().unwrap();
-        // Little room, and most of it is taken.
+        assert_eq!(replies.load(Ordering::Relaxed), 10 * TURNS + 1);
+        assert!(
+            served.is_ok(),
+            "the connection has not seen its end of file"
+        );
+    }
+
+    #[test]
+    fn replies_before_an_opening_are_sent_while_it_runs() {
+        let (opens, is_opened) = mpsc::channel::<()>();
+        let opened = std::sync::Mutex::new(is_opened);
+        let build = move |name: &str| {
+            if name == "slow" {
+                let _ = opened.lock().unwrap().recv();
+            }
+            Ok(generator())
+        };
+        let shared = shared(Namespaces::new(Box::new(build), 2));
+        shared.namespaces.open("made").unwrap();
+        let (near, far) = std::os::unix::net::UnixStream::pair().unwrap();
+        near.set_nonblocking(true).unwrap();
+        let mut far = far;
+        // The socket has room for 100 bytes of the replies only.
         let mut filled = 0;
-        let mut stream = Stream::Unix(near);
-        while let Ok(more) = stream.write(&[b'x'; 100]) {
+        while let Ok(more) = (&near).write(&[b'x'; 100]) {
             filled += more;
         }
-        let session = Session::new(1, String::new(), Client::User(None), 4_096);
-        let mut connection = Connection::new(stream, session);
-        let mut few = [0; 100];
-        far.read_exact(&mut few).unwrap();
-        far.write_all(b"LPOP made 2000\r\nINCR fresh\r\n").unwrap();
-        let wants = connection.turn(&mut desk, &mut scratch, false);
-        assert_eq!(wants, Wants::Namespace("fresh".to_owned()));
+        far.read_exact(&mut [0; 100]).unwrap();
+        far.write_all(b"LPOP made 2000\r\nINCR slow\r\nQUIT\r\n")
+            .unwrap();
+
+        let server = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap();
+            runtime.block_on(async {
+                let stream = UnixStream::from_std(near).unwrap();
+                let session = Session::new(1, String::new(), 4_096);
+                let (_ends, draining) = watch::channel(false);
+                serve(stream, session, &shared, draining).await;
+            });
+        });
+        let mut read = vec![0; filled - 100 + "*2000\r\n".len() + 2_000 * 20];
+        far.read_exact(&mut read).unwrap();
+        assert!(read[filled - 100..].starts_with(b"*2000\r\n"));
+        drop(opens);
+        let mut rest = Vec::new();
+        far.read_to_end(&mut rest).unwrap();
+        let rest = String::from_utf8(rest).unwrap();
         assert!(
-            connection.has_output(),
-            "so the loop reports that it can be written"
+            rest.contains("\r\n:") && rest.ends_with("+OK\r\n"),
+            "{rest}"
         );
-        // It is written while it is parked.
-        let mut read = few.len();
-        let mut room = vec![0; 1 << 16];
-        while connection.has_output() {
-            read += far.read(&mut room).unwrap();
-            connection.turn(&mut desk, &mut scratch, false);
-        }
-        assert_eq!(connection.phase, Phase::Parked("fresh".to_owned()));
-        while let Ok(more) = far.read(&mut room) {
-            read += more;
-        }
-        assert!(read > filled + 2_000 * 20);
+        server.join().unwrap();
     }
 }

@@ -1,23 +1,19 @@
 //! What is known of a client from one request to the next.
 
-use super::answer::Answer;
+use super::context::{Lookup, NamespaceIndex, OpenFailure, WorkerContext};
 use super::decode::Decoder;
-use super::desk::{Desk, Lookup, Met, OpenFailure};
 use super::reply::Protocol;
-use crate::clients::Client;
 
 /// What a client has said of itself, and what it waits for.
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) number: u64,
     pub(super) peer: String,
-    pub(super) client: Client,
     pub(super) protocol: Protocol,
     pub(super) token: Option<Box<[u8]>>,
     pub(super) name: String,
     pub(super) library: [String; 2],
     pub(super) decoder: Decoder,
-    pub(super) answer: Option<Box<Answer>>,
     /// Behind a `MULTI`, which was refused as all up to its end will be.
     pub(super) is_in_transaction: bool,
     /// The namespace that was to be opened for the request in front.
@@ -25,17 +21,15 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub(super) fn new(number: u64, peer: String, client: Client, request_bytes: usize) -> Self {
+    pub(super) fn new(number: u64, peer: String, request_bytes: usize) -> Self {
         Self {
             number,
             peer,
-            client,
             protocol: Protocol::default(),
             token: None,
             name: String::new(),
             library: Default::default(),
             decoder: Decoder::new(request_bytes),
-            answer: None,
             is_in_transaction: false,
             failed: None,
         }
@@ -46,21 +40,13 @@ impl Session {
         self.failed = Some((name, failure));
     }
 
-    /// Whether a reply is not written as a whole.
-    pub(super) fn is_answering(&self) -> bool {
-        self.answer.is_some()
-    }
-
-    /// Gives up what is set aside for it. What was taken for it is lost.
-    pub(super) fn end(&mut self, desk: &mut Desk) {
-        if let Some(mut answer) = self.answer.take() {
-            answer.end(desk);
-        }
-    }
-
     /// The namespace of a request.
-    pub(super) fn find(&mut self, name: &[u8], desk: &mut Desk) -> Result<Met, Missing> {
-        match desk.find(name) {
+    pub(super) fn find(
+        &mut self,
+        name: &[u8],
+        context: &mut WorkerContext,
+    ) -> Result<NamespaceIndex, Missing> {
+        match context.find(name) {
             Lookup::Made(namespace) => Ok(namespace),
             Lookup::Impossible(failure) => Err(Missing::Failed(failure)),
             Lookup::Unknown(name) => match self.failed.take_if(|(failed, _)| failed == name) {
@@ -71,8 +57,12 @@ impl Session {
     }
 
     /// The namespace of a request that begins none.
-    pub(super) fn find_made(&self, name: &[u8], desk: &mut Desk) -> Result<Met, OpenFailure> {
-        match desk.find(name) {
+    pub(super) fn find_made(
+        &self,
+        name: &[u8],
+        context: &mut WorkerContext,
+    ) -> Result<NamespaceIndex, OpenFailure> {
+        match context.find(name) {
             Lookup::Made(namespace) => Ok(namespace),
             Lookup::Impossible(failure) => Err(failure),
             Lookup::Unknown(_) => Err(OpenFailure::NotInUse),

@@ -15,13 +15,12 @@
 //! A *run* is what a client has pipelined: takes of one namespace, one after the other. All
 //! of them cost one `take_batch`, and their replies stand in the order of the requests,
 //! since nothing else is answered before the run is.
-//!
-//! A reply of more IDs than a turn may write is an [`Answer`](super::answer), a step a turn.
 
-use super::answer::refuse_take;
+use ringflake::TakeError;
+
 use super::commands::{self, Flow};
+use super::context::WorkerContext;
 use super::decode::{Arguments, Decoded};
-use super::desk::Desk;
 use super::reply::{Form, Replies};
 use super::session::{Missing, Session};
 use crate::access::Role;
@@ -34,7 +33,7 @@ pub(super) const REPLY_BYTES: usize = 64 << 10;
 
 /// What a turn has come to.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum NextAction {
     /// All requests that are there as a whole are answered.
     Input,
     /// There may be more to answer.
@@ -63,37 +62,31 @@ impl Session {
     pub(super) fn turn(
         &mut self,
         input: &[u8],
-        desk: &mut Desk,
+        context: &mut WorkerContext,
         output: &mut Vec<u8>,
-    ) -> (usize, Next) {
+    ) -> (usize, NextAction) {
         let mut replies = Replies {
             bytes: output,
             protocol: self.protocol,
             errors: 0,
         };
-        let ended = self.requests(input, desk, &mut replies);
-        desk.count_errors(replies.errors);
+        let ended = self.requests(input, context, &mut replies);
+        context.count_errors(replies.errors);
         ended
     }
 
     fn requests(
         &mut self,
         input: &[u8],
-        desk: &mut Desk,
+        context: &mut WorkerContext,
         replies: &mut Replies<'_>,
-    ) -> (usize, Next) {
-        if let Some(answer) = &mut self.answer {
-            if !answer.step(replies, desk) {
-                return (0, Next::Turn);
-            }
-            self.end(desk);
-        }
+    ) -> (usize, NextAction) {
         let mut at = 0;
         let mut run: Option<Run> = None;
         let mut budget = REQUESTS;
         let next = loop {
             if budget == 0 || replies.bytes.len() >= REPLY_BYTES {
-                break Next::Turn;
+                break NextAction::Turn;
             }
             budget -= 1;
             let rest = &input[at..];
@@ -125,7 +118,7 @@ impl Session {
                             at += used;
                             continue;
                         }
-                        if let Some(stop) = self.take_run(&mut run, input, desk, replies) {
+                        if let Some(stop) = self.take_run(&mut run, input, context, replies) {
                             return stop;
                         }
                         run = Some(Run {
@@ -138,36 +131,31 @@ impl Session {
                         at += used;
                         continue;
                     }
-                    if let Some(stop) = self.take_run(&mut run, input, desk, replies) {
+                    if let Some(stop) = self.take_run(&mut run, input, context, replies) {
                         return stop;
                     }
-                    match self.command(&arguments, &rest[..used], desk, replies) {
+                    match self.command(&arguments, &rest[..used], context, replies) {
                         Flow::Done => at += used,
-                        Flow::Open(name) => break Next::Open(name),
-                        Flow::Answer(answer) => {
-                            at += used;
-                            self.answer = Some(answer);
-                            break Next::Turn;
-                        }
+                        Flow::Open(name) => break NextAction::Open(name),
                         Flow::Close => {
                             at += used;
-                            break Next::Close;
+                            break NextAction::Close;
                         }
                     }
                 }
                 Ok(Decoded::Nothing(used)) => at += used,
-                Ok(Decoded::Part) => break Next::Input,
+                Ok(Decoded::Part) => break NextAction::Input,
                 Err(malformed) => {
-                    if let Some(stop) = self.take_run(&mut run, input, desk, replies) {
+                    if let Some(stop) = self.take_run(&mut run, input, context, replies) {
                         return stop;
                     }
-                    desk.count_requests(1);
+                    context.count_requests(1);
                     replies.error("ERR", malformed);
-                    return (input.len(), Next::Close);
+                    return (input.len(), NextAction::Close);
                 }
             }
         };
-        match self.take_run(&mut run, input, desk, replies) {
+        match self.take_run(&mut run, input, context, replies) {
             Some(stop) => stop,
             None => (at, next),
         }
@@ -179,34 +167,34 @@ impl Session {
         &mut self,
         run: &mut Option<Run>,
         input: &[u8],
-        desk: &mut Desk,
+        context: &mut WorkerContext,
         replies: &mut Replies<'_>,
-    ) -> Option<(usize, Next)> {
+    ) -> Option<(usize, NextAction)> {
         let run = run.take()?;
         let name = &input[run.name.0..run.name.1];
-        if let Some(refusal) = desk.refusal(Role::Take, self.token.as_deref()) {
+        if let Some(refusal) = context.refusal(Role::Take, self.token.as_deref()) {
             for _ in 0..run.count {
                 replies.error(refusal.code, refusal.why);
             }
-            desk.count_requests(run.count);
+            context.count_requests(run.count);
             return None;
         }
-        let namespace = match self.find(name, desk) {
+        let namespace = match self.find(name, context) {
             Ok(namespace) => namespace,
             Err(Missing::Open(name)) => {
                 // What was decoded behind it is decoded again.
                 self.decoder.forget();
-                return Some((run.from, Next::Open(name)));
+                return Some((run.from, NextAction::Open(name)));
             }
             Err(Missing::Failed(failure)) => {
                 for _ in 0..run.count {
                     replies.error(failure.code(), &failure);
                 }
-                desk.count_requests(run.count);
+                context.count_requests(run.count);
                 return None;
             }
         };
-        let (ids, error) = desk.take(namespace, run.count);
+        let (ids, error) = context.take(namespace, run.count);
         for &id in ids {
             replies.id(id, run.form);
         }
@@ -216,7 +204,7 @@ impl Session {
                 refuse_take(replies, error);
             }
         }
-        desk.count_requests(run.count);
+        context.count_requests(run.count);
         None
     }
 
@@ -224,14 +212,25 @@ impl Session {
         &mut self,
         arguments: &Arguments,
         request: &[u8],
-        desk: &mut Desk,
+        context: &mut WorkerContext,
         replies: &mut Replies<'_>,
     ) -> Flow {
-        let flow = commands::run(self, &arguments.of(request), desk, replies);
+        let flow = commands::run(self, &arguments.of(request), context, replies);
         if !matches!(flow, Flow::Open(_)) {
-            desk.count_requests(1);
+            context.count_requests(1);
         }
         flow
+    }
+}
+
+/// The reply to a take that gave nothing.
+pub(super) fn refuse_take(replies: &mut Replies<'_>, error: TakeError) {
+    match error.retry_after() {
+        Some(after) => replies.error(
+            "TRYAGAIN",
+            format_args!("{error} (retry in {} ms)", after.as_millis().max(1)),
+        ),
+        None => replies.error("ERR", error),
     }
 }
 

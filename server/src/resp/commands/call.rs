@@ -1,8 +1,7 @@
 //! What all commands are given and answer. No command is known here.
 
 use crate::access::Role;
-use crate::resp::answer::Answer;
-use crate::resp::desk::Desk;
+use crate::resp::context::WorkerContext;
 use crate::resp::reply::Replies;
 use crate::resp::session::Session;
 
@@ -13,7 +12,7 @@ pub(super) struct Call<'a, 'r> {
     pub(super) arguments: &'a [&'a [u8]],
     /// All commands that there are.
     pub(super) commands: &'static [Command],
-    pub(super) desk: &'a mut Desk,
+    pub(super) context: &'a mut WorkerContext,
     pub(super) replies: &'a mut Replies<'r>,
 }
 
@@ -59,8 +58,6 @@ pub(in crate::resp) enum Flow {
     Done,
     /// It can't be answered before this is opened.
     Open(String),
-    /// It will be answered in steps.
-    Answer(Box<Answer>),
     /// It is answered, and nothing after it will be.
     Close,
 }

@@ -3,7 +3,7 @@
 use super::call::{Call, Flow, Quoted, number};
 use super::client;
 use super::info::REDIS_VERSION;
-use crate::resp::desk::Refusal;
+use crate::resp::context::Refusal;
 use crate::resp::reply::Protocol;
 
 pub(super) fn ping(call: Call<'_, '_>) -> Flow {
@@ -53,7 +53,7 @@ pub(super) fn auth(call: Call<'_, '_>) -> Flow {
     let ([token] | [_, token]) = *call.arguments else {
         return call.refuse("wrong number of arguments for 'auth' command");
     };
-    if call.desk.knows(Some(token)) {
+    if call.context.knows(Some(token)) {
         call.session.token = Some(token.into());
         call.ok()
     } else {
@@ -106,8 +106,8 @@ pub(super) fn hello(call: Call<'_, '_>) -> Flow {
         };
     }
     match token {
-        Some(token) if !call.desk.knows(Some(token)) => return wrong_token(call),
-        None if !call.desk.knows(call.session.token.as_deref()) => {
+        Some(token) if !call.context.knows(Some(token)) => return wrong_token(call),
+        None if !call.context.knows(call.session.token.as_deref()) => {
             call.replies.error(
                 Refusal::UNKNOWN.code,
                 "HELLO must be called with the client already authenticated, otherwise the HELLO \

@@ -1,10 +1,12 @@
 //! The commands that give IDs, and the one that takes an ID apart.
 
 use super::call::{Call, Flow, Quoted, number};
-use crate::resp::answer::{Answer, refuse_take};
-use crate::resp::desk::STEP;
 use crate::resp::reply::Form;
 use crate::resp::session::Missing;
+use crate::resp::turn::refuse_take;
+
+/// Maximum bytes of an ID in a reply, with its header and line ends.
+const ID_BYTES: usize = 27;
 
 /// `INCR name` and `INCRBY name 1` are takes of a run, so what comes here is refused.
 pub(super) fn incr(call: Call<'_, '_>) -> Flow {
@@ -47,18 +49,18 @@ fn unknown_form(call: Call<'_, '_>, form: &[u8]) -> Flow {
 }
 
 fn take_many(call: Call<'_, '_>, name: &[u8], count: &[u8], form: Form) -> Flow {
-    let most = call.desk.common.limits.count;
+    let most = call.context.shared.limits.count;
     let count = number(count).and_then(|count| usize::try_from(count).ok());
     let Some(count) = count.filter(|&count| count <= most) else {
         return call.refuse(format_args!("the count is out of range: it is 0 to {most}"));
     };
     let Call {
         session,
-        desk,
+        context,
         replies,
         ..
     } = call;
-    let namespace = match session.find(name, desk) {
+    let namespace = match session.find(name, context) {
         Ok(namespace) => namespace,
         Err(Missing::Open(name)) => return Flow::Open(name),
         Err(Missing::Failed(failure)) => {
@@ -66,22 +68,12 @@ fn take_many(call: Call<'_, '_>, name: &[u8], count: &[u8], form: Form) -> Flow 
             return Flow::Done;
         }
     };
-    if count > STEP {
-        if desk.may_hold(session.client, count) {
-            return Flow::Answer(Answer::new(session.client, namespace, form, count));
-        }
-        replies.error(
-            "TRYAGAIN",
-            "as many IDs as this server keeps for slow clients are on their way to such: ask for \
-             fewer, or later",
-        );
-        return Flow::Done;
-    }
-    let (ids, error) = desk.take(namespace, count);
+    let (ids, error) = context.take(namespace, count);
     match error {
         Some(error) if ids.is_empty() => refuse_take(replies, error),
         // Fewer than asked for, as a list that has no more.
         _ => {
+            replies.bytes.reserve(ids.len() * ID_BYTES);
             replies.array(ids.len());
             for &id in ids {
                 replies.id(id, form);
@@ -110,19 +102,19 @@ pub(super) fn inspect(call: Call<'_, '_>) -> Flow {
     };
     let Call {
         session,
-        desk,
+        context,
         replies,
         ..
     } = call;
     // A look does not begin a namespace.
-    let namespace = match session.find_made(name, desk) {
+    let namespace = match session.find_made(name, context) {
         Ok(namespace) => namespace,
         Err(failure) => {
             replies.error(failure.code(), &failure);
             return Flow::Done;
         }
     };
-    match desk.namespace(namespace).generator.inspect(id) {
+    match context.namespace(namespace).generator.inspect(id) {
         Ok(parts) => {
             let parts = [
                 ("tick", parts.tick),

@@ -8,7 +8,7 @@ use super::call::{Call, Command, Flow, Needs, Quoted, by_name};
 use crate::access::Role;
 use crate::front::FrontCounters;
 use crate::namespaces::Namespace;
-use crate::resp::desk::Desk;
+use crate::resp::context::WorkerContext;
 use crate::resp::reply::Replies;
 
 /// The Redis whose protocol this is. `HELLO` and `INFO` say it, since clients choose by it what
@@ -127,7 +127,7 @@ pub(super) fn info(call: Call<'_, '_>) -> Flow {
     let mut text = String::new();
     // Into a string, which can't fail.
     if is_asked("server") {
-        let up = call.desk.common.started.elapsed().as_secs();
+        let up = call.context.shared.started.elapsed().as_secs();
         let _ = write!(
             text,
             "# Server\r\nredis_version:{REDIS_VERSION}\r\nredis_mode:standalone\r\n\
@@ -138,17 +138,17 @@ pub(super) fn info(call: Call<'_, '_>) -> Flow {
         );
     }
     let may_read = call
-        .desk
+        .context
         .refusal(Role::Admin, call.session.token.as_deref());
     if may_read.is_none() {
-        let sum = Sum(call.desk);
+        let sum = Sum(call.context);
         if is_asked("clients") {
             let closed = sum.of(|count| &count.closed);
             let open = sum.of(|count| &count.accepted).saturating_sub(closed);
             let _ = write!(
                 text,
                 "# Clients\r\nconnected_clients:{open}\r\nmaxclients:{}\r\n\r\n",
-                call.desk.common.limits.connections,
+                call.context.shared.limits.connections,
             );
         }
         if is_asked("stats") {
@@ -172,11 +172,11 @@ pub(super) fn info(call: Call<'_, '_>) -> Flow {
 }
 
 /// Adds counts of all workers up, each as it is at some moment meanwhile.
-struct Sum<'a>(&'a Desk);
+struct Sum<'a>(&'a WorkerContext);
 
 impl Sum<'_> {
     fn of(&self, count: impl Fn(&FrontCounters) -> &AtomicU64) -> u64 {
-        let counters = &self.0.common.counters;
+        let counters = &self.0.shared.counters;
         counters.iter().fold(0, |sum, counters| {
             // Figures, which order nothing.
             sum.wrapping_add(count(counters).load(Relaxed))
@@ -187,15 +187,15 @@ impl Sum<'_> {
 pub(super) fn stats(call: Call<'_, '_>) -> Flow {
     match *call.arguments {
         [] => {
-            let all = call.desk.all();
+            let all = call.context.all();
             call.replies.map(all.len());
             for namespace in &all {
                 call.replies.bulk(namespace.name.as_bytes());
                 figures(namespace, call.replies);
             }
         }
-        [name] => match call.session.find_made(name, call.desk) {
-            Ok(namespace) => figures(call.desk.namespace(namespace), call.replies),
+        [name] => match call.session.find_made(name, call.context) {
+            Ok(namespace) => figures(call.context.namespace(namespace), call.replies),
             Err(failure) => call.replies.error(failure.code(), &failure),
         },
         _ => return call.refuse("wrong number of arguments for 'ringflake.stats' command"),

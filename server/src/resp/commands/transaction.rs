@@ -14,7 +14,7 @@
 //! turns and reads cut what a client has sent.
 
 use super::call::Flow;
-use crate::resp::desk::{Desk, Refusal};
+use crate::resp::context::{Refusal, WorkerContext};
 use crate::resp::reply::Replies;
 use crate::resp::session::Session;
 
@@ -27,7 +27,7 @@ const NONE: &str = "there are no transactions here, and between MULTI and EXEC o
 pub(super) fn refuse(
     session: &mut Session,
     name: &[u8],
-    desk: &Desk,
+    context: &WorkerContext,
     replies: &mut Replies<'_>,
 ) -> Option<Flow> {
     let is = |word: &str| name.eq_ignore_ascii_case(word.as_bytes());
@@ -39,7 +39,7 @@ pub(super) fn refuse(
         }
     } else if !(is_end || is("multi") || is("watch") || is("unwatch")) {
         return None;
-    } else if !desk.knows(session.token.as_deref()) {
+    } else if !context.knows(session.token.as_deref()) {
         replies.error(Refusal::UNKNOWN.code, Refusal::UNKNOWN.why);
         return Some(Flow::Done);
     }

@@ -23,7 +23,7 @@ use crate::front::FrontCounters;
 use crate::limits::Limits;
 use crate::listener::Listener;
 use crate::namespaces::{Namespaces, OpenError};
-use crate::resp::{Front, Options, Tls};
+use crate::resp::{Frontend, Options, Tls};
 
 /// Far longer than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -124,7 +124,7 @@ impl Setup {
         let unix = UnixListener::bind(&path).unwrap();
         let drain = Drain::default();
         let (tls, certificate) = self.tls.unzip();
-        let front = Front::start(Options {
+        let front = Frontend::start(Options {
             listeners: vec![Listener::Tcp(tcp), Listener::Unix(unix)],
             namespaces: Arc::clone(&namespaces),
             rights: Arc::new(Everything),
@@ -147,7 +147,7 @@ impl Setup {
 }
 
 pub(super) struct Running {
-    front: Front,
+    front: Frontend,
     pub(super) namespaces: Arc<Namespaces>,
     pub(super) drain: Drain,
     address: SocketAddr,

@@ -33,10 +33,10 @@ fn a_reply_of_many_records_is_whole() {
     let setup = Setup::new().tls().start();
     let mut client = setup.connect_tls();
     // Several times what the sockets have room for, and asked for before any of it is read.
-    client.send(&request(&["LPOP", "orders", "200000"]).repeat(4));
+    client.send(&request(&["LPOP", "orders", "60000"]).repeat(16));
     client.send(&request(&["ECHO", "end"]));
     let mut seen = HashSet::new();
-    for reply in client.replies(4) {
+    for reply in client.replies(16) {
         let OwnedFrame::Array(ids) = reply else {
             panic!("{reply:?}")
         };

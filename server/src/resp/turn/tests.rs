@@ -3,7 +3,7 @@ mod options;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use proptest::prelude::*;
 use redis_protocol::resp2::decode::decode;
@@ -12,19 +12,16 @@ use ringflake::{CachedGenerator, Layout, StaticLease};
 
 use super::*;
 use crate::access::Rights;
-use crate::clients::Client;
+use crate::drain::Drain;
 use crate::limits::Limits;
 use crate::namespaces::Namespaces;
-use crate::resp::desk::{Common, STEP};
+use crate::resp::context::Shared;
 use crate::resp::tests::kit::{ByName, Everything, generator};
-
-const ME: Client = Client::User(Some(1));
-const OTHER: Client = Client::User(Some(2));
 
 /// A session without a socket.
 struct Bench {
     session: Session,
-    desk: Desk,
+    context: WorkerContext,
     namespaces: Arc<Namespaces>,
     opened: Vec<String>,
 }
@@ -36,19 +33,20 @@ impl Bench {
 
     fn of(rights: impl Rights + 'static, build: fn() -> CachedGenerator) -> Self {
         let namespaces = Arc::new(Namespaces::new(Box::new(move |_| Ok(build())), 8));
-        let common = Arc::new(Common {
-            rights: Arc::new(rights),
-            limits: Limits {
-                count: 10_000,
-                ..Limits::default()
-            },
-            started: Instant::now(),
-            counters: vec![Arc::default(), Arc::default()],
-        });
-        let counters = Arc::clone(&common.counters[0]);
+        let limits = Limits {
+            count: 10_000,
+            ..Limits::default()
+        };
+        let shared = Arc::new(Shared::new(
+            Arc::new(rights),
+            limits,
+            Arc::clone(&namespaces),
+            Drain::default(),
+            1,
+        ));
         Self {
-            session: Session::new(7, "192.0.2.1:5".to_owned(), ME, 4_096),
-            desk: Desk::new(common, counters, Arc::clone(&namespaces)),
+            session: Session::new(7, "192.0.2.1:5".to_owned(), 4_096),
+            context: WorkerContext::new(shared, 0),
             namespaces,
             opened: Vec::new(),
         }
@@ -61,15 +59,15 @@ impl Bench {
             input.extend_from_slice(piece);
             loop {
                 let mut turn = Vec::new();
-                let (used, next) = self.session.turn(&input, &mut self.desk, &mut turn);
-                assert!(turn.len() < 3 * REPLY_BYTES, "{}", turn.len());
+                let (used, next) = self.session.turn(&input, &mut self.context, &mut turn);
+
                 input.drain(..used);
                 output.extend(turn);
                 match next {
-                    Next::Input => break,
-                    Next::Turn => {}
-                    Next::Close => return (output, false),
-                    Next::Open(name) => {
+                    NextAction::Input => break,
+                    NextAction::Turn => {}
+                    NextAction::Close => return (output, false),
+                    NextAction::Open(name) => {
                         self.namespaces.open(&name).unwrap();
                         self.opened.push(name);
                     }
@@ -194,11 +192,11 @@ fn a_pipeline_of_takes_is_one_batch() {
     let mut output = Vec::new();
     let (used, next) = bench
         .session
-        .turn(many.as_bytes(), &mut bench.desk, &mut output);
-    assert_eq!((used, next), (many.len(), Next::Turn));
+        .turn(many.as_bytes(), &mut bench.context, &mut output);
+    assert_eq!((used, next), (many.len(), NextAction::Turn));
     assert_eq!(frames(&output).len(), REQUESTS);
-    let (used, next) = bench.session.turn(b"", &mut bench.desk, &mut output);
-    assert_eq!((used, next), (0, Next::Input));
+    let (used, next) = bench.session.turn(b"", &mut bench.context, &mut output);
+    assert_eq!((used, next), (0, NextAction::Input));
 }
 
 #[test]
@@ -294,138 +292,15 @@ fn a_turn_ends_at_its_budget() {
     let mut output = Vec::new();
     let (used, next) = bench
         .session
-        .turn(many.as_bytes(), &mut bench.desk, &mut output);
-    assert_eq!((used, next), (REQUESTS * 6, Next::Turn));
+        .turn(many.as_bytes(), &mut bench.context, &mut output);
+    assert_eq!((used, next), (REQUESTS * 6, NextAction::Turn));
     bench.line("INCR ns");
-    let long = format!("LPOP ns {STEP}\r\n").repeat(8);
+    let long = "LPOP ns 2048\r\n".repeat(8);
     let (used, next) = bench
         .session
-        .turn(long.as_bytes(), &mut bench.desk, &mut output);
-    assert_eq!(next, Next::Turn);
+        .turn(long.as_bytes(), &mut bench.context, &mut output);
+    assert_eq!(next, NextAction::Turn);
     assert!(used < long.len());
-}
-
-#[test]
-fn a_long_reply_comes_in_steps_and_is_whole() {
-    let mut bench = Bench::new(Everything);
-    let replies = bench.lines("LPOP ns 10000\nPING");
-    let mut ids = texts(&replies[0]);
-    assert_eq!(replies[1], OwnedFrame::SimpleString(b"PONG".to_vec()));
-    assert_eq!(ids.len(), 10_000);
-    ids.sort();
-    ids.dedup();
-    assert_eq!(ids.len(), 10_000);
-    assert!(
-        bench.desk.may_hold(ME, 2 << 20),
-        "nothing is set aside any more"
-    );
-}
-
-#[test]
-fn ids_that_are_on_their_way_have_a_limit() {
-    let mut bench = Bench::new(Everything);
-    bench.line("INCR ns");
-    assert!(bench.desk.may_hold(OTHER, 2 << 20));
-    assert!(bench.desk.may_hold(ME, (2 << 20) - 5_000));
-    assert!(bench.error("LPOP ns 5001").starts_with("TRYAGAIN "));
-    assert_eq!(texts(&bench.line("LPOP ns 5000")).len(), 5_000);
-    // One that is given up makes room as well.
-    let mut output = Vec::new();
-    bench
-        .session
-        .turn(b"LPOP ns 5000\r\n", &mut bench.desk, &mut output);
-    assert!(bench.session.is_answering());
-    bench.session.end(&mut bench.desk);
-    assert!(!bench.desk.may_hold(ME, 5_001));
-    assert!(bench.desk.may_hold(ME, 5_000));
-}
-
-#[test]
-fn what_is_written_of_a_long_reply_is_set_aside_no_more() {
-    let mut bench = Bench::new(Everything);
-    bench.line("INCR ns");
-    assert!(bench.desk.may_hold(ME, (2 << 20) - 10_000));
-    let mut output = Vec::new();
-    let mut turn = |bench: &mut Bench, input: &[u8]| {
-        output.clear();
-        bench.session.turn(input, &mut bench.desk, &mut output);
-        !output.is_empty()
-    };
-    turn(&mut bench, b"LPOP ns 10000\r\n");
-    while !turn(&mut bench, b"") {
-        assert!(bench.session.is_answering());
-        assert!(!bench.desk.may_hold(ME, 1), "nothing of it is written");
-    }
-    // One step is.
-    assert!(!bench.desk.may_hold(ME, STEP + 1));
-    assert!(bench.desk.may_hold(ME, STEP));
-    assert!(!bench.desk.may_hold(ME, 1));
-    turn(&mut bench, b"");
-    assert!(bench.desk.may_hold(ME, STEP));
-    // One that is given up has no more than the rest of its own.
-    bench.session.end(&mut bench.desk);
-    assert!(!bench.desk.may_hold(ME, 10_000 - 2 * STEP + 1));
-    assert!(bench.desk.may_hold(ME, 10_000 - 2 * STEP));
-}
-
-#[test]
-fn what_a_long_reply_can_not_take_is_set_aside_no_more() {
-    // Some 5,000 IDs, and then it is dry.
-    let mut bench = Bench::of(Everything, || rare(9));
-    bench.line("INCR ns");
-    assert!(bench.desk.may_hold(ME, (2 << 20) - 10_000));
-    let mut output = Vec::new();
-    let mut input = &b"LPOP ns 10000\r\n"[..];
-    while output.is_empty() {
-        bench.session.turn(input, &mut bench.desk, &mut output);
-        input = b"";
-    }
-    assert!(bench.session.is_answering(), "a step of it is written");
-    let end = output.iter().position(|&byte| byte == b'\r').unwrap();
-    let taken = std::str::from_utf8(&output[1..end]).unwrap();
-    let held = taken.parse::<usize>().unwrap() - STEP;
-    assert!(!bench.desk.may_hold(ME, 10_000 - held + 1), "{taken}");
-    assert!(bench.desk.may_hold(ME, 10_000 - held), "{taken}");
-}
-
-#[test]
-fn one_client_has_half_of_what_may_be_on_its_way() {
-    let mut bench = Bench::new(Everything);
-    bench.line("INCR ns");
-    assert!(bench.desk.may_hold(OTHER, 2 << 20));
-    assert!(!bench.desk.may_hold(OTHER, 1));
-    assert_eq!(
-        texts(&bench.line("LPOP ns 5000")).len(),
-        5_000,
-        "not its half"
-    );
-    bench.desk.release(OTHER, 1);
-    assert!(!bench.desk.may_hold(OTHER, 2));
-    assert!(bench.desk.may_hold(OTHER, 1));
-}
-
-#[test]
-fn a_long_reply_has_one_deadline_for_all_of_its_steps() {
-    let mut bench = Bench::new(Everything);
-    bench.line("INCR ns");
-    let mut sent = 0;
-    let mut turn = |bench: &mut Bench, input: &[u8]| {
-        let mut output = Vec::new();
-        bench.session.turn(input, &mut bench.desk, &mut output);
-        sent += output.len();
-        let answer = bench.session.answer.as_mut();
-        answer.map(|answer| answer.due(|bytes| bytes as u32))
-    };
-    let first = turn(&mut bench, b"LPOP ns 10000\r\n").unwrap();
-    for _ in 0..3 {
-        turn(&mut bench, b"");
-        let later = bench.session.answer.as_mut().unwrap().due(|_| u32::MAX);
-        assert_eq!(later, first);
-    }
-    while turn(&mut bench, b"").is_some() {}
-    let other = turn(&mut bench, b"LPOP ns 5000\r\n").unwrap();
-    assert_eq!(other, first / 2, "it has its own");
-    assert!((sent..2 * sent).contains(&(first as usize)), "{first}");
 }
 
 #[test]
@@ -703,7 +578,7 @@ fn a_transaction_is_refused_as_a_whole_and_takes_nothing() {
     for end in ["EXEC", "discard"] {
         let mut bench = Bench::new(Everything);
         bench.line("INCR ns");
-        let taken = bench.desk.common.counters[0].ids.load(Relaxed);
+        let taken = bench.context.shared.counters[0].ids.load(Relaxed);
         let within = [
             "INCR ns",
             "LPOP ns",
@@ -726,7 +601,7 @@ fn a_transaction_is_refused_as_a_whole_and_takes_nothing() {
             &replies[lines.len()],
             if end == "EXEC" { "EXECABORT" } else { "ERR" },
         );
-        assert_eq!(bench.desk.common.counters[0].ids.load(Relaxed), taken);
+        assert_eq!(bench.context.shared.counters[0].ids.load(Relaxed), taken);
         // It is over, and what comes is answered.
         assert!(
             matches!(bench.line("INCR ns"), OwnedFrame::Integer(_)),

@@ -14,7 +14,7 @@ fn info(bench: &mut Bench, words: &str) -> Vec<String> {
 #[test]
 fn the_counts_of_all_workers_are_added_up() {
     let mut bench = Bench::new(Everything);
-    let counters = &bench.desk.common.counters;
+    let counters = &bench.context.shared.counters;
     assert_eq!(counters.len(), 2);
     for (worker, counters) in counters.iter().enumerate() {
         let more = worker as u64;
@@ -24,7 +24,7 @@ fn the_counts_of_all_workers_are_added_up() {
     }
     bench.lines("LPOP ns 10\nINCR\nPING");
     let lines = info(&mut bench, "");
-    let most = bench.desk.common.limits.connections;
+    let most = bench.context.shared.limits.connections;
     for line in [
         "# Clients".to_owned(),
         "connected_clients:52".to_owned(),

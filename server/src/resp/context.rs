@@ -1,63 +1,138 @@
-//! What one worker has for all of its clients.
+//! What a worker thread keeps for all of its connections.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use ringflake::{Id, TakeError, lease};
+use tokio::sync::Semaphore;
 
+use super::accept::HANDSHAKES;
+use super::connection::READ;
 use crate::access::{Rights, Role};
-use crate::clients::Client;
+use crate::clients::Clients;
+use crate::drain::Drain;
 use crate::front::{FrontCounters, add};
 use crate::limits::Limits;
 use crate::namespaces::{Namespace, Namespaces, OpenError};
 
-/// A namespace's name is no longer.
+/// Maximum length of a namespace's name.
 const NAME_BYTES: usize = lease::Namespace::MAX_NAME;
 
-/// IDs that are taken or written in one step. Some 50 KiB of replies.
-pub(super) const STEP: usize = 2_048;
-
-/// IDs that answers in steps may hold in each worker: 32 MiB, or two requests'.
-const HELD: usize = 4 << 20;
-
-/// A token has no more bytes.
+/// Maximum length of a token.
 const TOKEN_BYTES: usize = *crate::tokens::LENGTH.end();
 
-/// What all workers of a front share.
-pub(super) struct Common {
+/// Maximum number of IDs in one reply, which is built as a whole.
+const MAX_COUNT: usize = 1 << 16;
+
+/// What all workers share.
+pub(super) struct Shared {
     pub(super) rights: Arc<dyn Rights>,
     pub(super) limits: Limits,
+    pub(super) namespaces: Arc<Namespaces>,
+    pub(super) clients: Clients,
+    pub(super) drain: Drain,
+    /// Permits for TLS handshakes.
+    pub(super) handshakes: Semaphore,
     pub(super) started: Instant,
-    /// Of each worker.
+    /// Those of the accept loops first, then those of each worker.
     pub(super) counters: Vec<Arc<FrontCounters>>,
+    sessions: AtomicU64,
+    contexts: AtomicUsize,
 }
 
-/// The namespaces that a worker has met, its counts, and room for IDs.
-pub(super) struct Desk {
-    pub(super) common: Arc<Common>,
+impl Shared {
+    pub(super) fn new(
+        rights: Arc<dyn Rights>,
+        mut limits: Limits,
+        namespaces: Arc<Namespaces>,
+        drain: Drain,
+        workers: usize,
+    ) -> Self {
+        limits.count = limits.count.min(MAX_COUNT);
+        Self {
+            rights,
+            clients: Clients::new(&limits),
+            limits,
+            namespaces,
+            drain,
+            handshakes: Semaphore::new(HANDSHAKES),
+            started: Instant::now(),
+            counters: (0..=workers).map(|_| Arc::default()).collect(),
+            sessions: AtomicU64::new(0),
+            contexts: AtomicUsize::new(0),
+        }
+    }
+
+    /// Counters of connections, which several threads write.
+    pub(super) fn accept_counters(&self) -> &FrontCounters {
+        &self.counters[0]
+    }
+
+    /// The number of a new session, from 1.
+    pub(super) fn next_session(&self) -> u64 {
+        // Only unique.
+        1 + self.sessions.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+thread_local! {
+    static WORKER: RefCell<Option<Worker>> = const { RefCell::new(None) };
+}
+
+/// The context of a worker thread, and buffers for the turn that runs on it.
+pub(super) struct Worker {
+    pub(super) context: WorkerContext,
+    /// Input of an earlier turn, and one read behind it.
+    pub(super) input: Box<[u8]>,
+    pub(super) output: Vec<u8>,
+}
+
+impl Worker {
+    /// Calls `work` with the worker of this thread. The first call on a thread makes it.
+    pub(super) fn with<R>(shared: &Arc<Shared>, work: impl FnOnce(&mut Self) -> R) -> R {
+        WORKER.with_borrow_mut(|worker| {
+            work(worker.get_or_insert_with(|| {
+                // Only unique.
+                let index = shared.contexts.fetch_add(1, Ordering::Relaxed);
+                Self {
+                    context: WorkerContext::new(Arc::clone(shared), index),
+                    input: vec![0; shared.limits.request_bytes + READ].into_boxed_slice(),
+                    output: Vec::new(),
+                }
+            }))
+        })
+    }
+
+    /// Drops the worker of this thread, if there is one.
+    pub(super) fn clear() {
+        WORKER.take();
+    }
+}
+
+/// The namespaces that a worker has looked up, its counters, and a buffer for IDs.
+pub(super) struct WorkerContext {
+    pub(super) shared: Arc<Shared>,
     counters: Arc<FrontCounters>,
-    namespaces: Arc<Namespaces>,
-    /// Never fewer. Others count their references, so a request does not.
-    met: Vec<Arc<Namespace>>,
-    by_name: HashMap<Box<str>, Met>,
-    /// The one that was asked for last.
+    /// Never shrinks. A request uses an index, so it counts no references.
+    known: Vec<Arc<Namespace>>,
+    by_name: HashMap<Box<str>, NamespaceIndex>,
+    /// The namespace of the last lookup.
     last: usize,
-    ids: Box<[Id]>,
-    /// IDs that answers have or may take, and how many of them are each client's.
-    held: usize,
-    held_by: HashMap<Client, usize>,
+    ids: Vec<Id>,
 }
 
-/// A namespace that a worker has met.
+/// A namespace that a worker has looked up.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Met(usize);
+pub(super) struct NamespaceIndex(usize);
 
 /// What is known of a name.
 #[derive(Debug)]
 pub(super) enum Lookup<'a> {
-    Made(Met),
+    Made(NamespaceIndex),
     /// It is to be opened.
     Unknown(&'a str),
     Impossible(OpenFailure),
@@ -133,70 +208,69 @@ impl Refusal {
     };
 }
 
-impl Desk {
-    pub(super) fn new(
-        common: Arc<Common>,
-        counters: Arc<FrontCounters>,
-        namespaces: Arc<Namespaces>,
-    ) -> Self {
+impl WorkerContext {
+    /// `index` is that of the worker, which alone writes its counters.
+    pub(super) fn new(shared: Arc<Shared>, index: usize) -> Self {
         Self {
-            common,
-            counters,
-            namespaces,
-            met: Vec::new(),
+            counters: Arc::clone(&shared.counters[1 + index]),
+            shared,
+            known: Vec::new(),
             by_name: HashMap::new(),
             last: 0,
-            ids: vec![Id::default(); STEP].into_boxed_slice(),
-            held: 0,
-            held_by: HashMap::new(),
+            ids: Vec::new(),
         }
     }
 
     /// The namespace of that name, if it is made.
     pub(super) fn find<'a>(&mut self, name: &'a [u8]) -> Lookup<'a> {
-        if let Some(last) = self.met.get(self.last)
+        if let Some(last) = self.known.get(self.last)
             && last.name.as_bytes() == name
         {
-            return Lookup::Made(Met(self.last));
+            return Lookup::Made(NamespaceIndex(self.last));
         }
         let name = match std::str::from_utf8(name) {
             Ok(name) if (1..=NAME_BYTES).contains(&name.len()) => name,
             _ => return Lookup::Impossible(OpenFailure::Name),
         };
-        let met = match self.by_name.get(name) {
-            Some(&met) => met,
-            None => match self.namespaces.get(name) {
+        let index = match self.by_name.get(name) {
+            Some(&index) => index,
+            None => match self.shared.namespaces.get(name) {
                 Some(made) => {
-                    let met = Met(self.met.len());
-                    self.met.push(made);
-                    self.by_name.insert(name.into(), met);
-                    met
+                    let index = NamespaceIndex(self.known.len());
+                    self.known.push(made);
+                    self.by_name.insert(name.into(), index);
+                    index
                 }
                 None => return Lookup::Unknown(name),
             },
         };
-        self.last = met.0;
-        Lookup::Made(met)
+        self.last = index.0;
+        Lookup::Made(index)
     }
 
-    pub(super) fn namespace(&self, met: Met) -> &Namespace {
-        &self.met[met.0]
+    pub(super) fn namespace(&self, index: NamespaceIndex) -> &Namespace {
+        &self.known[index.0]
     }
 
     /// All namespaces that are made.
     pub(super) fn all(&self) -> Vec<Arc<Namespace>> {
-        self.namespaces.all()
+        self.shared.namespaces.all()
     }
 
-    /// As many IDs as there are, up to `count` and up to [`STEP`], and if that is less than
-    /// `count`, why.
-    pub(super) fn take(&mut self, met: Met, count: usize) -> (&[Id], Option<TakeError>) {
-        let generator = &self.met[met.0].generator;
+    /// Up to `count` IDs, and if they are fewer, why.
+    pub(super) fn take(
+        &mut self,
+        index: NamespaceIndex,
+        count: usize,
+    ) -> (&[Id], Option<TakeError>) {
+        let generator = &self.known[index.0].generator;
         let (mut taken, mut error) = (0, None);
-        let wanted = count.min(STEP);
-        // A batch that comes short says no reason; the one after it does.
-        while taken < wanted && error.is_none() {
-            match generator.take_batch(&mut self.ids[taken..wanted]) {
+        if self.ids.len() < count {
+            self.ids.resize(count, Id::default());
+        }
+        // A short batch gives no reason; the next one does.
+        while taken < count && error.is_none() {
+            match generator.take_batch(&mut self.ids[taken..count]) {
                 Ok(more) => taken += more,
                 Err(why) => error = Some(why),
             }
@@ -205,33 +279,9 @@ impl Desk {
         (&self.ids[..taken], error)
     }
 
-    /// Whether an answer to this client may hold so many IDs; then they are set aside. One
-    /// client has half of what there is at most, so that others find room.
-    pub(super) fn may_hold(&mut self, client: Client, count: usize) -> bool {
-        let most = HELD.max(2 * self.common.limits.count);
-        let own = self.held_by.get(&client).copied().unwrap_or(0);
-        let fits = self.held + count <= most && own + count <= most / 2;
-        if fits {
-            self.held += count;
-            self.held_by.insert(client, own + count);
-        }
-        fits
-    }
-
-    /// Gives back what was set aside.
-    pub(super) fn release(&mut self, client: Client, count: usize) {
-        self.held -= count;
-        if let Some(own) = self.held_by.get_mut(&client) {
-            *own -= count;
-            if *own == 0 {
-                self.held_by.remove(&client);
-            }
-        }
-    }
-
     /// Why a client with this token may not do that.
     pub(super) fn refusal(&self, role: Role, token: Option<&[u8]>) -> Option<Refusal> {
-        if self.common.rights.allows(role, token) {
+        if self.shared.rights.allows(role, token) {
             None
         } else if token.is_none() {
             Some(Refusal::UNKNOWN)
@@ -254,7 +304,7 @@ impl Desk {
         if token.is_some_and(|token| token.len() > TOKEN_BYTES) {
             return false;
         }
-        let rights = &self.common.rights;
+        let rights = &self.shared.rights;
         Role::ALL.into_iter().any(|role| rights.allows(role, token))
     }
 
@@ -269,11 +319,10 @@ impl Desk {
     }
 }
 
-impl fmt::Debug for Desk {
+impl fmt::Debug for WorkerContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Desk")
-            .field("met", &self.met.len())
-            .field("held", &self.held)
+        f.debug_struct("WorkerContext")
+            .field("namespaces", &self.known.len())
             .finish_non_exhaustive()
     }
 }
@@ -283,65 +332,40 @@ mod tests {
     use super::*;
     use crate::resp::tests::kit::{Everything, generator};
 
-    const ME: Client = Client::User(Some(1));
-    const OTHER: Client = Client::User(Some(2));
-
-    fn desk(count: usize) -> Desk {
+    fn context() -> WorkerContext {
         let namespaces = Namespaces::new(Box::new(|_| Ok(generator())), 3);
-        let common = Common {
-            rights: Arc::new(Everything),
-            limits: Limits {
-                count,
-                ..Limits::default()
-            },
-            started: Instant::now(),
-            counters: vec![Arc::default()],
-        };
-        let counters = Arc::clone(&common.counters[0]);
-        Desk::new(Arc::new(common), counters, Arc::new(namespaces))
+        let shared = Shared::new(
+            Arc::new(Everything),
+            Limits::default(),
+            Arc::new(namespaces),
+            Drain::default(),
+            1,
+        );
+        WorkerContext::new(Arc::new(shared), 0)
     }
 
     #[test]
-    fn a_namespace_is_met_once() {
-        let mut desk = desk(1);
-        let found = |desk: &mut Desk, name: &str| match desk.find(name.as_bytes()) {
-            Lookup::Made(Met(index)) => Some(index),
+    fn a_namespace_is_looked_up_once_per_worker() {
+        let mut context = context();
+        let found = |context: &mut WorkerContext, name: &str| match context.find(name.as_bytes()) {
+            Lookup::Made(NamespaceIndex(index)) => Some(index),
             _ => None,
         };
-        assert_eq!(found(&mut desk, "a"), None);
-        for name in ["a", "b", "not-met"] {
-            desk.namespaces.open(name).unwrap();
+        assert_eq!(found(&mut context, "a"), None);
+        for name in ["a", "b", "unknown"] {
+            context.shared.namespaces.open(name).unwrap();
         }
         for round in 0..3 {
             for (index, name) in ["a", "a", "b", "b"].into_iter().enumerate() {
-                assert_eq!(found(&mut desk, name), Some(index / 2), "{round}");
+                assert_eq!(found(&mut context, name), Some(index / 2), "{round}");
                 // That is the one that is looked at first.
-                assert_eq!(desk.last, index / 2);
-                assert_eq!(desk.namespace(Met(index / 2)).name, name);
+                assert_eq!(context.last, index / 2);
+                assert_eq!(context.namespace(NamespaceIndex(index / 2)).name, name);
             }
         }
-        assert_eq!(desk.met.len(), 2);
-        let all: Vec<_> = desk.all().iter().map(|one| one.name.clone()).collect();
-        assert_eq!(all, ["a", "b", "not-met"]);
-    }
-
-    #[test]
-    fn one_client_holds_half_of_what_there_is() {
-        // There is room for two requests, however large they may be.
-        for (count, half) in [(1, HELD / 2), (3 * HELD, 3 * HELD)] {
-            let mut desk = desk(count);
-            assert!(!desk.may_hold(ME, half + 1));
-            assert!(desk.may_hold(ME, half));
-            assert!(!desk.may_hold(ME, 1));
-            assert!(!desk.may_hold(OTHER, half + 1));
-            assert!(desk.may_hold(OTHER, half));
-            assert!(!desk.may_hold(Client::User(None), 1));
-            desk.release(ME, half);
-            desk.release(OTHER, half - 1);
-            assert_eq!((desk.held, desk.held_by.len()), (1, 1));
-            desk.release(OTHER, 1);
-            assert_eq!((desk.held, desk.held_by.len()), (0, 0));
-        }
+        assert_eq!(context.known.len(), 2);
+        let all: Vec<_> = context.all().iter().map(|one| one.name.clone()).collect();
+        assert_eq!(all, ["a", "b", "unknown"]);
     }
 
     #[test]
