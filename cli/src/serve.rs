@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! file < environment < options --> Config --> Server
-//! SIGHUP:          the same again; tokens, certificates and the level of the log count
+//! SIGHUP:          the same again; tokens, certificates and the level of the log count;
+//!                  so does a replaced file of tokens or certificates
 //! SIGTERM, SIGINT: drain, release, exit with 0; another one a second later, or after that,
 //!                  ends at once
 //! ```
@@ -103,6 +104,9 @@ impl Life<'_> {
     fn run(&mut self, signals: &Signals) {
         loop {
             self.look();
+            if self.server.have_files_changed() {
+                self.reload();
+            }
             match signals.wait(self.pause()) {
                 Some(Signal::End(name)) => {
                     tracing::info!(signal = name, "stopping");

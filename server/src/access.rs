@@ -1,12 +1,15 @@
 //! What a client may do.
 
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 
 use crate::config::{ConfigError, TokenSettings};
-use crate::tokens::Tokens;
+use crate::log_limit::LogLimit;
+use crate::tokens::{Token, Tokens};
 
 /// What a token is for. Each is a right of its own: none contains another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -45,43 +48,92 @@ impl fmt::Display for Role {
 
 /// Who may do what.
 pub(crate) trait Rights: Send + Sync {
-    /// Whether `token` has that right, or everybody where it is `None`. Takes as long for
+    /// Whether `token` has that role, or everybody where it is `None`. Takes as long for
     /// every token of one length.
     fn allows(&self, role: Role, token: Option<&[u8]>) -> bool;
 
-    /// Whether there is anybody who has it.
+    /// Whether any client can have this role.
     fn is_anybodys(&self, role: Role) -> bool {
         let _ = role;
         true
     }
+
+    /// Counts `amount` IDs (or one request) in this namespace against the limits of a token
+    /// that [`allows`](Self::allows) has accepted.
+    ///
+    /// # Errors
+    /// The limit that is exceeded; nothing is counted then.
+    fn spend(
+        &self,
+        role: Role,
+        token: Option<&[u8]>,
+        namespace: &str,
+        amount: u64,
+    ) -> Result<(), Exceeded> {
+        let _ = (role, token, namespace, amount);
+        Ok(())
+    }
+
+    /// Logs a refused request, at most once a minute for each peer and role.
+    fn log_refusal(&self, peer: &str, role: Role, token: Option<&[u8]>, reason: &str) {
+        let _ = (peer, role, token, reason);
+    }
 }
 
-/// The rights of a server's clients.
+/// A limit of a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exceeded {
+    /// It may not use this namespace.
+    Namespace,
+    /// It has used up its rate.
+    Rate {
+        /// When to try again.
+        retry_after: Duration,
+    },
+}
+
+impl fmt::Display for Exceeded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Namespace => f.write_str("the token is for other namespaces"),
+            Self::Rate { .. } => f.write_str("the token has used up its rate"),
+        }
+    }
+}
+
+/// The roles of a server's clients.
 ///
-/// | role | while no token is given for it |
+/// | role | who has it where no file of tokens is given for it |
 /// |---|---|
-/// | take, inspect | everybody has it where only this machine can connect, or the configuration says that the network may without tokens |
-/// | admin | everybody has it where only this machine can connect, and no role has tokens |
-/// | lease | nobody has it |
+/// | take, inspect | everybody, if no role has tokens, and only this machine can connect or the configuration opens the server to the network |
+/// | admin | everybody, if no role has tokens and only this machine can connect |
+/// | lease | nobody |
 ///
-/// A token that is none of any role gives no right at all, where there are tokens.
-pub(crate) struct Access(ArcSwap<Table>);
+/// So one file of tokens closes every role: behind a proxy on the same machine, all the world
+/// is local.
+pub(crate) struct Access {
+    table: ArcSwap<Table>,
+    refusals: LogLimit,
+}
 
 /// By role, in the order of [`Role::ALL`].
 type Table = [Right; 4];
 
 /// Who has a role.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum Right {
     Everybody,
     Nobody,
-    Those(Tokens),
+    Tokens(Tokens),
 }
 
 impl Access {
     /// The rights that the files of tokens give.
     pub(crate) fn new(rights: Table) -> Self {
-        Self(ArcSwap::from_pointee(rights))
+        Self {
+            table: ArcSwap::from_pointee(rights),
+            refusals: LogLimit::default(),
+        }
     }
 
     /// Reads the files of tokens.
@@ -92,66 +144,110 @@ impl Access {
         is_local: bool,
         is_open: bool,
     ) -> Result<Table, ConfigError> {
-        let files = [&files.take, &files.inspect, &files.lease, &files.admin];
-        let has_none = files.iter().all(|file| file.is_none());
+        let has_none = files.is_empty();
         let mut table = Role::ALL.map(|role| {
             let is_everybodys = match role {
                 Role::Take | Role::Inspect => is_local || is_open,
-                Role::Admin => is_local && has_none,
+                Role::Admin => is_local,
                 Role::Lease => false,
             };
-            match is_everybodys {
+            match is_everybodys && has_none {
                 true => Right::Everybody,
                 false => Right::Nobody,
             }
         });
-        for (right, file) in table.iter_mut().zip(files) {
+        for ((role, right), file) in Role::ALL.into_iter().zip(&mut table).zip(files.files()) {
             if let Some(file) = file {
-                *right = Right::Those(Tokens::from_file(file)?);
+                *right = Right::Tokens(read_tokens(role, file)?);
             }
         }
         Ok(table)
     }
 
-    /// Those of `rights` count from now on.
+    /// Replaces the rights of all requests from now on.
     pub(crate) fn replace(&self, rights: Table) {
-        self.0.store(Arc::new(rights));
+        self.table.store(Arc::new(rights));
+    }
+}
+
+fn read_tokens(role: Role, file: &Path) -> Result<Tokens, ConfigError> {
+    let tokens = Tokens::from_file(file)?;
+    if role == Role::Admin && tokens.iter().any(|token| token.has_namespaces()) {
+        return Err(ConfigError::Content {
+            path: file.to_owned(),
+            reason: "an admin token reads the figures of all namespaces: leave out namespaces="
+                .into(),
+        });
+    }
+    Ok(tokens)
+}
+
+/// The token of this role.
+fn find<'a>(table: &'a Table, role: Role, token: Option<&[u8]>) -> Option<&'a Token> {
+    match &table[role as usize] {
+        Right::Tokens(tokens) => tokens.find(token?),
+        Right::Everybody | Right::Nobody => None,
     }
 }
 
 impl Rights for Access {
     fn allows(&self, role: Role, token: Option<&[u8]>) -> bool {
-        let rights = self.0.load();
-        match &rights[role as usize] {
-            // A wrong token is an error also where none is needed.
-            Right::Everybody => token.is_none_or(|token| knows(&rights, token)),
+        let table = self.table.load();
+        match &table[role as usize] {
+            Right::Everybody => true,
             Right::Nobody => false,
-            Right::Those(tokens) => token.is_some_and(|token| tokens.contain(token)),
+            Right::Tokens(_) => find(&table, role, token).is_some(),
         }
     }
 
     fn is_anybodys(&self, role: Role) -> bool {
-        self.0.load()[role as usize] != Right::Nobody
+        !matches!(self.table.load()[role as usize], Right::Nobody)
     }
-}
 
-/// Whether the token is one of some role, or there are none. Looks at all of them.
-fn knows(rights: &Table, token: &[u8]) -> bool {
-    let (mut are_there, mut is_known) = (false, false);
-    for right in rights {
-        if let Right::Those(tokens) = right {
-            are_there = true;
-            is_known |= tokens.contain(token);
+    fn spend(
+        &self,
+        role: Role,
+        token: Option<&[u8]>,
+        namespace: &str,
+        amount: u64,
+    ) -> Result<(), Exceeded> {
+        let table = self.table.load();
+        let Some(token) = find(&table, role, token) else {
+            return Ok(());
+        };
+        if !token.may_use(namespace) {
+            return Err(Exceeded::Namespace);
         }
+        let spent = token.spend(amount);
+        spent.map_err(|retry_after| Exceeded::Rate { retry_after })
     }
-    is_known || !are_there
+
+    fn log_refusal(&self, peer: &str, role: Role, token: Option<&[u8]>, reason: &str) {
+        let Some(suppressed) = self.refusals.permit(&format!("{peer} {role}")) else {
+            return;
+        };
+        let table = self.table.load();
+        let tokens = Role::ALL
+            .into_iter()
+            .find_map(|role| find(&table, role, token));
+        let token = tokens.and_then(Token::name);
+        let suppressed = (suppressed > 0).then_some(suppressed);
+        tracing::warn!(
+            peer,
+            role = role.name(),
+            token,
+            reason,
+            suppressed,
+            "request refused"
+        );
+    }
 }
 
 impl fmt::Debug for Access {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let rights = self.0.load();
+        let table = self.table.load();
         f.debug_map()
-            .entries(Role::ALL.iter().zip(&**rights))
+            .entries(Role::ALL.iter().zip(&**table))
             .finish()
     }
 }
@@ -159,6 +255,9 @@ impl fmt::Debug for Access {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::sync::Mutex;
+
+    use ringflake_kit::events::{Fields, OnEvent};
 
     use super::*;
 
@@ -224,15 +323,16 @@ mod tests {
     }
 
     #[test]
-    fn a_role_with_tokens_is_theirs_alone() {
+    fn one_file_of_tokens_closes_every_role() {
         let directory = tempfile::tempdir().unwrap();
         let mut files = take_from(file(&directory, TAKE));
-        let local = access(&files, true, false);
-        assert_eq!(given(&local), ["take", "inspect"]);
-        assert_eq!(roles(&local, None), ["inspect"]);
-        assert_eq!(roles(&local, Some(TAKE)), ["take", "inspect"]);
-        // No token at all is better than a wrong one.
-        assert_eq!(roles(&local, Some(ADMIN)), [""; 0]);
+        for (is_local, is_open) in [(true, false), (true, true), (false, true)] {
+            let access = access(&files, is_local, is_open);
+            assert_eq!(given(&access), ["take"]);
+            assert_eq!(roles(&access, None), [""; 0]);
+            assert_eq!(roles(&access, Some(TAKE)), ["take"]);
+            assert_eq!(roles(&access, Some(ADMIN)), [""; 0]);
+        }
 
         files.admin = file(&directory, ADMIN);
         let network = access(&files, false, false);
@@ -242,6 +342,63 @@ mod tests {
         assert_eq!(roles(&network, Some(ADMIN)), ["admin"]);
         let shown = format!("{network:?}");
         assert!(!shown.contains("0123456789"), "{shown}");
+    }
+
+    #[test]
+    fn a_token_is_held_to_its_namespaces_and_its_rate() {
+        let directory = tempfile::tempdir().unwrap();
+        let limited = format!("{TAKE} name=billing namespaces=orders rate=10");
+        let access = access(&take_from(file(&directory, &limited)), true, false);
+        let spend =
+            |namespace, ids| access.spend(Role::Take, Some(TAKE.as_bytes()), namespace, ids);
+        assert_eq!(spend("invoices", 1), Err(Exceeded::Namespace));
+        assert_eq!(spend("orders", 10), Ok(()));
+        let Err(Exceeded::Rate { retry_after }) = spend("orders", 10) else {
+            panic!("ten IDs a second");
+        };
+        assert!(retry_after <= Duration::from_secs(1));
+    }
+
+    #[test]
+    fn an_admin_token_can_not_be_limited_to_namespaces() {
+        let directory = tempfile::tempdir().unwrap();
+        let files = TokenSettings {
+            admin: file(&directory, &format!("{ADMIN} namespaces=orders")),
+            ..TokenSettings::default()
+        };
+        let error = Access::read(&files, true, false).unwrap_err();
+        assert!(
+            error.to_string().contains("leave out namespaces="),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_refusal_is_logged_by_peer_and_token_name_and_not_a_second_time() {
+        let directory = tempfile::tempdir().unwrap();
+        let access = access(
+            &take_from(file(&directory, &format!("{TAKE} name=billing"))),
+            true,
+            false,
+        );
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&lines);
+        let subscriber = OnEvent(move |event: &tracing::Event<'_>| {
+            seen.lock().unwrap().push(Fields::of(event).to_string());
+        });
+        tracing::subscriber::with_default(subscriber, || {
+            for _ in 0..3 {
+                let token = Some(TAKE.as_bytes());
+                access.log_refusal("192.0.2.1:5", Role::Admin, token, "wrong role");
+            }
+            access.log_refusal("192.0.2.2:5", Role::Take, None, "no token");
+        });
+        let lines = lines.lock().unwrap();
+        assert_eq!(lines.len(), 2, "{lines:?}");
+        for said in ["192.0.2.1:5", "admin", "billing", "wrong role"] {
+            assert!(lines[0].contains(said), "{said} is not in {}", lines[0]);
+        }
+        assert!(!lines.concat().contains(TAKE), "{lines:?}");
     }
 
     #[test]

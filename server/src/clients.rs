@@ -6,7 +6,8 @@
 //! there are and one more.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::{Mutex, PoisonError};
 
 use crate::limits::Limits;
@@ -19,6 +20,21 @@ pub(crate) enum Client {
     V6([u8; 8]),
     /// A user on a Unix socket, where the system says which.
     User(Option<u32>),
+}
+
+impl fmt::Display for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::V4(address) => Ipv4Addr::from(*address).fmt(f),
+            Self::V6(network) => {
+                let mut address = [0; 16];
+                address[..8].copy_from_slice(network);
+                write!(f, "{}/64", Ipv6Addr::from(address))
+            }
+            Self::User(Some(uid)) => write!(f, "user {uid}"),
+            Self::User(None) => f.write_str("a local user"),
+        }
+    }
 }
 
 impl From<IpAddr> for Client {
@@ -174,5 +190,8 @@ mod tests {
         assert_ne!(of("2001:db8:0:1::1"), of("2001:db8:0:2::1"));
         assert_eq!(of("::ffff:192.0.2.1"), of("192.0.2.1"));
         assert_ne!(of("192.0.2.1"), of("192.0.2.2"));
+        assert_eq!(of("::ffff:192.0.2.1").to_string(), "192.0.2.1");
+        assert_eq!(of("2001:db8:0:1::1").to_string(), "2001:db8:0:1::/64");
+        assert_eq!(Client::User(Some(7)).to_string(), "user 7");
     }
 }

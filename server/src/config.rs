@@ -13,6 +13,8 @@ mod file;
 mod limits;
 mod log;
 mod read;
+#[cfg(test)]
+mod reference;
 mod settings;
 mod store_url;
 mod text;
@@ -83,6 +85,8 @@ pub struct Config {
     /// None for that of this user.
     pub(crate) data_dir: Option<PathBuf>,
     pub(crate) on_demand: bool,
+    /// Names that clients may begin, each exact or up to its `*`; empty for all.
+    pub(crate) on_demand_names: Vec<String>,
     pub(crate) best_effort: bool,
     pub(crate) drain: Duration,
     pub(crate) open: bool,
@@ -105,6 +109,8 @@ pub(crate) struct FrontConfig {
     pub(crate) unix: Option<PathBuf>,
     pub(crate) unix_mode: u32,
     pub(crate) workers: usize,
+    /// Whether TCP connections begin with a header of the PROXY protocol.
+    pub(crate) proxy_protocol: bool,
     /// Names of the server, in lower case.
     pub(crate) hosts: Vec<String>,
 }
@@ -150,6 +156,7 @@ impl Config {
         let Settings {
             data_dir,
             on_demand,
+            on_demand_names,
             best_effort,
             drain,
             open_to_the_network_without_tokens_or_tls: open,
@@ -172,6 +179,7 @@ impl Config {
         let config = Self {
             data_dir,
             on_demand: on_demand.unwrap_or(namespaces.is_empty()),
+            on_demand_names: on_demand_names.unwrap_or_default(),
             best_effort: best_effort.unwrap_or(false),
             drain,
             open: open.unwrap_or(false),
@@ -191,12 +199,36 @@ impl Config {
                  [namespaces.orders], or leave this out",
             ));
         }
+        if !config.on_demand && !config.on_demand_names.is_empty() {
+            return Err(ConfigError::value(
+                "on-demand-names",
+                "clients may begin no namespace: give on-demand = true, or leave this out",
+            ));
+        }
+        let has_tokens = !config.tokens.is_empty();
         for protocol in Protocol::ALL {
+            if config.front(protocol).proxy_protocol && !has_tokens && !config.open {
+                return Err(ConfigError::value(
+                    format!("{protocol}.proxy-protocol"),
+                    "clients of a proxy are not local, so they need tokens: give tokens.take, or \
+                     say open-to-the-network-without-tokens-or-tls = true",
+                ));
+            }
             for &address in &config.front(protocol).listen {
                 config.check_exposure(address)?;
             }
         }
         Ok(config)
+    }
+
+    /// Whether clients may begin a namespace of this name.
+    pub(crate) fn may_begin(&self, name: &str) -> bool {
+        let matches = |pattern: &String| match pattern.strip_suffix('*') {
+            Some(beginning) => name.starts_with(beginning),
+            None => name == pattern,
+        };
+        let names = &self.on_demand_names;
+        self.on_demand && (names.is_empty() || names.iter().any(matches))
     }
 
     /// Where this protocol listens.
@@ -225,6 +257,10 @@ impl Config {
         let differ = [
             ("data-dir", self.data_dir != other.data_dir),
             ("on-demand", self.on_demand != other.on_demand),
+            (
+                "on-demand-names",
+                self.on_demand_names != other.on_demand_names,
+            ),
             ("best-effort", self.best_effort != other.best_effort),
             (
                 "open-to-the-network-without-tokens-or-tls",
@@ -239,6 +275,20 @@ impl Config {
         ];
         let differ = differ.into_iter().filter(|(_, differs)| *differs);
         differ.map(|(key, _)| key).collect()
+    }
+
+    /// The files that a reload reads.
+    pub(crate) fn reloadable_files(&self) -> Vec<PathBuf> {
+        let tls = self.tls.iter();
+        let tls = tls.flat_map(|tls| {
+            [
+                Some(&tls.certificate),
+                Some(&tls.key),
+                tls.client_ca.as_ref(),
+            ]
+        });
+        let tokens = self.tokens.files().map(Option::as_ref);
+        tokens.into_iter().chain(tls).flatten().cloned().collect()
     }
 
     /// How long a server that stops waits for its clients, and then for its stores.
@@ -269,6 +319,7 @@ impl FrontConfig {
             unix,
             unix_mode,
             workers,
+            proxy_protocol,
             hosts,
         } = settings;
         if unix_mode.is_some() && unix.is_none() {
@@ -306,6 +357,7 @@ impl FrontConfig {
             unix,
             unix_mode: unix_mode.unwrap_or(0o660),
             workers,
+            proxy_protocol: proxy_protocol.unwrap_or(false),
             hosts: hosts
                 .map_err(|reason| ConfigError::value(format!("{protocol}.hosts"), reason))?,
         })

@@ -1,6 +1,7 @@
 //! What every front counts.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 /// The counts of one thread of a front, which alone writes them by [`add`], or of several,
 /// which write them by [`add_shared`].
@@ -17,8 +18,44 @@ pub(crate) struct FrontCounters {
     pub(crate) requests: AtomicU64,
     /// Those that were answered with an error.
     pub(crate) errors: AtomicU64,
+    /// Of the errors, those for want of a token that allows the request.
+    pub(crate) denied: AtomicU64,
+    /// Of the errors, those that may pass in time: no lease, a store that is away, overload.
+    pub(crate) unavailable: AtomicU64,
     /// IDs that were sent.
     pub(crate) ids: AtomicU64,
+    /// How long responses took, from the request as a whole to the response as a whole.
+    pub(crate) durations: Durations,
+}
+
+/// A histogram of durations.
+#[derive(Debug, Default)]
+pub(crate) struct Durations {
+    /// By [`BOUNDS`](Self::BOUNDS); the last one has no bound.
+    buckets: [AtomicU64; 9],
+    nanoseconds: AtomicU64,
+}
+
+impl Durations {
+    /// Upper bounds of the buckets, in seconds.
+    pub(crate) const BOUNDS: [f64; 8] = [0.000_1, 0.000_3, 0.001, 0.003, 0.01, 0.1, 1.0, 10.0];
+
+    /// Counts `count` responses that took this long; `add` as for the other counts.
+    pub(crate) fn record(&self, duration: Duration, count: u64, add: fn(&AtomicU64, u64)) {
+        let seconds = duration.as_secs_f64();
+        let bucket = Self::BOUNDS.partition_point(|&bound| bound < seconds);
+        add(&self.buckets[bucket], count);
+        let nanoseconds = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        add(&self.nanoseconds, nanoseconds.saturating_mul(count));
+    }
+
+    /// Adds the counts of each bucket to `buckets`, and returns the seconds of all.
+    pub(crate) fn add_to(&self, buckets: &mut [u64; 9]) -> f64 {
+        for (sum, bucket) in buckets.iter_mut().zip(&self.buckets) {
+            *sum += bucket.load(Ordering::Relaxed);
+        }
+        self.nanoseconds.load(Ordering::Relaxed) as f64 / 1e9
+    }
 }
 
 /// Adds to a count that this thread alone writes: no locked instruction.

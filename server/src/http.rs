@@ -54,11 +54,13 @@ mod inspect;
 mod leases;
 mod listen;
 mod metrics;
+mod namespace_metrics;
 mod negotiate;
 mod openapi;
 mod page;
 mod problem;
 mod routes;
+mod setup;
 mod take;
 mod take_request;
 #[cfg(all(test, unix))]
@@ -71,57 +73,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use arc_swap::ArcSwap;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, watch};
 
 use self::app::App;
-use self::cross_origin::Hosts;
 use self::listen::Listening;
-use crate::access::Rights;
-use crate::drain::Drain;
+pub(crate) use self::setup::{DRAIN_TIME, Setup};
+#[cfg(all(test, unix))]
 use crate::front::FrontCounters;
-use crate::limits::Limits;
-use crate::listener::Listener;
-use crate::namespaces::Namespaces;
-use crate::sublease::Subleases;
-
-/// The TLS settings of new connections: certificates change while the server runs.
-pub(crate) type TlsConfig = Arc<ArcSwap<rustls::ServerConfig>>;
-
-/// For how long a draining server still answers new requests: clients learn from their next
-/// answer that they have to connect elsewhere.
-pub(crate) const DRAIN_TIME: Duration = Duration::from_millis(500);
-
-/// What the HTTP server is made of.
-pub(crate) struct Setup {
-    pub(crate) listeners: Vec<Listener>,
-    pub(crate) namespaces: Arc<Namespaces>,
-    pub(crate) subleases: Arc<Subleases>,
-    pub(crate) rights: Arc<dyn Rights>,
-    /// For all TCP listeners; those of Unix sockets have none.
-    pub(crate) tls: Option<TlsConfig>,
-    /// The server's names, in lower case, beside addresses and those of this machine.
-    pub(crate) hosts: Vec<String>,
-    pub(crate) limits: Limits,
-    /// Threads; 0 for one on each core.
-    pub(crate) workers: usize,
-    pub(crate) drain: Drain,
-    /// For how long new requests are answered while it drains.
-    pub(crate) drain_time: Duration,
-    /// The counters of other protocols, by their names, for `/metrics`.
-    pub(crate) others: Vec<(&'static str, Vec<Arc<FrontCounters>>)>,
-}
-
-impl Setup {
-    /// The names of the server, for TCP connections.
-    fn known_hosts(&self) -> Hosts {
-        match self.tls {
-            Some(_) => Hosts::All,
-            None => Hosts::Known(self.hosts.clone().into()),
-        }
-    }
-}
 
 /// A running HTTP server.
 pub(crate) struct HttpServer {

@@ -31,6 +31,7 @@ mod listener;
 mod log_limit;
 mod namespaces;
 mod plan;
+mod proxy_protocol;
 mod rate;
 mod readiness;
 mod resp;
@@ -40,6 +41,7 @@ mod sublease;
 mod supply;
 mod tls;
 mod tokens;
+mod watched_files;
 mod wording;
 
 pub use self::access::Role;

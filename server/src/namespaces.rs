@@ -277,6 +277,11 @@ impl Namespaces {
         all
     }
 
+    /// How many are open, and how many may be.
+    pub(crate) fn count(&self) -> (usize, usize) {
+        (self.made.load().len(), self.most)
+    }
+
     /// Those that are made and can issue no ID at present, by name, and why. `*` stands for
     /// namespaces that clients begin.
     pub(crate) fn unready(&self) -> Vec<(String, Obstacle)> {

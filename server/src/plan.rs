@@ -100,7 +100,7 @@ impl Plan {
         for protocol in Protocol::ALL {
             let front = config.front(protocol);
             for &address in &front.listen {
-                all_local &= is_local(address);
+                all_local &= is_local(address) && !front.proxy_protocol;
                 sockets.push(PlannedSocket {
                     protocol: protocol.name(),
                     address: address.to_string(),
@@ -121,7 +121,7 @@ impl Plan {
         let who = |right: &Right| match right {
             Right::Everybody => "everybody".to_owned(),
             Right::Nobody => "nobody".to_owned(),
-            Right::Those(tokens) => match tokens.count() {
+            Right::Tokens(tokens) => match tokens.count() {
                 1 => "1 token".to_owned(),
                 count => format!("{count} tokens"),
             },
@@ -138,7 +138,7 @@ impl Plan {
             Err(_) => None,
         };
         Ok(Self {
-            warnings: warnings(config, all_local, &sockets),
+            warnings: warnings(config, all_local, &sockets, &rights),
             sockets,
             hosts: config.http.hosts.clone(),
             rights,
@@ -212,7 +212,13 @@ fn in_ms(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn warnings(config: &Config, all_local: bool, sockets: &[PlannedSocket]) -> Vec<String> {
+fn warnings(
+    config: &Config,
+    all_local: bool,
+    sockets: &[PlannedSocket],
+    rights: &BTreeMap<&'static str, String>,
+) -> Vec<String> {
+    let takers = &*rights[Role::Take.name()];
     let mut warnings = Vec::new();
     let mut warn = |holds: bool, text: &str| {
         if holds {
@@ -220,8 +226,12 @@ fn warnings(config: &Config, all_local: bool, sockets: &[PlannedSocket]) -> Vec<
         }
     };
     warn(
-        !all_local && config.tokens.take.is_none(),
+        !all_local && takers == "everybody",
         "everybody on the network can take IDs, as the configuration says: give tokens.take",
+    );
+    warn(
+        takers == "nobody" && config.tokens.lease.is_none(),
+        "nobody can take IDs: one file of tokens closes every role; give tokens.take",
     );
     warn(
         !all_local && config.tls.is_none(),
@@ -307,7 +317,7 @@ mod tests {
         assert_eq!(plan.hosts, ["ids.example"]);
         assert_eq!(plan.sockets[2].mode.as_deref(), Some("0660"));
         let rights = ["take", "inspect", "lease", "admin"].map(|role| &*plan.rights[role]);
-        assert_eq!(rights, ["2 tokens", "everybody", "nobody", "nobody"]);
+        assert_eq!(rights, ["2 tokens", "nobody", "nobody", "nobody"]);
         assert!(!plan.on_demand);
         let [plain, shared] = &plan.namespaces[..] else {
             panic!("{plan:?}")
@@ -341,6 +351,22 @@ mod tests {
         let none = warned("resp.listen = 'off'\nhttp.listen = 'off'");
         assert!(none[0].contains("no socket"), "{none:?}");
         assert_eq!(warned(""), [""; 0]);
+    }
+
+    #[test]
+    fn a_server_that_nobody_can_use_is_warned_of() {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join("tokens");
+        std::fs::write(&file, "admin-0123456789ab").unwrap();
+        ringflake_kit::tls::only_for_us(&file);
+        let warnings = plan("tokens.admin = 'tokens'", home.path())
+            .unwrap()
+            .warnings;
+        assert!(warnings[0].contains("nobody can take IDs"), "{warnings:?}");
+        let leases = plan("tokens.lease = 'tokens'", home.path())
+            .unwrap()
+            .warnings;
+        assert_eq!(leases, [""; 0]);
     }
 
     #[test]

@@ -112,6 +112,8 @@ pub(crate) struct Options {
     /// For all TCP listeners. Plain text is not accepted on them then.
     pub(crate) tls: Option<Tls>,
     pub(crate) limits: Limits,
+    /// Whether TCP connections begin with a header of the PROXY protocol.
+    pub(crate) proxy_protocol: bool,
     /// Worker threads; 0 for one per core.
     pub(crate) workers: usize,
     pub(crate) drain: Drain,
@@ -130,13 +132,16 @@ impl Frontend {
         let workers = workers.min(MAX_WORKERS);
         let (task, tasks) = mpsc::channel();
         let (stop, stopped) = watch::channel(false);
-        let shared = Arc::new(Shared::new(
+        let mut shared = Shared::new(
             options.rights,
             options.limits,
             options.namespaces,
             options.drain.clone(),
             workers,
-        ));
+        );
+        shared.proxy_protocol = options.proxy_protocol;
+        shared.has_tls = options.tls.is_some();
+        let shared = Arc::new(shared);
         let mut frontend = Self {
             workers: Vec::new(),
             shared: Arc::clone(&shared),

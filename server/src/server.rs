@@ -35,6 +35,7 @@ use crate::resp;
 use crate::sublease::Subleases;
 use crate::supply::Supply;
 use crate::tls::{Loaded, Tls};
+use crate::watched_files::WatchedFiles;
 
 /// A socket that was bound by somebody else, such as a service manager.
 #[derive(Debug)]
@@ -92,6 +93,8 @@ pub struct Server {
     addresses: Vec<(Protocol, Address)>,
     access: Arc<Access>,
     tls: Option<Arc<Tls>>,
+    /// Those of tokens and TLS.
+    files: WatchedFiles,
     supply: Arc<Supply>,
     namespaces: Arc<Namespaces>,
     drain: Drain,
@@ -132,6 +135,8 @@ impl Server {
     /// [`StartError`]; nothing is left behind then.
     pub fn start_on(config: Config, inherited: Vec<Inherited>) -> Result<Self, StartError> {
         let config = Arc::new(config);
+        // Before they are read: a change meanwhile is one to come.
+        let files = WatchedFiles::new(config.reloadable_files());
         let tls = config.tls.as_ref().map(Loaded::from_files).transpose()?;
         let tls = tls.map(Tls::new).map(Arc::new);
         let supply = Arc::new(Supply::new(Arc::clone(&config)));
@@ -144,6 +149,7 @@ impl Server {
             )?)),
             is_local: true,
             addresses: Vec::new(),
+            files,
             tls,
             namespaces: Arc::new(namespaces(&supply, &config)),
             supply,
@@ -259,7 +265,8 @@ impl Server {
 
     fn listens(&mut self, protocol: Protocol, address: Address) {
         if let Address::Tcp(address) = address {
-            self.is_local &= is_local(address);
+            let is_proxied = self.config.front(protocol).proxy_protocol;
+            self.is_local &= is_local(address) && !is_proxied;
         }
         tracing::info!(protocol = protocol.name(), %address, "listening");
         self.addresses.push((protocol, address));
@@ -315,6 +322,7 @@ impl Server {
                         rights: Arc::clone(&self.access) as Arc<dyn Rights>,
                         tls: self.tls.as_ref().map(|tls| tls.of(protocol)),
                         limits: limits.clone(),
+                        proxy_protocol: self.config.front(protocol).proxy_protocol,
                         workers: self.config.front(protocol).workers,
                         drain: self.drain.clone(),
                     });
@@ -329,6 +337,8 @@ impl Server {
                         subleases: Arc::new(subleases(&self.supply, &self.config)),
                         rights: Arc::clone(&self.access) as Arc<dyn Rights>,
                         tls: self.tls.as_ref().map(|tls| tls.of(protocol)),
+                        certificate: self.tls.clone(),
+                        proxy_protocol: self.config.front(protocol).proxy_protocol,
                         hosts: self.config.front(protocol).hosts.clone(),
                         limits: limits.clone(),
                         workers: self.config.front(protocol).workers,
@@ -373,6 +383,7 @@ impl Server {
     /// # Errors
     /// [`ConfigError`].
     pub fn reload(&self, config: &Config) -> Result<Vec<&'static str>, ConfigError> {
+        self.files.replace(config.reloadable_files());
         // The sockets stay as they are, so what protects them is checked as it will be.
         let effective = Config {
             open: self.config.open,
@@ -396,6 +407,13 @@ impl Server {
         let mut waits = self.config.needs_restart(config);
         waits.extend(self.supply.changed_files());
         Ok(waits)
+    }
+
+    /// Whether a file of tokens or of TLS was replaced since it was read, and is not being
+    /// written any more: it was the same at the call before. Reports each change once; then
+    /// [`reload`](Self::reload). Costs a `stat` for each file; call it every second or so.
+    pub fn have_files_changed(&self) -> bool {
+        self.files.have_changed()
     }
 
     /// Stops: answers what was begun and accepts nothing more, for up to `patience`, and

@@ -130,6 +130,11 @@ impl OfNamespace {
 }
 
 impl Front {
+    /// Connections at this moment.
+    pub(crate) fn open(&self) -> u64 {
+        self.open
+    }
+
     /// Of the counts of all threads of a front.
     pub(crate) fn of<'a>(
         name: &'static str,

@@ -147,7 +147,7 @@ impl Supply {
     fn settings(&self, name: &str) -> Result<(NamespaceSettings, Layout), OpenError> {
         let settings = match self.config.namespaces.get(name) {
             Some(settings) => settings.clone(),
-            None if self.config.on_demand => NamespaceSettings::default(),
+            None if self.config.may_begin(name) => NamespaceSettings::default(),
             None => return Err(OpenError::Unknown),
         };
         let layout = settings.layout.unwrap_or(Layout::RANDFLAKE);

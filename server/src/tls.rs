@@ -6,6 +6,7 @@
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use rustls::RootCertStore;
@@ -14,6 +15,8 @@ use rustls::crypto::ring::default_provider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
+use x509_cert::Certificate;
+use x509_cert::der::Decode as _;
 
 use crate::config::{ConfigError, Protocol, TlsFiles};
 
@@ -21,12 +24,15 @@ use crate::config::{ConfigError, Protocol, TlsFiles};
 pub(crate) struct Tls {
     resp: Arc<ArcSwap<ServerConfig>>,
     http: Arc<ArcSwap<ServerConfig>>,
+    /// In Unix seconds; 0 if it can't be read.
+    expires: AtomicU64,
 }
 
 /// What the files say, before it counts.
 pub(crate) struct Loaded {
     resp: Arc<ServerConfig>,
     http: Arc<ServerConfig>,
+    expires: u64,
 }
 
 impl Tls {
@@ -34,6 +40,7 @@ impl Tls {
         Self {
             resp: Arc::new(ArcSwap::new(loaded.resp)),
             http: Arc::new(ArcSwap::new(loaded.http)),
+            expires: AtomicU64::new(loaded.expires),
         }
     }
 
@@ -45,10 +52,16 @@ impl Tls {
         })
     }
 
+    /// When the certificate expires, in Unix seconds; `None` if its time can't be read.
+    pub(crate) fn expires_unix_seconds(&self) -> Option<u64> {
+        Some(self.expires.load(Ordering::Relaxed)).filter(|&expires| expires > 0)
+    }
+
     /// Connections that begin from now on use this.
     pub(crate) fn replace(&self, loaded: Loaded) {
         self.resp.store(loaded.resp);
         self.http.store(loaded.http);
+        self.expires.store(loaded.expires, Ordering::Relaxed);
     }
 }
 
@@ -109,6 +122,7 @@ impl Loaded {
                 builder.with_client_cert_verifier(verifier)
             }
         };
+        let expires = chain.first().and_then(expiry).unwrap_or(0);
         let resp = builder.with_single_cert(chain, key).map_err(|error| {
             let key = path.display();
             let reason = format!("it can't be used with the key in {key}: {error}");
@@ -119,8 +133,16 @@ impl Loaded {
         Ok(Self {
             resp: Arc::new(resp),
             http: Arc::new(http),
+            expires,
         })
     }
+}
+
+/// When a certificate expires, in Unix seconds.
+fn expiry(certificate: &CertificateDer<'_>) -> Option<u64> {
+    let certificate = Certificate::from_der(certificate).ok()?;
+    let validity = certificate.tbs_certificate.validity;
+    Some(validity.not_after.to_unix_duration().as_secs())
 }
 
 #[cfg(test)]
@@ -165,6 +187,14 @@ mod tests {
         tls.replace(Loaded::from_files(&files(&identity)).unwrap());
         assert!(!Arc::ptr_eq(&before, &resp.load_full()));
         assert!(!Arc::ptr_eq(&http, &tls.of(Protocol::Http).load_full()));
+    }
+
+    #[test]
+    fn the_expiry_is_that_of_the_certificate() {
+        let identity = Identity::new();
+        let tls = Tls::new(Loaded::from_files(&files(&identity)).unwrap());
+        // As `openssl x509 -enddate` prints it.
+        assert_eq!(tls.expires_unix_seconds(), Some(4_731_436_800));
     }
 
     #[test]

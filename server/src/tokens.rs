@@ -1,28 +1,51 @@
-//! Tokens, as files hold them.
+//! Files of tokens.
 //!
-//! A file has a token on each line, so that a new one can be added before the old one is
-//! taken away. Empty lines, and those that begin with `#`, are left out. Only digests are
-//! kept, and a token is compared with all of them, each in constant time: how long that
-//! takes depends on the length of what the client sent, which it knows, and on how many
-//! tokens there are.
+//! A file has one token a line, so that a new token can be added before the old one is removed.
+//! Behind a token may stand what limits it:
+//!
+//! ```text
+//! # comments and empty lines are skipped
+//! 5e5a1c…  name=billing namespaces=orders,invoices rate=5000
+//! ```
+//!
+//! `name` is what logs call it, `namespaces` are all that it may use, and `rate` is how many
+//! IDs (or requests, where a request takes no ID) it may use per second; one second's worth
+//! may come at once.
+//!
+//! Only digests are kept. A token is compared with all of them, each in constant time: how long
+//! that takes depends on the length of what the client sent and on the number of tokens.
 
 use std::fmt;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use hmac_sha256::Hash;
-use subtle::{Choice, ConstantTimeEq};
+use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
 use crate::config::ConfigError;
+use crate::rate::Bucket;
 
-/// The bytes of a token: as many as nobody guesses, and no more than a header holds.
+/// Bytes of a token: too many to guess, and few enough for a header.
 pub(crate) const LENGTH: std::ops::RangeInclusive<usize> = 16..=512;
 
-/// All of them are compared with, each time.
-const MOST: usize = 64;
+/// The most tokens of a role, since each request is compared with all of them.
+const MAX_TOKENS: usize = 64;
+
+/// The highest rate, in IDs per second.
+const MAX_RATE: u32 = 1_000_000_000;
 
 /// The tokens of a role.
-#[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Tokens(Vec<[u8; 32]>);
+pub(crate) struct Tokens(Vec<Token>);
+
+/// A token with its limits.
+pub(crate) struct Token {
+    digest: [u8; 32],
+    name: Option<String>,
+    /// All that it may use; `None` for every namespace.
+    namespaces: Option<Vec<String>>,
+    rate: Option<Mutex<Bucket>>,
+}
 
 impl Tokens {
     /// The tokens in this file, which nobody else may read.
@@ -39,51 +62,135 @@ impl Tokens {
     }
 
     fn parse(contents: &[u8]) -> Result<Self, String> {
-        let mut digests = Vec::new();
+        let mut tokens = Vec::new();
         for (number, line) in contents.split(|&byte| byte == b'\n').enumerate() {
-            let token = line.trim_ascii();
-            if token.is_empty() || token.starts_with(b"#") {
+            let line = line.trim_ascii();
+            if line.is_empty() || line.starts_with(b"#") {
                 continue;
             }
-            let number = number + 1;
-            if !LENGTH.contains(&token.len()) {
-                return Err(format!(
-                    "the token in line {number} has {} characters: give {} to {}, such as those \
-                     of 'openssl rand -hex 32'",
-                    token.len(),
-                    LENGTH.start(),
-                    LENGTH.end()
-                ));
-            }
-            // What a header can hold, and a line of a client's configuration.
-            if !token.iter().all(u8::is_ascii_graphic) {
-                return Err(format!(
-                    "the token in line {number} has a space or a character that is not ASCII: \
-                     give letters, digits and signs"
-                ));
-            }
-            digests.push(Hash::hash(token));
+            tokens.push(
+                Token::parse(line).map_err(|reason| format!("line {}: {reason}", number + 1))?,
+            );
         }
-        match digests.len() {
-            0 => Err("there is no token in it: give one a line, of 16 characters or more".into()),
-            1..=MOST => Ok(Self(digests)),
-            count => Err(format!("there are {count} tokens in it: give up to {MOST}")),
+        match tokens.len() {
+            0 => {
+                Err("there is no token in it: write one per line, of 16 characters or more".into())
+            }
+            1..=MAX_TOKENS => Ok(Self(tokens)),
+            count => Err(format!(
+                "there are {count} tokens in it: at most {MAX_TOKENS} are allowed"
+            )),
         }
     }
 
-    /// Whether `token` is one of them. Looks at all of them.
-    pub(crate) fn contain(&self, token: &[u8]) -> bool {
-        let offered = Hash::hash(token);
-        let none = Choice::from(0);
-        let found = self.0.iter().fold(none, |found, digest| {
-            found | digest.as_slice().ct_eq(offered.as_slice())
-        });
-        found.into()
+    /// The token that `offered` is. Compares with all of them.
+    pub(crate) fn find(&self, offered: &[u8]) -> Option<&Token> {
+        let offered = Hash::hash(offered);
+        let mut found = u32::MAX;
+        for (index, token) in (0..).zip(&self.0) {
+            let is_equal: Choice = token.digest.as_slice().ct_eq(offered.as_slice());
+            found.conditional_assign(&index, is_equal);
+        }
+        self.0.get(found as usize)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Token> {
+        self.0.iter()
     }
 
     pub(crate) fn count(&self) -> usize {
         self.0.len()
     }
+}
+
+impl Token {
+    /// A line of a file. Errors repeat nothing of it.
+    fn parse(line: &[u8]) -> Result<Self, String> {
+        let mut words = line
+            .split(u8::is_ascii_whitespace)
+            .filter(|word| !word.is_empty());
+        let secret = words.next().unwrap_or_default();
+        if !LENGTH.contains(&secret.len()) {
+            return Err(format!(
+                "the token has {} characters: it needs {} to {}, such as those of \
+                 'openssl rand -hex 32'",
+                secret.len(),
+                LENGTH.start(),
+                LENGTH.end()
+            ));
+        }
+        if !secret.iter().all(u8::is_ascii_graphic) {
+            return Err("the token has a character that is not printable ASCII".into());
+        }
+        let mut token = Self {
+            digest: Hash::hash(secret),
+            name: None,
+            namespaces: None,
+            rate: None,
+        };
+        for word in words {
+            let limit = std::str::from_utf8(word)
+                .ok()
+                .and_then(|word| word.split_once('='));
+            match limit {
+                Some(("name", name)) if token.name.is_none() && is_name(name) => {
+                    token.name = Some(name.to_owned());
+                }
+                Some(("namespaces", names)) if token.namespaces.is_none() && !names.is_empty() => {
+                    token.namespaces = Some(names.split(',').map(str::to_owned).collect());
+                }
+                Some(("rate", rate)) if token.rate.is_none() => {
+                    let rate = rate
+                        .parse()
+                        .ok()
+                        .filter(|rate| (1..=MAX_RATE).contains(rate));
+                    let rate = f64::from(rate.ok_or_else(|| {
+                        format!("rate must be a whole number of IDs per second, 1 to {MAX_RATE}")
+                    })?);
+                    token.rate = Some(Mutex::new(Bucket::new(rate, rate, Instant::now())));
+                }
+                _ => {
+                    return Err(
+                        "a token may only be followed by name=NAME (letters, digits, - \
+                                and _), namespaces=NAME,NAME and rate=IDS_PER_SECOND, each once"
+                            .into(),
+                    );
+                }
+            }
+        }
+        Ok(token)
+    }
+
+    /// What logs call it.
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    pub(crate) fn may_use(&self, namespace: &str) -> bool {
+        let names = self.namespaces.as_ref();
+        names.is_none_or(|names| names.iter().any(|name| name == namespace))
+    }
+
+    pub(crate) fn has_namespaces(&self) -> bool {
+        self.namespaces.is_some()
+    }
+
+    /// Counts this many IDs or requests against its rate.
+    ///
+    /// # Errors
+    /// How long to wait; nothing is counted then.
+    pub(crate) fn spend(&self, amount: u64) -> Result<(), Duration> {
+        let Some(rate) = &self.rate else {
+            return Ok(());
+        };
+        let mut bucket = rate.lock().unwrap_or_else(PoisonError::into_inner);
+        bucket.take(amount, Instant::now())
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    (1..=64).contains(&text.len()) && text.bytes().all(is_of_name)
 }
 
 impl fmt::Debug for Tokens {
@@ -107,25 +214,53 @@ mod tests {
         let tokens = Tokens::parse(file.as_bytes()).unwrap();
         assert_eq!(tokens.count(), 2);
         for token in [ONE, OTHER] {
-            assert!(tokens.contain(token.as_bytes()), "{token}");
+            assert!(tokens.find(token.as_bytes()).is_some(), "{token}");
         }
         let longer = format!("{ONE} ");
         for wrong in ["", "# since May", &ONE[1..], &longer, "0123456789abcdee"] {
-            assert!(!tokens.contain(wrong.as_bytes()), "{wrong}");
+            assert!(tokens.find(wrong.as_bytes()).is_none(), "{wrong}");
         }
     }
 
     #[test]
+    fn limits_follow_their_token() {
+        let file = format!("{ONE}\trate=2 name=billing  namespaces=orders,invoices\n{OTHER}");
+        let tokens = Tokens::parse(file.as_bytes()).unwrap();
+        let billing = tokens.find(ONE.as_bytes()).unwrap();
+        assert_eq!(billing.name(), Some("billing"));
+        let may = ["orders", "invoices", "order", ""].map(|name| billing.may_use(name));
+        assert_eq!(may, [true, true, false, false]);
+        assert_eq!(billing.spend(2), Ok(()));
+        assert!(billing.spend(2).unwrap_err() > Duration::from_millis(500));
+
+        let unlimited = tokens.find(OTHER.as_bytes()).unwrap();
+        assert_eq!(unlimited.name(), None);
+        assert!(unlimited.may_use("anything"));
+        assert_eq!(unlimited.spend(u64::MAX), Ok(()));
+    }
+
+    #[test]
     fn a_token_that_is_weak_or_can_not_be_sent_is_refused() {
-        let many = format!("{ONE}\n").repeat(MOST + 1);
+        let many = format!("{ONE}\n").repeat(MAX_TOKENS + 1);
+        let limits = |text: &str| format!("{ONE} {text}");
         for (file, said) in [
             ("", "no token"),
             ("# nothing\n", "no token"),
-            ("\nhunter2hunter2\n", "line 2 has 14 characters"),
+            ("\nhunter2hunter2\n", "line 2: the token has 14 characters"),
             (&"x".repeat(513), "513 characters"),
-            ("hunter2 hunter2 hunter2", "line 1 has a space"),
-            ("hunter2hunter2hunter2\u{e9}", "not ASCII"),
+            ("hunter2hunter2hunter2\u{e9}", "not printable ASCII"),
             (&many, "65 tokens"),
+            // A passphrase with spaces.
+            (
+                &limits("hunter2"),
+                "line 1: a token may only be followed by",
+            ),
+            (&limits("name="), "name=NAME"),
+            (&limits("name=a name=hunter2"), "each once"),
+            (&limits("namespaces="), "namespaces=NAME"),
+            (&limits("rate=0"), "rate must be"),
+            (&limits("rate=hunter2"), "rate must be"),
+            (&limits("rate=1 rate=2"), "each once"),
         ] {
             let error = Tokens::parse(file.as_bytes()).unwrap_err();
             assert!(error.contains(said), "{said} is not in: {error}");
@@ -146,16 +281,16 @@ mod tests {
         }
 
         #[test]
-        fn those_of_the_file_are_in_and_no_others(
+        fn exactly_the_tokens_of_the_file_are_found(
             tokens in prop::collection::btree_set("[!-\"$-~]{16,40}", 1..8),
             other in "[!-~]{16,40}",
         ) {
             let lines: Vec<_> = tokens.iter().cloned().collect();
             let read = Tokens::parse(lines.join("\n").as_bytes()).unwrap();
             for token in &tokens {
-                prop_assert!(read.contain(token.as_bytes()));
+                prop_assert!(read.find(token.as_bytes()).is_some());
             }
-            prop_assert_eq!(read.contain(other.as_bytes()), tokens.contains(&other));
+            prop_assert_eq!(read.find(other.as_bytes()).is_some(), tokens.contains(&other));
         }
     }
 }

@@ -8,10 +8,10 @@
 //! | run it for a network | [`network`] |
 //! | put nginx or haproxy in front of it | [`proxy`] |
 //! | choose its numbers | [`sizing`] |
+//! | look up a key of its configuration | [`settings`] |
 //! | are woken by one of its alerts | [`metrics`](super::metrics#when-to-wake-somebody) |
 //!
-//! Its settings are in the documentation of
-//! [`ringflake-server`](https://docs.rs/ringflake-server), and `ringflake serve --help`.
+//! `ringflake serve --help` lists its options.
 
 #[doc = include_str!("serve/clients.md")]
 pub mod clients {}
@@ -27,3 +27,6 @@ pub mod proxy {}
 
 #[doc = include_str!("serve/sizing.md")]
 pub mod sizing {}
+
+#[doc = include_str!("serve/settings.md")]
+pub mod settings {}

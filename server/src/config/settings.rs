@@ -43,13 +43,28 @@ impl<T: Layer> Layer for BTreeMap<String, T> {
 macro_rules! layers {
     ($(
         $(#[$of_section:meta])*
-        pub struct $section:ident { $($(#[$of_field:meta])* pub $field:ident: $type:ty,)* }
+        pub struct $section:ident { $(
+            $(#[doc = $doc:literal])*
+            $(#[serde($($serde:tt)*)])?
+            pub $field:ident: $type:ty,
+        )* }
     )*) => { $(
         $(#[$of_section])*
         #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
         #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
         #[non_exhaustive]
-        pub struct $section { $($(#[$of_field])* pub $field: $type,)* }
+        pub struct $section { $(
+            $(#[doc = $doc])*
+            $(#[serde($($serde)*)])?
+            pub $field: $type,
+        )* }
+
+        #[cfg(test)]
+        impl $section {
+            /// Each field: its name, its type and its documentation.
+            pub(super) const FIELDS: &'static [(&'static str, &'static str, &'static str)] =
+                &[$((stringify!($field), stringify!($type), concat!($($doc),*)),)*];
+        }
 
         impl Layer for $section {
             fn over(self, lower: Self) -> Self {
@@ -65,6 +80,7 @@ layers! {
     /// ```toml
     /// data-dir = "/var/lib/ringflake"   # leases and secrets of local namespaces
     /// on-demand = false                 # whether clients may begin namespaces
+    /// # on-demand-names = ["app-*"]   # those that they may begin
     /// best-effort = false               # accept a data directory that can lose writes
     /// drain = "10s"                     # how long requests have to end after SIGTERM
     ///
@@ -73,6 +89,7 @@ layers! {
     /// unix = "/run/ringflake/resp.sock"
     /// unix-mode = "0660"
     /// workers = 2
+    /// proxy-protocol = false            # whether a proxy sends its client's address in front
     /// # hosts = ["ids.example.com"]   # only of [http]: names that requests may use
     ///
     /// [tls]                             # on every TCP socket
@@ -100,16 +117,23 @@ layers! {
     ///
     /// Paths of a file are relative to its directory, also those of a store that is a file.
     pub struct Settings {
-        /// The directory with the leases and secrets of local namespaces.
+        /// The directory with the leases and secrets of local namespaces. By default `ringflake` in
+        /// the data directory of this user (`XDG_DATA_HOME`).
         pub data_dir: Option<PathBuf>,
-        /// Whether clients may begin namespaces. By default they may where none is named.
+        /// Whether clients may begin namespaces. By default they may if the file names none.
         pub on_demand: Option<bool>,
-        /// Whether a data directory or a store is accepted that can lose writes.
+        /// Names that clients may begin if `on-demand` is true: exact names, or prefixes such as
+        /// `app-*`. By default every name.
+        pub on_demand_names: Option<Vec<String>>,
+        /// Whether to accept a data directory or store that can lose confirmed writes, such as one
+        /// in memory. If it loses any, IDs repeat. Default: false.
         pub best_effort: Option<bool>,
-        /// How long requests that have begun may take to end when the server stops.
+        /// How long requests that have begun may take once the server stops, and then the release
+        /// of its leases. 0 to 1 h, default 10 s.
         #[serde(deserialize_with = "read::time")]
         pub drain: Option<Duration>,
-        /// Whether addresses that are not loopback are served without tokens or TLS.
+        /// Whether to listen on addresses other than loopback without tokens and TLS. Default:
+        /// false.
         pub open_to_the_network_without_tokens_or_tls: Option<bool>,
         /// The Redis protocol.
         pub resp: FrontSettings,
@@ -129,75 +153,83 @@ layers! {
 
     /// Where a front listens.
     pub struct FrontSettings {
-        /// Addresses with ports; none for no TCP socket. `[::]` also accepts IPv4, unless an
-        /// IPv4 address with the same port is in the list.
+        /// Addresses with ports, or `"off"`. `[::]` also accepts IPv4, unless an IPv4 address with
+        /// the same port is in the list. Default: the loopback addresses, port 6379 for the Redis
+        /// protocol and 7464 for HTTP, unless `unix` is set.
         #[serde(deserialize_with = "read::addresses")]
         pub listen: Option<Vec<SocketAddr>>,
-        /// A Unix socket.
+        /// The path of a Unix socket. Default: none.
         pub unix: Option<PathBuf>,
-        /// Its mode, 0660 by default.
+        /// The mode of the Unix socket. Default: 0660.
         #[serde(deserialize_with = "read::mode")]
         pub unix_mode: Option<u32>,
-        /// Threads, by default one for each core.
+        /// Threads, 1 to 1,024. Default: one per core.
         pub workers: Option<usize>,
-        /// Of HTTP: names of the server with a dot, which requests without a token may use on
-        /// TCP without TLS. Addresses, names without a dot and those of localhost always
-        /// may; a page of the internet can't have one of them.
+        /// Whether each TCP connection begins with a header of the PROXY protocol, version 1 or 2.
+        /// Its address counts as the client's, and no client counts as local. Default: false.
+        pub proxy_protocol: Option<bool>,
+        /// HTTP only: names of this server that contain a dot and that requests without a token
+        /// may use over TCP without TLS. Addresses, names without a dot and `localhost` are
+        /// always allowed.
         pub hosts: Option<Vec<String>>,
     }
 
     /// Files in PEM.
     pub struct TlsSettings {
-        /// The certificate, and those between it and its authority.
+        /// The certificate chain in PEM, the server's certificate first. Replaced files are read
+        /// within seconds.
         pub certificate: Option<PathBuf>,
-        /// Its private key.
+        /// Its private key in PEM, readable by the server's user only.
         pub key: Option<PathBuf>,
-        /// Authorities of clients: only clients with a certificate are served.
+        /// Certificate authorities of clients in PEM. If given, only clients with a certificate of
+        /// one of them are served.
         pub client_ca: Option<PathBuf>,
     }
 
     /// Files with a token on each line.
     pub struct TokenSettings {
-        /// Of those who take IDs.
+        /// Tokens that may take IDs.
         pub take: Option<PathBuf>,
-        /// Of those who read what an ID consists of.
+        /// Tokens that may decode IDs.
         pub inspect: Option<PathBuf>,
-        /// Of those who are given leases of their own.
+        /// Tokens that may acquire leases of their own.
         pub lease: Option<PathBuf>,
-        /// Of those who read figures and settings.
+        /// Tokens that may read the metrics and the status of all namespaces.
         pub admin: Option<PathBuf>,
     }
 
     /// [`Limits`](crate::Limits), each by its name there.
     pub struct LimitSettings {
-        /// Open connections, of each front.
+        /// Open connections of each protocol, 1 to 1,048,576. Default: 20,000.
         pub connections: Option<usize>,
-        /// Those of one client.
+        /// Open connections of one client: an IPv4 address, an IPv6 /64 network or a local user.
+        /// Default: `connections`.
         pub connections_per_client: Option<usize>,
-        /// IDs that one request may ask for.
+        /// IDs of one request, 1 to 65,536. Default: 65,536.
         pub count: Option<usize>,
-        /// Bytes of one request.
+        /// Bytes of one request, 1,024 to 16,777,216. Default: 65,536.
         pub request_bytes: Option<usize>,
-        /// The time for one request.
+        /// Time for one request, from its first byte to its last, and for its response. 10 ms to
+        /// 24 h, default 10 s.
         #[serde(deserialize_with = "read::time")]
         pub request_time: Option<Duration>,
-        /// The time between two requests.
+        /// Time that a connection may be idle between requests. 10 ms to 24 h, default 300 s.
         #[serde(deserialize_with = "read::time")]
         pub idle_time: Option<Duration>,
-        /// Namespaces that clients may begin.
+        /// Namespaces that clients may begin, 1 to 4,096. Default: 64.
         pub namespaces: Option<usize>,
-        /// Leases that one request may ask for.
+        /// Leases that one request may ask for, 1 to 120. Default: 16.
         pub leases: Option<usize>,
-        /// Leases that are given out in a minute.
+        /// Leases granted to clients per minute and namespace, 1 to 1,048,576. Default: 60.
         pub leases_per_minute: Option<usize>,
     }
 
     /// What is logged, and how.
     pub struct LogSettings {
-        /// Text unless given.
+        /// One line of text or one JSON object per event. Default: `"text"`.
         #[serde(deserialize_with = "read::log_format")]
         pub format: Option<LogFormat>,
-        /// Info unless given.
+        /// The least severe level that is logged. Default: `"info"`.
         #[serde(deserialize_with = "read::log_level")]
         pub level: Option<LogLevel>,
     }
@@ -205,47 +237,61 @@ layers! {
     /// A namespace that is served from the start. Without a store it is that of the data
     /// directory, which keeps its leases and its secret.
     pub struct NamespaceSettings {
-        /// How the 64 bits are divided: randflake unless given.
+        /// How the bits are divided, as `ringflake layout list` prints it. Default: `randflake`.
         #[serde(deserialize_with = "read::layout")]
         pub layout: Option<Layout>,
-        /// Whether IDs are not encrypted.
+        /// Whether IDs are not encrypted. Default: false.
         pub plain: Option<bool>,
-        /// How many bits IDs have: full unless given.
+        /// How many bits IDs have. Default: `"full"`; that of the layout, if it is named after a
+        /// width.
         #[serde(deserialize_with = "read::id_width")]
         pub id_width: Option<IdWidth>,
-        /// The store that leases come from, as [`ringflake::lease::open`] takes it.
+        /// The URL of the store that grants leases. Default: the data directory.
         #[serde(deserialize_with = "read::url")]
         pub store: Option<StoreUrl>,
-        /// A file with that URL, which nobody else may read.
+        /// A file with that URL, readable by the server's user only.
         pub store_url_file: Option<PathBuf>,
-        /// Whether a file in the data directory keeps leases of that store in reserve.
+        /// Whether a file in the data directory keeps leases of that store in reserve. Default:
+        /// false.
         pub tier: Option<bool>,
-        /// The secret, where leases come from a store.
+        /// The file with the secret. Required with a store, unless IDs are plain.
         pub secret_file: Option<PathBuf>,
-        /// The binary logarithm of the nodes in a block of the store.
+        /// The binary logarithm of the number of nodes in a block of the store.
         pub block_bits: Option<u32>,
-        /// Initialises the namespace with this history if the store has none of this name.
+        /// If the store has no namespace of this name, initialises it with this history.
         #[serde(deserialize_with = "read::history")]
         pub init_if_new: Option<History>,
-        /// How many blocks are held.
+        /// Blocks of nodes to lease. Default: 1.
         pub blocks: Option<u32>,
-        /// How many are held at most when IDs are borrowed.
+        /// Blocks to lease at most while IDs are borrowed from the future.
         pub widen_to: Option<u32>,
         /// How far ahead of the clock leases are kept.
         #[serde(deserialize_with = "read::time")]
         pub lease_duration: Option<Duration>,
-        /// How long the start waits for the first lease; the server then starts without.
+        /// How long the start waits for the first lease before the server starts without it.
+        /// Default: 5 s.
         #[serde(deserialize_with = "read::time")]
         pub wait: Option<Duration>,
-        /// Slots of the rings, a power of two.
+        /// Slots of all rings together, a power of two. Default: 65,536.
         pub capacity: Option<usize>,
-        /// The number of rings.
+        /// Rings, a power of two. Default: one per core.
         pub stripes: Option<usize>,
-        /// Threads that fill them.
+        /// Threads that fill the rings.
         pub producers: Option<usize>,
         /// How far ahead of the clock IDs may lie.
         #[serde(deserialize_with = "read::time")]
         pub borrow_limit: Option<Duration>,
+    }
+}
+
+impl TokenSettings {
+    /// By role, in the order of [`Role::ALL`](crate::Role::ALL).
+    pub(crate) fn files(&self) -> [&Option<PathBuf>; 4] {
+        [&self.take, &self.inspect, &self.lease, &self.admin]
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.files().iter().all(|file| file.is_none())
     }
 }
 

@@ -402,3 +402,38 @@ fn a_layout_named_after_a_width_has_that_width() {
         "{error}"
     );
 }
+
+#[test]
+fn clients_may_begin_the_names_that_the_configuration_lists() {
+    let config = |text: &str| {
+        let settings = Settings::from_toml(text, Path::new("serve.toml")).unwrap();
+        Config::new(settings)
+    };
+    let may = |config: &Config| ["orders", "app-1", "app", "ap"].map(|name| config.may_begin(name));
+    assert_eq!(may(&config("").unwrap()), [true; 4]);
+    assert_eq!(may(&config("[namespaces.orders]").unwrap()), [false; 4]);
+    let listed = config("on-demand-names = ['app-*', 'orders']").unwrap();
+    assert_eq!(may(&listed), [true, true, false, false]);
+    let error = config("on-demand-names = ['a']\n[namespaces.orders]").unwrap_err();
+    assert!(
+        error.to_string().starts_with("on-demand-names: "),
+        "{error}"
+    );
+}
+
+#[test]
+fn clients_of_a_proxy_need_tokens() {
+    let config = |text: &str| {
+        let text = format!("http.proxy-protocol = true\n{text}");
+        let settings = Settings::from_toml(&text, Path::new("serve.toml")).unwrap();
+        Config::new(settings)
+    };
+    let error = config("").unwrap_err().to_string();
+    assert!(error.starts_with("http.proxy-protocol: "), "{error}");
+    assert!(
+        config("tokens.take = 'tokens'")
+            .unwrap()
+            .http
+            .proxy_protocol
+    );
+}

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use axum::http::Request;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::Setup;
 use super::buffer_permit::{BufferPermit, ClientBudget, SMALL_BYTES};
 use super::deadlines::Times;
-use super::metrics::NamespaceMetrics;
+use super::namespace_metrics::NamespaceMetrics;
 use super::problem::{Kind, Problem};
+use super::setup::Setup;
 use crate::access::Rights;
 use crate::drain::Drain;
 use crate::front::FrontCounters;
@@ -19,6 +19,7 @@ use crate::limits::Limits;
 use crate::log_limit::LogLimit;
 use crate::namespaces::{Namespace, Namespaces, OpenError};
 use crate::sublease::Subleases;
+use crate::tls::Tls;
 
 /// What all requests share.
 pub(super) struct App {
@@ -28,6 +29,8 @@ pub(super) struct App {
     pub(super) limits: Limits,
     pub(super) times: Times,
     pub(super) drain: Drain,
+    /// None without TLS.
+    pub(super) certificate: Option<Arc<Tls>>,
     pub(super) counters: Arc<FrontCounters>,
     /// The counters of all fronts, this one among them, by name.
     pub(super) fronts: Vec<(&'static str, Vec<Arc<FrontCounters>>)>,
@@ -56,6 +59,7 @@ impl App {
                 drain: setup.drain_time,
             },
             drain: setup.drain.clone(),
+            certificate: setup.certificate.clone(),
             counters,
             fronts,
             metrics: NamespaceMetrics::new().map_err(io::Error::other)?,

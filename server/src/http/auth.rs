@@ -4,14 +4,28 @@ use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 
+use super::app::Context;
 use super::cross_origin;
 use super::problem::{Kind, Problem};
-use crate::access::{Rights, Role};
+use crate::access::{Exceeded, Rights, Role};
 
-/// That the request has this right: 401 if its token is none or unknown, 403 if it is one
-/// with other rights, or nobody has this one. Where it needs no token, that no page of another
-/// site has sent it.
+/// Checks that the request has this role, as [`check`] does, and logs a refusal.
 pub(super) fn require(rights: &dyn Rights, head: &Parts, role: Role) -> Result<(), Problem> {
+    check(rights, head, role).inspect_err(|problem| log(rights, head, role, problem))
+}
+
+fn log(rights: &dyn Rights, head: &Parts, role: Role, problem: &Problem) {
+    if let Some(context) = head.extensions.get::<Context>() {
+        let client = context.buffers.budget.client().to_string();
+        let token = token(&head.headers).ok().flatten();
+        rights.log_refusal(&client, role, token, problem.kind.name);
+    }
+}
+
+/// Checks that the request has this role: 401 if its token is missing or unknown, 403 if the
+/// token is for other roles or no client can have this one. Where no token is needed, checks
+/// that no page of another site has sent the request.
+pub(super) fn check(rights: &dyn Rights, head: &Parts, role: Role) -> Result<(), Problem> {
     if rights.allows(role, None) {
         cross_origin::check(head)?;
     }
@@ -52,6 +66,30 @@ pub(super) fn require(rights: &dyn Rights, head: &Parts, role: Role) -> Result<(
     }
 }
 
+/// Counts `amount` IDs, or one request, against the limits of the request's token, which
+/// [`require`] has accepted.
+pub(super) fn spend(
+    rights: &dyn Rights,
+    head: &Parts,
+    role: Role,
+    namespace: &str,
+    amount: usize,
+) -> Result<(), Problem> {
+    let token = token(&head.headers).ok().flatten();
+    let spent = rights.spend(role, token, namespace, amount as u64);
+    let spent = spent.map_err(|exceeded| match exceeded {
+        Exceeded::Namespace => Problem::new(
+            Kind::FORBIDDEN,
+            format!("{exceeded}: use one that may use {namespace}"),
+        ),
+        Exceeded::Rate { retry_after } => {
+            let detail = format!("{exceeded}: try again later, or ask for less");
+            Problem::new(Kind::RATE_LIMITED, detail).retry_after(retry_after)
+        }
+    });
+    spent.inspect_err(|problem| log(rights, head, role, problem))
+}
+
 /// Whether any right that not everybody has comes with it.
 fn is_known(rights: &dyn Rights, token: &[u8]) -> bool {
     Role::ALL
@@ -77,7 +115,11 @@ fn token(headers: &HeaderMap) -> Result<Option<&[u8]>, ()> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use axum::http::header::RETRY_AFTER;
     use axum::http::{HeaderValue, Request};
+    use axum::response::IntoResponse as _;
 
     use super::*;
 
@@ -97,6 +139,32 @@ mod tests {
         fn is_anybodys(&self, role: Role) -> bool {
             role != Role::Lease
         }
+
+        fn spend(&self, _: Role, _: Option<&[u8]>, name: &str, ids: u64) -> Result<(), Exceeded> {
+            match (name, ids) {
+                ("orders", 0..=9) => Ok(()),
+                ("orders", _) => Err(Exceeded::Rate {
+                    retry_after: Duration::from_millis(1_500),
+                }),
+                _ => Err(Exceeded::Namespace),
+            }
+        }
+    }
+
+    #[test]
+    fn a_token_beyond_its_limits_is_refused() {
+        let (mut head, ()) = Request::new(()).into_parts();
+        let token = HeaderValue::from_static("Bearer t");
+        head.headers.insert(AUTHORIZATION, token);
+        let spend = |name, ids| super::spend(&Two, &head, Role::Take, name, ids);
+        assert_eq!(spend("orders", 9), Ok(()));
+        let forbidden = spend("invoices", 1).unwrap_err();
+        assert_eq!(forbidden.kind, Kind::FORBIDDEN);
+        let limited = spend("orders", 10).unwrap_err();
+        assert_eq!(limited.kind, Kind::RATE_LIMITED);
+        let response = limited.into_response();
+        assert_eq!(response.status(), 429);
+        assert_eq!(response.headers()[RETRY_AFTER], "2");
     }
 
     fn required(role: Role, values: &[&'static str]) -> Result<(), Kind> {

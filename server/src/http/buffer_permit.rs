@@ -54,6 +54,7 @@ struct Clients {
 /// The budget as one client sees it.
 #[derive(Clone, Debug)]
 pub(super) struct ClientBudget {
+    client: Client,
     own: Arc<Semaphore>,
     all: Arc<Semaphore>,
     most_units: usize,
@@ -90,6 +91,7 @@ impl BufferBudget {
             own
         });
         ClientBudget {
+            client,
             own,
             all: Arc::clone(&self.all),
             most_units: self.units_per_client,
@@ -98,6 +100,10 @@ impl BufferBudget {
 }
 
 impl ClientBudget {
+    pub(super) fn client(&self) -> Client {
+        self.client
+    }
+
     /// Waits for memory of this size. `None` only if the server ends.
     pub(super) async fn acquire(&self, bytes: usize) -> Option<BufferPermit> {
         let units = self.units(bytes);

@@ -4,12 +4,12 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::header::{CACHE_CONTROL, CONNECTION, HOST, X_CONTENT_TYPE_OPTIONS};
-use axum::http::{HeaderValue, Request, Version};
+use axum::http::{HeaderValue, Request, StatusCode, Version};
 use axum::response::{IntoResponse, Response};
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -20,7 +20,7 @@ use super::buffer_permit::{SMALL_BYTES, guarded};
 use super::cross_origin::Hosts;
 use super::deadlines::Deadlines;
 use super::problem::{Kind, Problem};
-use crate::front::add_shared;
+use crate::front::{FrontCounters, add_shared};
 
 /// The most bytes of a request's URI and header fields.
 pub(super) const HEAD_BYTES: usize = 16 << 10;
@@ -72,16 +72,26 @@ impl hyper::service::Service<Request<Incoming>> for Calls {
             if !is_http2 && app.drain.has_begun() {
                 headers.insert(CONNECTION, HeaderValue::from_static("close"));
             }
-            add_shared(&app.counters.requests, 1);
-            if response.status().is_client_error() || response.status().is_server_error() {
-                add_shared(&app.counters.errors, 1);
-            }
+            count(&app.counters, response.status(), now.elapsed());
             let (head, body) = response.into_parts();
             // Every body is whole: it is one part, which is moved.
             let bytes = axum::body::to_bytes(body, usize::MAX).await;
             let bytes = guarded(bytes.unwrap_or_default(), (unanswered, permit));
             Ok(Response::from_parts(head, Full::new(bytes)))
         })
+    }
+}
+
+fn count(counters: &FrontCounters, status: StatusCode, duration: Duration) {
+    add_shared(&counters.requests, 1);
+    counters.durations.record(duration, 1, add_shared);
+    if status.is_client_error() || status.is_server_error() {
+        add_shared(&counters.errors, 1);
+    }
+    match status {
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => add_shared(&counters.denied, 1),
+        status if status.is_server_error() => add_shared(&counters.unavailable, 1),
+        _ => {}
     }
 }
 

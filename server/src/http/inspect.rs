@@ -44,6 +44,7 @@ pub(super) async fn inspect(
         Problem::invalid("there is no namespace: give it in the query, as in ?namespace=orders")
     })?;
     check_name(name)?;
+    auth::spend(&*app.rights, &head, Role::Inspect, name, 1)?;
     let format = query
         .get("format")
         .map_or(Ok(Format::default()), Format::named)?;

@@ -86,6 +86,7 @@ pub(super) async fn acquire(
         "{\"namespace\":\"orders\",\"nodes\":32}",
     )?;
     check_name(&name)?;
+    auth::spend(&*app.rights, &head, Role::Lease, &name, 1)?;
     let size = match (nodes, blocks) {
         (None, None) => Size::Blocks(1),
         (None, Some(blocks)) => Size::Blocks(blocks),

@@ -13,7 +13,6 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{mpsc, watch};
 use tokio_rustls::TlsAcceptor;
 
-use super::Setup;
 use super::app::App;
 use super::buffer_permit::{
     ANSWER_BYTES, BYTES_PER_HANDSHAKE, BufferBudget, ClientBudget, HANDSHAKE_BYTES,
@@ -21,10 +20,12 @@ use super::buffer_permit::{
 use super::connection::{Protocols, Shared, serve};
 use super::cross_origin::Hosts;
 use super::problem::{Kind, PROBLEM_JSON, Problem};
-use super::{TlsConfig, routes};
+use super::routes;
+use super::setup::{Setup, TlsConfig};
 use crate::clients::{Client, Clients};
 use crate::front::add_shared;
 use crate::listener::{AcceptFailures, Listener};
+use crate::proxy_protocol;
 
 /// How long to wait after an error of the system, most often that it has no more files.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -37,6 +38,7 @@ pub(super) struct Listening {
     answers: Arc<BufferBudget>,
     handshakes: Arc<BufferBudget>,
     tls: Option<TlsConfig>,
+    proxy_protocol: bool,
     /// Held by every task until its end.
     task: mpsc::Sender<Infallible>,
 }
@@ -72,6 +74,7 @@ impl Listening {
                 hosts: setup.known_hosts(),
             },
             tls: setup.tls.clone(),
+            proxy_protocol: setup.proxy_protocol,
             task,
         }
     }
@@ -107,7 +110,10 @@ impl Listening {
             let _ = stream.set_nodelay(true);
             let client = from.ip().into();
             match self.admit(client) {
-                Some(admitted) => self.spawn(tcp(self.clone(), stream, client), admitted),
+                Some(admitted) if self.proxy_protocol => {
+                    self.spawn(proxied(self.clone(), stream, client, admitted), None);
+                }
+                Some(admitted) => self.spawn(tcp(self.clone(), stream, client), Some(admitted)),
                 None if self.tls.is_none() => turn_away(|answer| stream.try_write(answer)),
                 None => {}
             }
@@ -120,7 +126,7 @@ impl Listening {
         while let Some((stream, _)) = self.next(|| listener.accept(), &mut failures).await {
             let client = Client::User(stream.peer_cred().ok().map(|peer| peer.uid()));
             match self.admit(client) {
-                Some(admitted) => self.spawn(unix(self.clone(), stream, client), admitted),
+                Some(admitted) => self.spawn(unix(self.clone(), stream, client), Some(admitted)),
                 None => turn_away(|answer| stream.try_write(answer)),
             }
         }
@@ -160,7 +166,11 @@ impl Listening {
         }
     }
 
-    fn spawn(&self, connection: impl Future<Output = ()> + Send + 'static, admitted: Admitted) {
+    fn spawn(
+        &self,
+        connection: impl Future<Output = ()> + Send + 'static,
+        admitted: Option<Admitted>,
+    ) {
         let counters = &self.shared.app.counters;
         add_shared(&counters.accepted, 1);
         let (task, counters) = (self.task.clone(), Arc::clone(counters));
@@ -188,6 +198,28 @@ fn is_of_connection(error: &io::Error) -> bool {
         error.kind(),
         ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted
     )
+}
+
+/// A connection of a proxy, for the client that it names.
+async fn proxied(listening: Listening, mut stream: TcpStream, proxy: Client, admitted: Admitted) {
+    let time = listening.shared.app.limits.request_time;
+    let header = tokio::time::timeout(time, proxy_protocol::read_header(&mut stream));
+    // Whoever sends no header is no proxy, and reads no answer of ours for one.
+    let Ok(Ok(address)) = header.await else {
+        return;
+    };
+    let Some(address) = address else {
+        // Health checks of the proxy itself.
+        let _admitted = admitted;
+        return tcp(listening, stream, proxy).await;
+    };
+    drop(admitted);
+    let client = address.ip().into();
+    match listening.admit(client) {
+        Some(_admitted) => tcp(listening, stream, client).await,
+        None if listening.tls.is_none() => turn_away(|answer| stream.try_write(answer)),
+        None => {}
+    }
 }
 
 async fn tcp(listening: Listening, stream: TcpStream, client: Client) {

@@ -58,6 +58,7 @@ kinds! {
     HEAD_TOO_LARGE: REQUEST_HEADER_FIELDS_TOO_LARGE "head-too-large" "The header is too large",
     LEASE_LOST: CONFLICT "lease-lost" "The lease is not the client's any more",
     LEASE_ELSEWHERE: CONFLICT "lease-elsewhere" "The lease is another server's",
+    RATE_LIMITED: TOO_MANY_REQUESTS "rate-limited" "The token has used up its rate",
     TOO_MANY_LEASES: TOO_MANY_REQUESTS "too-many-leases" "Too many leases were given out",
     NO_LEASE: SERVICE_UNAVAILABLE "no-lease" "The store can't do this at the moment",
     CANNOT_ISSUE: SERVICE_UNAVAILABLE "cannot-issue" "No ID can be issued at the moment",

@@ -42,6 +42,13 @@ pub(super) async fn take(
     let query = head.uri.query();
     let request = TakeRequest::read(query, &head.headers, &body, app.limits.count)?;
     drop(body);
+    auth::spend(
+        &*app.rights,
+        &head,
+        Role::Take,
+        &request.namespace,
+        request.count,
+    )?;
     let namespace = app.namespace(&request.namespace, &context).await?;
     let writer = Writer {
         shape,

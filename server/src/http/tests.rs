@@ -8,6 +8,7 @@ mod health;
 mod http2;
 mod leases;
 mod limits;
+mod proxied;
 mod quiet;
 mod served;
 

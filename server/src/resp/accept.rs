@@ -21,6 +21,7 @@ use super::session::Session;
 use crate::clients::Client;
 use crate::front::add_shared;
 use crate::listener::{AcceptFailures, Listener};
+use crate::proxy_protocol;
 
 /// The current certificate and TLS settings.
 pub(crate) type Tls = Arc<ArcSwap<ServerConfig>>;
@@ -49,7 +50,8 @@ enum Stream {
 
 /// A place in the connection table. Dropping it frees the place.
 pub(super) struct Admission {
-    client: Client,
+    /// `None` once its place is free.
+    client: Option<Client>,
     /// Of its session.
     number: u64,
     shared: Arc<Shared>,
@@ -67,17 +69,32 @@ impl Admission {
         }
         add_shared(&counters.accepted, 1);
         Some(Self {
-            client,
+            client: Some(client),
             number: shared.next_session(),
             shared: Arc::clone(shared),
             _task: task.clone(),
         })
     }
+
+    /// Moves the place to another client. Returns whether that one may have one more.
+    fn transfer(&mut self, client: Client) -> bool {
+        let clients = &self.shared.clients;
+        if let Some(before) = self.client.take() {
+            clients.leave(before);
+        }
+        self.client = clients.enter(client).then_some(client);
+        if self.client.is_none() {
+            add_shared(&self.shared.accept_counters().turned_away, 1);
+        }
+        self.client.is_some()
+    }
 }
 
 impl Drop for Admission {
     fn drop(&mut self) {
-        self.shared.clients.leave(self.client);
+        if let Some(client) = self.client {
+            self.shared.clients.leave(client);
+        }
         add_shared(&self.shared.accept_counters().closed, 1);
     }
 }
@@ -148,8 +165,8 @@ fn turn_away(stream: Stream, has_tls: bool) {
 fn spawn(
     stream: Stream,
     tls: Option<&Tls>,
-    session: Session,
-    admission: Admission,
+    mut session: Session,
+    mut admission: Admission,
     workers: &[Handle],
     draining: &watch::Receiver<bool>,
 ) {
@@ -158,7 +175,9 @@ fn spawn(
     match (stream, tls) {
         (Stream::Tcp(socket), None) => drop(worker.spawn(async move {
             let shared = Arc::clone(&admission.shared);
-            if let Ok(stream) = TcpStream::from_std(socket) {
+            if let Ok(mut stream) = TcpStream::from_std(socket)
+                && is_identified(&mut stream, &mut session, &mut admission).await
+            {
                 connection::serve(stream, session, &shared, draining).await;
             }
         })),
@@ -174,9 +193,14 @@ fn spawn(
             let mut ends = draining.clone();
             drop(worker.spawn(async move {
                 let shared = Arc::clone(&admission.shared);
+                let Ok(mut stream) = TcpStream::from_std(socket) else {
+                    return;
+                };
+                if !is_identified(&mut stream, &mut session, &mut admission).await {
+                    return;
+                }
                 let handshake = async {
                     let _permit = shared.handshakes.acquire().await.ok()?;
-                    let stream = TcpStream::from_std(socket).ok()?;
                     tokio::select! {
                         biased;
                         stream = acceptor.accept(stream) => stream.ok(),
@@ -191,6 +215,34 @@ fn spawn(
                 }
             }));
         }
+    }
+}
+
+/// Reads the header of a proxy, where the settings say that there is one, and moves the
+/// connection to the client that it names.
+async fn is_identified(
+    stream: &mut TcpStream,
+    session: &mut Session,
+    admission: &mut Admission,
+) -> bool {
+    let shared = Arc::clone(&admission.shared);
+    if !shared.proxy_protocol {
+        return true;
+    }
+    let header = proxy_protocol::read_header(stream);
+    match timeout(shared.limits.request_time, header).await {
+        Ok(Ok(Some(address))) => {
+            session.peer = address.to_string();
+            let has_place = admission.transfer(address.ip().into());
+            if !has_place && !shared.has_tls {
+                // Best effort, as for any other client.
+                let _ = stream.try_write(FULL);
+            }
+            has_place
+        }
+        // A health check of the proxy itself.
+        Ok(Ok(None)) => true,
+        Ok(Err(_)) | Err(_) => false,
     }
 }
 

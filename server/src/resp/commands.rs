@@ -69,8 +69,11 @@ pub(super) fn run(
         Needs::AnyRight => (!context.knows(session.token.as_deref())).then_some(Refusal::UNKNOWN),
         Needs::Right(role) => context.refusal(role, session.token.as_deref()),
     };
-    if let Some(Refusal { code, why }) = refusal {
-        replies.error(code, why);
+    if let Some(refusal) = refusal {
+        if let Needs::Right(role) = command.needs {
+            session.log_refusal(role, refusal, context);
+        }
+        replies.error(refusal.code, refusal.why);
         return Flow::Done;
     }
     let most = usize::from(command.arity.unsigned_abs()) - 1;

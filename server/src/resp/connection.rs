@@ -186,6 +186,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             length += read;
         }
         spin::record_work();
+        let (began, answered) = (std::time::Instant::now(), worker.context.answered());
         worker.output.clear();
         let input = &worker.input[..length];
         let (used, next) = self
@@ -195,6 +196,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.keep(&input[used..]);
         self.needs_input = next == NextAction::Input;
         self.write(context, &worker.output)?;
+        let answered = worker.context.answered().wrapping_sub(answered);
+        worker.context.record_duration(began.elapsed(), answered);
         Poll::Ready(Ok(match next {
             NextAction::Input if !may_have_more => None,
             NextAction::Input | NextAction::Turn => Some(Step::Yield),

@@ -5,14 +5,15 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ringflake::{Id, TakeError, lease};
 use tokio::sync::Semaphore;
 
 use super::accept::HANDSHAKES;
 use super::connection::READ;
-use crate::access::{Rights, Role};
+use super::reply::Errors;
+use crate::access::{Exceeded, Rights, Role};
 use crate::clients::Clients;
 use crate::drain::Drain;
 use crate::front::{FrontCounters, add};
@@ -35,6 +36,9 @@ pub(super) struct Shared {
     pub(super) namespaces: Arc<Namespaces>,
     pub(super) clients: Clients,
     pub(super) drain: Drain,
+    /// Whether TCP connections begin with a header of the PROXY protocol.
+    pub(super) proxy_protocol: bool,
+    pub(super) has_tls: bool,
     /// Permits for TLS handshakes.
     pub(super) handshakes: Semaphore,
     pub(super) started: Instant,
@@ -59,6 +63,8 @@ impl Shared {
             limits,
             namespaces,
             drain,
+            proxy_protocol: false,
+            has_tls: false,
             handshakes: Semaphore::new(HANDSHAKES),
             started: Instant::now(),
             counters: (0..=workers).map(|_| Arc::default()).collect(),
@@ -298,6 +304,42 @@ impl WorkerContext {
         }
     }
 
+    /// Counts IDs, or one request, against the limits of this token.
+    pub(super) fn spend(
+        &self,
+        role: Role,
+        token: Option<&[u8]>,
+        namespace: &str,
+        amount: usize,
+    ) -> Option<Refusal> {
+        let spent = self
+            .shared
+            .rights
+            .spend(role, token, namespace, amount as u64);
+        spent.err().map(|exceeded| match exceeded {
+            Exceeded::Namespace => Refusal {
+                code: "NOPERM",
+                why: "this token may not use this namespace",
+            },
+            Exceeded::Rate { .. } => Refusal {
+                code: "TRYAGAIN",
+                why: "this token has used up its rate: try again later, or ask for less",
+            },
+        })
+    }
+
+    /// Requests that were answered so far.
+    pub(super) fn answered(&self) -> u64 {
+        self.counters.requests.load(Ordering::Relaxed)
+    }
+
+    /// Counts the time that the requests of a turn took, each of them.
+    pub(super) fn record_duration(&self, duration: Duration, requests: u64) {
+        if requests > 0 {
+            self.counters.durations.record(duration, requests, add);
+        }
+    }
+
     /// Whether a client with this token may do anything at all.
     pub(super) fn knows(&self, token: Option<&[u8]>) -> bool {
         // It is kept for as long as its connection, so it has a limit.
@@ -312,9 +354,11 @@ impl WorkerContext {
         add(&self.counters.requests, more as u64);
     }
 
-    pub(super) fn count_errors(&self, more: u64) {
-        if more > 0 {
-            add(&self.counters.errors, more);
+    pub(super) fn count_errors(&self, more: Errors) {
+        if more != Errors::default() {
+            add(&self.counters.errors, more.all);
+            add(&self.counters.denied, more.denied);
+            add(&self.counters.unavailable, more.unavailable);
         }
     }
 }

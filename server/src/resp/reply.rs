@@ -67,7 +67,17 @@ pub(super) struct Replies<'a> {
     pub(super) bytes: &'a mut Vec<u8>,
     pub(super) protocol: Protocol,
     /// Errors among them.
-    pub(super) errors: u64,
+    pub(super) errors: Errors,
+}
+
+/// How many replies were errors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Errors {
+    pub(super) all: u64,
+    /// For want of a token that allows the request.
+    pub(super) denied: u64,
+    /// Those that may pass in time.
+    pub(super) unavailable: u64,
 }
 
 impl Replies<'_> {
@@ -78,7 +88,12 @@ impl Replies<'_> {
 
     /// `code` first, and then why.
     pub(super) fn error(&mut self, code: &str, why: impl fmt::Display) {
-        self.errors += 1;
+        self.errors.all += 1;
+        match code {
+            "NOAUTH" | "NOPERM" | "WRONGPASS" => self.errors.denied += 1,
+            "TRYAGAIN" => self.errors.unavailable += 1,
+            _ => {}
+        }
         let from = self.bytes.len();
         // Writing to a vector can't fail, and a `Display` that does has said less.
         let _ = write!(Text(self.bytes), "-{code} {why}");

@@ -1,8 +1,9 @@
 //! What is known of a client from one request to the next.
 
-use super::context::{Lookup, NamespaceIndex, OpenFailure, WorkerContext};
+use super::context::{Lookup, NamespaceIndex, OpenFailure, Refusal, WorkerContext};
 use super::decode::Decoder;
 use super::reply::Protocol;
+use crate::access::Role;
 
 /// What a client has said of itself, and what it waits for.
 #[derive(Debug)]
@@ -33,6 +34,29 @@ impl Session {
             is_in_transaction: false,
             failed: None,
         }
+    }
+
+    /// Counts IDs, or one request, against the limits of the token, which has this role.
+    pub(super) fn spend(
+        &self,
+        role: Role,
+        namespace: &[u8],
+        amount: usize,
+        context: &WorkerContext,
+    ) -> Option<Refusal> {
+        // Another name is refused when it is looked up.
+        let namespace = std::str::from_utf8(namespace).ok()?;
+        context.spend(role, self.token.as_deref(), namespace, amount)
+    }
+
+    pub(super) fn log_refusal(&self, role: Role, refusal: Refusal, context: &WorkerContext) {
+        let rights = &context.shared.rights;
+        // Each connection has another port.
+        let peer = match self.peer.rsplit_once(':') {
+            Some((address, _)) => address,
+            None => &self.peer,
+        };
+        rights.log_refusal(peer, role, self.token.as_deref(), refusal.why);
     }
 
     /// The request in front can't be answered: its namespace was not opened.

@@ -1,5 +1,6 @@
 //! The front with sockets, and what its tests share.
 
+mod clients;
 pub(super) mod kit;
 mod tls;
 

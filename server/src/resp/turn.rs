@@ -21,7 +21,7 @@ use ringflake::TakeError;
 use super::commands::{self, Flow};
 use super::context::WorkerContext;
 use super::decode::{Arguments, Decoded};
-use super::reply::{Form, Replies};
+use super::reply::{Errors, Form, Replies};
 use super::session::{Missing, Session};
 use crate::access::Role;
 
@@ -68,7 +68,7 @@ impl Session {
         let mut replies = Replies {
             bytes: output,
             protocol: self.protocol,
-            errors: 0,
+            errors: Errors::default(),
         };
         let ended = self.requests(input, context, &mut replies);
         context.count_errors(replies.errors);
@@ -172,7 +172,10 @@ impl Session {
     ) -> Option<(usize, NextAction)> {
         let run = run.take()?;
         let name = &input[run.name.0..run.name.1];
-        if let Some(refusal) = context.refusal(Role::Take, self.token.as_deref()) {
+        let refusal = context.refusal(Role::Take, self.token.as_deref());
+        if let Some(refusal) = refusal.or_else(|| self.spend(Role::Take, name, run.count, context))
+        {
+            self.log_refusal(Role::Take, refusal, context);
             for _ in 0..run.count {
                 replies.error(refusal.code, refusal.why);
             }

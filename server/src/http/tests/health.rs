@@ -59,7 +59,7 @@ fn assert_takes(served: &Served, status: u16) {
         "{now}"
     );
     let figure = format!(
-        "ringflake_server_ready{{namespace=\"ahead\"}} {}",
+        "ringflake_server_namespace_ready{{namespace=\"ahead\"}} {}",
         u8::from(status == 200)
     );
     let metrics = wire.get("/metrics").text();

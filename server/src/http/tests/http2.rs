@@ -18,8 +18,8 @@ use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
-use super::super::TlsConfig;
 use super::super::buffer_permit::LARGE_PER_CONNECTION;
+use super::super::setup::TlsConfig;
 use super::served::{Served, serve};
 
 fn runtime() -> Runtime {

@@ -146,6 +146,8 @@ pub(super) fn serve_namespaces(
         subleases: leases_of(&directory),
         rights: Arc::new(Tokens(false)),
         tls: None,
+        certificate: None,
+        proxy_protocol: false,
         hosts: Vec::new(),
         limits: Limits {
             request_time: REQUEST_TIME,

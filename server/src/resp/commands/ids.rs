@@ -1,6 +1,7 @@
 //! The commands that give IDs, and the one that takes an ID apart.
 
 use super::call::{Call, Flow, Quoted, number};
+use crate::access::Role;
 use crate::resp::reply::Form;
 use crate::resp::session::Missing;
 use crate::resp::turn::refuse_take;
@@ -68,6 +69,11 @@ fn take_many(call: Call<'_, '_>, name: &[u8], count: &[u8], form: Form) -> Flow 
             return Flow::Done;
         }
     };
+    if let Some(refusal) = session.spend(Role::Take, name, count, context) {
+        session.log_refusal(Role::Take, refusal, context);
+        replies.error(refusal.code, refusal.why);
+        return Flow::Done;
+    }
     let (ids, error) = context.take(namespace, count);
     match error {
         Some(error) if ids.is_empty() => refuse_take(replies, error),
@@ -106,6 +112,11 @@ pub(super) fn inspect(call: Call<'_, '_>) -> Flow {
         replies,
         ..
     } = call;
+    if let Some(refusal) = session.spend(Role::Inspect, name, 1, context) {
+        session.log_refusal(Role::Inspect, refusal, context);
+        replies.error(refusal.code, refusal.why);
+        return Flow::Done;
+    }
     // A look does not begin a namespace.
     let namespace = match session.find_made(name, context) {
         Ok(namespace) => namespace,

@@ -9,7 +9,7 @@ fn bytes(protocol: Protocol, write: impl FnOnce(&mut Replies<'_>)) -> Vec<u8> {
     write(&mut Replies {
         bytes: &mut bytes,
         protocol,
-        errors: 0,
+        errors: Errors::default(),
     });
     bytes
 }

@@ -69,6 +69,8 @@ impl Rights for ByName {
 
 pub(super) struct Setup {
     limits: Limits,
+    rights: Arc<dyn Rights>,
+    proxy_protocol: bool,
     workers: usize,
     tls: Option<(Tls, CertificateDer<'static>)>,
 }
@@ -77,6 +79,8 @@ impl Setup {
     pub(super) fn new() -> Self {
         Self {
             limits: patient(),
+            rights: Arc::new(Everything),
+            proxy_protocol: false,
             workers: 2,
             tls: None,
         }
@@ -99,6 +103,16 @@ impl Setup {
 
     pub(super) fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    pub(super) fn rights(mut self, rights: impl Rights + 'static) -> Self {
+        self.rights = Arc::new(rights);
+        self
+    }
+
+    pub(super) fn proxy_protocol(mut self) -> Self {
+        self.proxy_protocol = true;
         self
     }
 
@@ -127,9 +141,10 @@ impl Setup {
         let front = Frontend::start(Options {
             listeners: vec![Listener::Tcp(tcp), Listener::Unix(unix)],
             namespaces: Arc::clone(&namespaces),
-            rights: Arc::new(Everything),
+            rights: self.rights,
             tls,
             limits: self.limits,
+            proxy_protocol: self.proxy_protocol,
             workers: self.workers,
             drain: drain.clone(),
         });

@@ -1,0 +1,94 @@
+//! Connections that a proxy forwards with a header of the PROXY protocol.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::sync::{Arc, Mutex};
+
+use super::served::{Served, serve};
+use crate::access::{Rights, Role};
+
+/// Everybody may inspect; refusals of other requests are kept.
+struct Refusing(Arc<Mutex<Vec<String>>>);
+
+impl Rights for Refusing {
+    fn allows(&self, role: Role, _: Option<&[u8]>) -> bool {
+        role == Role::Inspect
+    }
+
+    fn log_refusal(&self, peer: &str, role: Role, _: Option<&[u8]>, _: &str) {
+        self.0.lock().unwrap().push(format!("{peer} {role}"));
+    }
+}
+
+/// All that the server sends for these bytes, until it closes.
+fn exchange(served: &Served, bytes: &str) -> String {
+    let mut stream = TcpStream::connect(served.at).unwrap();
+    stream.write_all(bytes.as_bytes()).unwrap();
+    let mut answer = String::new();
+    // A reset means the same as the end here.
+    let _ = stream.read_to_string(&mut answer);
+    answer
+}
+
+const REQUEST: &str = "GET /livez HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+
+#[test]
+fn a_request_behind_the_header_is_answered() {
+    let served = serve(|setup| setup.proxy_protocol = true);
+    for header in [
+        "PROXY TCP4 192.0.2.1 192.0.2.9 1 2\r\n",
+        "PROXY UNKNOWN\r\n",
+    ] {
+        let answer = exchange(&served, &format!("{header}{REQUEST}"));
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{header}: {answer}");
+    }
+}
+
+#[test]
+fn a_connection_without_the_header_gets_no_answer() {
+    let served = serve(|setup| setup.proxy_protocol = true);
+    assert_eq!(exchange(&served, REQUEST), "");
+}
+
+#[test]
+fn the_client_is_the_one_that_the_header_names() {
+    let refused = Arc::default();
+    let rights = Arc::new(Refusing(Arc::clone(&refused)));
+    let served = serve(|setup| {
+        setup.proxy_protocol = true;
+        setup.rights = rights;
+    });
+    let take = "POST /v1/ids?namespace=orders HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
+                content-length: 0\r\n\r\n";
+    let answer = exchange(
+        &served,
+        &format!("PROXY TCP4 192.0.2.1 192.0.2.9 1 2\r\n{take}"),
+    );
+    assert!(answer.starts_with("HTTP/1.1 401 "), "{answer}");
+    assert_eq!(*refused.lock().unwrap(), ["192.0.2.1 take"]);
+}
+
+#[test]
+fn a_client_has_its_own_number_of_connections() {
+    let served = serve(|setup| {
+        setup.proxy_protocol = true;
+        setup.limits.connections_per_client = 1;
+    });
+    let mut first = TcpStream::connect(served.at).unwrap();
+    first
+        .write_all(b"PROXY TCP4 192.0.2.1 192.0.2.9 1 2\r\nGET")
+        .unwrap();
+    // The proxy's own place is free again once the header was read.
+    ringflake_kit::eventually("another client of the proxy is served", || {
+        let other = exchange(
+            &served,
+            &format!("PROXY TCP4 192.0.2.2 192.0.2.9 1 2\r\n{REQUEST}"),
+        );
+        other.starts_with("HTTP/1.1 200 ")
+    });
+    let again = exchange(
+        &served,
+        &format!("PROXY TCP4 192.0.2.1 192.0.2.9 1 2\r\n{REQUEST}"),
+    );
+    assert!(again.starts_with("HTTP/1.1 503 "), "{again}");
+}

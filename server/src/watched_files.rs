@@ -1,0 +1,136 @@
+//! Notices that files have been replaced, such as certificates of a mounted Kubernetes secret.
+//!
+//! Compares what `stat` says and reads nothing. A change is reported once it has held for two
+//! looks in a row, so that a certificate and its key that are written one after the other are
+//! read together.
+
+use std::fs::Metadata;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
+
+/// Files, and what they were when they were last read.
+#[derive(Debug)]
+pub(crate) struct WatchedFiles(Mutex<State>);
+
+#[derive(Debug)]
+struct State {
+    paths: Vec<PathBuf>,
+    /// When they were last read.
+    read: Vec<Option<Stamp>>,
+    /// At the last look.
+    seen: Vec<Option<Stamp>>,
+}
+
+/// What changes when a file is written or replaced; symbolic links are followed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Stamp {
+    modified: Option<SystemTime>,
+    bytes: u64,
+    /// Device and inode, where there are such.
+    file: (u64, u64),
+}
+
+impl WatchedFiles {
+    /// Takes the files as they are now for those that were read.
+    pub(crate) fn new(paths: Vec<PathBuf>) -> Self {
+        let read = stamps(&paths);
+        Self(Mutex::new(State {
+            paths,
+            seen: read.clone(),
+            read,
+        }))
+    }
+
+    /// The same for other files.
+    pub(crate) fn replace(&self, paths: Vec<PathBuf>) {
+        let Self(fresh) = Self::new(paths);
+        let fresh = fresh.into_inner().unwrap_or_else(PoisonError::into_inner);
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = fresh;
+    }
+
+    /// Whether one of them has changed and was the same at the look before this one. Reports
+    /// each change once.
+    pub(crate) fn have_changed(&self) -> bool {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = stamps(&state.paths);
+        let is_settled = now == state.seen;
+        state.seen = now;
+        if !is_settled || state.seen == state.read {
+            return false;
+        }
+        state.read = state.seen.clone();
+        true
+    }
+}
+
+fn stamps(paths: &[PathBuf]) -> Vec<Option<Stamp>> {
+    paths.iter().map(|path| Stamp::of(path)).collect()
+}
+
+impl Stamp {
+    /// `None` where there is no such file, or it can't be reached.
+    fn of(path: &Path) -> Option<Self> {
+        let metadata = std::fs::metadata(path).ok()?;
+        Some(Self {
+            modified: metadata.modified().ok(),
+            bytes: metadata.len(),
+            file: file_of(&metadata),
+        })
+    }
+}
+
+#[cfg(unix)]
+fn file_of(metadata: &Metadata) -> (u64, u64) {
+    use std::os::unix::fs::MetadataExt;
+    (metadata.dev(), metadata.ino())
+}
+
+#[cfg(not(unix))]
+fn file_of(_: &Metadata) -> (u64, u64) {
+    (0, 0)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_change_is_reported_once_and_when_it_has_settled() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        let files = WatchedFiles::new(vec![path("a.pem"), path("a.key")]);
+        assert!(!files.have_changed());
+        fs::write(path("a.pem"), "one").unwrap();
+        assert!(!files.have_changed(), "it is still being written");
+        fs::write(path("a.key"), "two").unwrap();
+        assert!(!files.have_changed(), "so is the other one");
+        assert!(files.have_changed());
+        assert!(!files.have_changed());
+        fs::remove_file(path("a.key")).unwrap();
+        assert!(!files.have_changed());
+        assert!(files.have_changed());
+        files.replace(vec![path("a.key")]);
+        fs::write(path("a.pem"), "another length").unwrap();
+        assert_eq!([files.have_changed(), files.have_changed()], [false; 2]);
+    }
+
+    #[test]
+    fn a_mounted_secret_is_replaced_by_a_link() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        for version in ["1", "2"] {
+            fs::create_dir(path(version)).unwrap();
+            fs::write(path(version).join("tls.crt"), "same length").unwrap();
+        }
+        symlink("1", path("..data")).unwrap();
+        symlink("..data/tls.crt", path("tls.crt")).unwrap();
+        let files = WatchedFiles::new(vec![path("tls.crt")]);
+        symlink("2", path("..data_tmp")).unwrap();
+        fs::rename(path("..data_tmp"), path("..data")).unwrap();
+        assert_eq!([files.have_changed(), files.have_changed()], [false, true]);
+    }
+}
