@@ -117,8 +117,8 @@ impl Node {
         (0..answers).map(id).collect()
     }
 
-    /// What the clients have had acknowledged while this lasted, and what was issued to
-    /// nobody.
+    /// The IDs that clients received meanwhile, and those that were issued but reached
+    /// no client.
     fn suffer(mut self, fault: Fault, directory: &Path) -> (Self, Vec<i64>, Vec<i64>) {
         let (mut acknowledged, mut lost) = (Vec::new(), Vec::new());
         match fault {
@@ -193,7 +193,7 @@ pub(crate) fn holds_through_kills_and_partitions() {
         for round in 0..rounds {
             let fault = fault_of(node, round);
             let (next, more, gone) = process.suffer(fault, directory);
-            // Who can be reached is available.
+            // A reachable node answers every request.
             let reached = matches!(fault, Fault::None | Fault::Stopped);
             assert!(!reached || more.len() as u64 == REQUESTS, "{fault:?}");
             process = next;
