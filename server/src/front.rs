@@ -22,6 +22,8 @@ pub(crate) struct FrontCounters {
     pub(crate) denied: AtomicU64,
     /// Of the errors, those that may pass in time: no lease, a store that is away, overload.
     pub(crate) unavailable: AtomicU64,
+    /// Authentications that failed.
+    pub(crate) auth_failures: AtomicU64,
     /// IDs that were sent.
     pub(crate) ids: AtomicU64,
     /// How long responses took, from the request as a whole to the response as a whole.

@@ -34,6 +34,9 @@
 //! order: what the socket accepted is cut off before more is written. Replies that can't be
 //! sent are dropped with their connection.
 //!
+//! *A transaction takes IDs at its `EXEC`, or none.* `MULTI` queues requests in the session,
+//! wherever reads and turns cut the input. `EXEC` is refused as a whole, or runs in one turn.
+//!
 //! *Replies are complete and in order.* Requests are decoded from the front of one buffer, and
 //! a turn returns how many bytes it has answered; the next turn starts behind them. A run of
 //! takes is answered before any request behind it. A namespace that has to be opened stops the
@@ -41,7 +44,9 @@
 //!
 //! *Memory is bounded.* Input is at most one request and one read, because nothing is read
 //! while a complete request is waiting. Output is at most that of one turn: 64 KiB and one
-//! reply, and a reply has at most 65,536 IDs (1.8 MB). An idle connection has no buffers.
+//! reply, and a reply has at most 65,536 IDs (1.8 MB). An idle connection has no buffers. What
+//! all connections keep together is limited by `budget`, and before authentication a request
+//! has at most 1 KiB.
 //!
 //! *No client starves another.* A turn is bounded in requests and bytes. After a few turns, or
 //! one that filled a limit, a task yields to all other tasks that are ready. A reply of 65,536
@@ -57,6 +62,7 @@
 //! for events once more, and answers what was read before it closes.
 
 mod accept;
+mod budget;
 mod commands;
 mod connection;
 mod context;
@@ -64,6 +70,7 @@ mod decode;
 mod reply;
 mod session;
 mod spin;
+mod transaction;
 mod turn;
 
 use std::convert::Infallible;

@@ -135,8 +135,7 @@ pub(super) fn accept_from(
             match accepted {
                 Ok((stream, client, peer)) => {
                     if let Some(admission) = Admission::new(client, &shared, &task) {
-                        let session =
-                            Session::new(admission.number, peer, shared.limits.request_bytes);
+                        let session = Session::new(admission.number, peer, &shared);
                         spawn(stream, tls.as_ref(), session, admission, &workers, &drain);
                     } else {
                         turn_away(stream, tls.is_some());

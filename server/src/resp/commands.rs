@@ -5,10 +5,11 @@ mod client;
 mod connection;
 mod ids;
 mod info;
-mod transaction;
+
+use std::borrow::Cow;
 
 pub(super) use self::call::Flow;
-use self::call::{Call, Command, Needs, Quoted, by_name, command};
+use self::call::{Call, Command, Needs, Quoted, by_name, command, number};
 use super::context::{Refusal, WorkerContext};
 use super::decode::Words;
 use super::reply::Replies;
@@ -20,7 +21,7 @@ const INSPECT: Needs = Needs::Right(Role::Inspect);
 const ADMIN: Needs = Needs::Right(Role::Admin);
 
 #[rustfmt::skip]
-static COMMANDS: [Command; 20] = [
+static COMMANDS: [Command; 25] = [
     command("INCR", 2, TAKE, "name: an ID as an integer; it is unique, and not greater than the one before", ids::incr),
     command("INCRBY", 3, TAKE, "name 1: as INCR", ids::incr),
     command("LPOP", -2, TAKE, "name [count]: IDs as strings of decimal digits, which JavaScript reads exactly", ids::lpop),
@@ -39,42 +40,99 @@ static COMMANDS: [Command; 20] = [
     command("SELECT", 2, Needs::AnyRight, "", connection::select),
     command("RESET", 1, Needs::Nothing, "", connection::reset),
     command("QUIT", -1, Needs::Nothing, "", connection::quit),
+    command("MULTI", 1, Needs::AnyRight, "", connection::multi),
+    command("EXEC", 1, Needs::AnyRight, "", connection::exec),
+    command("DISCARD", 1, Needs::AnyRight, "", connection::discard),
+    command("WATCH", -2, Needs::AnyRight, "", connection::watch),
+    command("UNWATCH", 1, Needs::AnyRight, "", connection::ok),
     command("READONLY", 1, Needs::AnyRight, "", connection::ok),
     command("READWRITE", 1, Needs::AnyRight, "", connection::ok),
 ];
 
-pub(super) fn run(
-    session: &mut Session,
-    words: &Words<'_>,
-    context: &mut WorkerContext,
-    replies: &mut Replies<'_>,
-) -> Flow {
-    let (name, arguments) = words.split();
-    if let Some(flow) = transaction::refuse(session, name, context, replies) {
-        return flow;
+/// Why a request does not run.
+pub(super) struct Rejection {
+    pub(super) code: &'static str,
+    pub(super) why: Cow<'static, str>,
+}
+
+impl Rejection {
+    pub(super) fn of(why: impl Into<Cow<'static, str>>) -> Self {
+        let why = why.into();
+        Self { code: "ERR", why }
     }
-    let Some(command) = by_name(&COMMANDS, name) else {
-        replies.error(
-            "ERR",
-            format_args!(
-                "unknown command {}; this is a server of unique IDs: INCR name, LPOP name count, \
-                 RINGFLAKE.HELP",
-                Quoted(name)
-            ),
-        );
-        return Flow::Done;
+}
+
+impl From<Refusal> for Rejection {
+    fn from(Refusal { code, why }: Refusal) -> Self {
+        Self {
+            code,
+            why: why.into(),
+        }
+    }
+}
+
+/// Whether a request runs during a transaction and is not queued.
+pub(super) fn runs_at_once(words: &Words<'_>) -> bool {
+    let name = words.split().0;
+    ["exec", "discard", "multi", "watch", "reset", "quit"]
+        .iter()
+        .any(|command| name.eq_ignore_ascii_case(command.as_bytes()))
+}
+
+/// The name of the namespace from which a request takes IDs.
+pub(super) fn taken_name<'a>(words: &Words<'a>) -> Option<&'a [u8]> {
+    let (name, arguments) = words.split();
+    let command = by_name(&COMMANDS, name)?;
+    (command.needs == TAKE).then(|| arguments.first().copied())?
+}
+
+/// How many replies a request may have in a transaction, each ID counted as one.
+pub(super) fn check_queued(
+    session: &Session,
+    words: &Words<'_>,
+    context: &WorkerContext,
+) -> Result<usize, Rejection> {
+    let command = check(session, words, context)?;
+    if command.needs == Needs::Nothing {
+        return Err(Rejection::of(format!(
+            "{} is not allowed in a transaction",
+            command.name
+        )));
+    }
+    let count = match words.split().1 {
+        [_, count, ..] if command.needs == TAKE => number(count),
+        _ => None,
     };
+    // A count that is no number is refused when it runs.
+    let count = count.and_then(|count| usize::try_from(count).ok());
+    Ok(count.unwrap_or(1).max(1))
+}
+
+/// The command of a request, if this client may run it so.
+fn check(
+    session: &Session,
+    words: &Words<'_>,
+    context: &WorkerContext,
+) -> Result<&'static Command, Rejection> {
+    let (name, arguments) = words.split();
+    let Some(command) = by_name(&COMMANDS, name) else {
+        return Err(Rejection::of(format!(
+            "unknown command {}; this is a server of unique IDs: INCR name, LPOP name count, \
+             RINGFLAKE.HELP",
+            Quoted(name)
+        )));
+    };
+    let token = session.token();
     let refusal = match command.needs {
         Needs::Nothing => None,
-        Needs::AnyRight => (!context.knows(session.token.as_deref())).then_some(Refusal::UNKNOWN),
-        Needs::Right(role) => context.refusal(role, session.token.as_deref()),
+        Needs::AnyRight => (!context.shared.knows(token)).then_some(Refusal::UNKNOWN),
+        Needs::Right(role) => context.refusal(role, token),
     };
     if let Some(refusal) = refusal {
         if let Needs::Right(role) = command.needs {
             session.log_refusal(role, refusal, context);
         }
-        replies.error(refusal.code, refusal.why);
-        return Flow::Done;
+        return Err(refusal.into());
     }
     let most = usize::from(command.arity.unsigned_abs()) - 1;
     let fits = if command.arity < 0 {
@@ -85,17 +143,31 @@ pub(super) fn run(
     };
     if !fits {
         let name = command.name.to_ascii_lowercase();
-        replies.error(
-            "ERR",
-            format_args!("wrong number of arguments for '{name}' command"),
-        );
-        return Flow::Done;
+        return Err(Rejection::of(format!(
+            "wrong number of arguments for '{name}' command"
+        )));
     }
-    (command.run)(Call {
-        session,
-        arguments,
-        commands: &COMMANDS,
-        context,
-        replies,
-    })
+    Ok(command)
+}
+
+/// Runs a request.
+pub(super) fn run(
+    session: &mut Session,
+    words: &Words<'_>,
+    context: &mut WorkerContext,
+    replies: &mut Replies<'_>,
+) -> Flow {
+    match check(session, words, context) {
+        Ok(command) => (command.run)(Call {
+            session,
+            arguments: words.split().1,
+            commands: &COMMANDS,
+            context,
+            replies,
+        }),
+        Err(Rejection { code, why }) => {
+            replies.error(code, why);
+            Flow::Done
+        }
+    }
 }

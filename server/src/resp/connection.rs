@@ -19,8 +19,9 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::watch;
 use tokio::task::{spawn_blocking, yield_now};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
+use super::budget::{Share, UNAUTHENTICATED_BYTES};
 use super::context::{OpenFailure, Shared, Worker};
 use super::session::Session;
 use super::spin;
@@ -38,11 +39,20 @@ const TURNS: usize = 4;
 /// way.
 const LINGER: Duration = Duration::from_millis(500);
 
+/// How long the reply to a failed authentication waits, and everything behind it.
+const AUTH_DELAY: Duration = Duration::from_millis(200);
+
+/// Error for a connection over the [`Budget`](super::budget::Budget).
+const NO_MEMORY: &[u8] = b"-ERR no memory for unfinished requests and unread replies: read \
+replies before sending more, or retry later\r\n";
+
 /// What a connection does next.
 enum Step {
     /// Let other connections have their turn, then take the next one.
     Yield,
     Open(String),
+    /// Send the reply to a failed authentication after a while.
+    Delay,
     /// Send what is left, then close.
     End,
     /// The connection is lost or timed out.
@@ -60,7 +70,8 @@ enum Waiting {
     Write,
 }
 
-struct Connection<S> {
+struct Connection<'a, S> {
+    shared: &'a Arc<Shared>,
     stream: S,
     session: Session,
     /// Input that is not answered yet.
@@ -72,6 +83,8 @@ struct Connection<S> {
     written: usize,
     /// Whether TLS holds bytes that the socket has not accepted.
     is_flushing: bool,
+    /// Memory of `input`, `output` and the session's queue.
+    share: Share<'a>,
     /// Whether anything was answered or sent since the last wait.
     has_progress: bool,
 }
@@ -84,6 +97,7 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     mut draining: watch::Receiver<bool>,
 ) {
     let mut connection = Connection {
+        shared,
         stream,
         session,
         input: Vec::new(),
@@ -91,6 +105,7 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
         output: Vec::new(),
         written: 0,
         is_flushing: false,
+        share: Share::new(&shared.budget),
         has_progress: true,
     };
     let mut waiting = Waiting::Idle;
@@ -102,7 +117,7 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
         let next = poll_fn(|context| {
             let mut turns = 0;
             loop {
-                match connection.turn(context, shared) {
+                match connection.turn(context) {
                     Poll::Ready(None) => has_answered |= is_draining,
                     Poll::Ready(Some(step)) => return Poll::Ready(step),
                     Poll::Pending => break,
@@ -131,7 +146,7 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
             if connection.has_progress || now_waiting != waiting {
                 connection.has_progress = false;
                 waiting = now_waiting;
-                deadline = Instant::now() + connection.patience(waiting, shared);
+                deadline = Instant::now() + connection.patience(waiting);
                 // A later deadline is set when the timer fires, which is rare.
                 if deadline < timer.deadline() || timer.is_elapsed() {
                     timer.as_mut().reset(deadline);
@@ -147,19 +162,20 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
         });
         match next.await {
             Step::Yield => yield_now().await,
-            Step::Open(name) => connection.open(name, shared).await,
-            Step::End => return connection.end(shared).await,
+            Step::Open(name) => connection.open(name).await,
+            Step::Delay => sleep(AUTH_DELAY).await,
+            Step::End => return connection.end().await,
             Step::Close => return,
         }
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
     /// Flushes, reads and answers once. `Ready(None)` means that the next turn may follow at
     /// once.
-    fn turn(&mut self, context: &mut Context<'_>, shared: &Arc<Shared>) -> Poll<Option<Step>> {
+    fn turn(&mut self, context: &mut Context<'_>) -> Poll<Option<Step>> {
         let turn = match ready!(self.flush(context)) {
-            Ok(()) => ready!(Worker::with(shared, |worker| self.answer(context, worker))),
+            Ok(()) => ready!(Worker::with(self.shared, |worker| self.answer(context, worker))),
             Err(error) => Err(error),
         };
         // A client that has gone is not reported.
@@ -175,7 +191,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         worker.input[..length].copy_from_slice(&self.input);
         let mut may_have_more = false;
         if self.needs_input {
-            let end = worker.input.len().min(length + READ);
+            let most = match self.session.is_authenticated() {
+                true => READ,
+                false => UNAUTHENTICATED_BYTES,
+            };
+            let end = worker.input.len().min(length + most);
             let mut buffer = ReadBuf::new(&mut worker.input[length..end]);
             ready!(Pin::new(&mut self.stream).poll_read(context, &mut buffer))?;
             let read = buffer.filled().len();
@@ -195,14 +215,22 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.has_progress |= used > 0 || !worker.output.is_empty();
         self.keep(&input[used..]);
         self.needs_input = next == NextAction::Input;
-        self.write(context, &worker.output)?;
+        match next {
+            NextAction::Delay => self.output = worker.output.clone(),
+            _ => self.write(context, &worker.output)?,
+        }
         let answered = worker.context.answered().wrapping_sub(answered);
         worker.context.record_duration(began.elapsed(), answered);
+        if !self.account() {
+            return Poll::Ready(Ok(Some(self.refuse_memory())));
+        }
         Poll::Ready(Ok(match next {
             NextAction::Input if !may_have_more => None,
             NextAction::Input | NextAction::Turn => Some(Step::Yield),
             NextAction::Open(name) => Some(Step::Open(name)),
+            NextAction::Delay => Some(Step::Delay),
             NextAction::Close => Some(Step::End),
+            NextAction::Drop => Some(Step::Close),
         }))
     }
 
@@ -235,11 +263,27 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         if !self.output.is_empty() {
             (self.output, self.written) = (Vec::new(), 0);
             self.has_progress = true;
+            self.account();
         }
         // TLS has a buffer of its own.
         let flushed = Pin::new(&mut self.stream).poll_flush(context);
         self.is_flushing = flushed.is_pending();
         flushed
+    }
+
+    /// Counts the memory of the connection. Returns whether it may have it.
+    fn account(&mut self) -> bool {
+        let bytes = self.input.capacity() + self.output.capacity() + self.session.queued_bytes();
+        self.share.set(bytes, self.session.is_authenticated())
+    }
+
+    /// Ends a connection for which there is no memory, with an error if that can be sent.
+    fn refuse_memory(&mut self) -> Step {
+        if !self.output.is_empty() {
+            return Step::Close;
+        }
+        self.output = NO_MEMORY.to_vec();
+        Step::End
     }
 
     fn keep(&mut self, rest: &[u8]) {
@@ -261,19 +305,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
     }
 
-    fn patience(&self, waiting: Waiting, shared: &Shared) -> Duration {
+    fn patience(&self, waiting: Waiting) -> Duration {
         match waiting {
-            Waiting::Idle => shared.limits.idle_time,
-            Waiting::Request => shared.limits.request_time,
+            Waiting::Idle => self.shared.limits.idle_time,
+            Waiting::Request => self.shared.limits.request_time,
             Waiting::Write => {
                 let bytes = (self.output.len() - self.written) as u64;
-                shared.limits.request_time + Duration::from_secs(bytes / LEAST_BYTES_PER_SECOND)
+                self.shared.limits.request_time
+                    + Duration::from_secs(bytes / LEAST_BYTES_PER_SECOND)
             }
         }
     }
 
     /// Opens the namespace of the request in front. Replies before it are sent meanwhile.
-    async fn open(&mut self, name: String, shared: &Arc<Shared>) {
+    async fn open(&mut self, name: String) {
+        let shared = self.shared;
         let mut opening = spawn_blocking({
             let (shared, name) = (Arc::clone(shared), name.clone());
             move || match shared.drain.has_begun() {
@@ -305,9 +351,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     /// Sends the last replies, ends the output, and waits for the client to close.
-    async fn end(mut self, shared: &Shared) {
+    async fn end(mut self) {
         self.input = Vec::new();
-        let patience = self.patience(Waiting::Write, shared);
+        let patience = self.patience(Waiting::Write);
         let sent = timeout(patience, poll_fn(|context| self.flush(context))).await;
         if !matches!(sent, Ok(Ok(()))) {
             return;
@@ -401,7 +447,7 @@ mod tests {
             replies: Arc::clone(&replies),
         };
         let shared = shared(Namespaces::new(Box::new(|_| Ok(generator())), 2));
-        let session = Session::new(1, String::new(), 4_096);
+        let session = Session::new(1, String::new(), &shared);
         let (_ends, draining) = watch::channel(false);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -449,7 +495,7 @@ mod tests {
                 .unwrap();
             runtime.block_on(async {
                 let stream = UnixStream::from_std(near).unwrap();
-                let session = Session::new(1, String::new(), 4_096);
+                let session = Session::new(1, String::new(), &shared);
                 let (_ends, draining) = watch::channel(false);
                 serve(stream, session, &shared, draining).await;
             });

@@ -3,14 +3,15 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use ringflake::{Id, TakeError, lease};
 use tokio::sync::Semaphore;
 
 use super::accept::HANDSHAKES;
+use super::budget::Budget;
 use super::connection::READ;
 use super::reply::Errors;
 use crate::access::{Exceeded, Rights, Role};
@@ -44,6 +45,8 @@ pub(super) struct Shared {
     pub(super) started: Instant,
     /// Those of the accept loops first, then those of each worker.
     pub(super) counters: Vec<Arc<FrontCounters>>,
+    pub(super) budget: Budget,
+    auth_failures: FailureLog,
     sessions: AtomicU64,
     contexts: AtomicUsize,
 }
@@ -68,9 +71,21 @@ impl Shared {
             handshakes: Semaphore::new(HANDSHAKES),
             started: Instant::now(),
             counters: (0..=workers).map(|_| Arc::default()).collect(),
+            budget: Budget::default(),
+            auth_failures: FailureLog::default(),
             sessions: AtomicU64::new(0),
             contexts: AtomicUsize::new(0),
         }
+    }
+
+    /// Whether a client with this token may do anything at all.
+    pub(super) fn knows(&self, token: Option<&[u8]>) -> bool {
+        // It is kept for as long as its connection, so it has a limit.
+        if token.is_some_and(|token| token.len() > TOKEN_BYTES) {
+            return false;
+        }
+        let rights = &self.rights;
+        Role::ALL.into_iter().any(|role| rights.allows(role, token))
     }
 
     /// Counters of connections, which several threads write.
@@ -82,6 +97,25 @@ impl Shared {
     pub(super) fn next_session(&self) -> u64 {
         // Only unique.
         1 + self.sessions.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+/// How often failed authentications are logged.
+const LOG_INTERVAL: Duration = Duration::from_secs(60);
+
+/// Logs failed authentications: the first at once, then one line per interval with a count.
+#[derive(Default)]
+struct FailureLog(Mutex<(Option<Instant>, u64)>);
+
+impl FailureLog {
+    fn record(&self, peer: &str) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (logged, count) = &mut *state;
+        *count += 1;
+        if logged.is_none_or(|logged| logged.elapsed() >= LOG_INTERVAL) {
+            tracing::warn!(failures = *count, peer, "authentication failed");
+            (*logged, *count) = (Some(Instant::now()), 0);
+        }
     }
 }
 
@@ -340,14 +374,10 @@ impl WorkerContext {
         }
     }
 
-    /// Whether a client with this token may do anything at all.
-    pub(super) fn knows(&self, token: Option<&[u8]>) -> bool {
-        // It is kept for as long as its connection, so it has a limit.
-        if token.is_some_and(|token| token.len() > TOKEN_BYTES) {
-            return false;
-        }
-        let rights = &self.shared.rights;
-        Role::ALL.into_iter().any(|role| rights.allows(role, token))
+    /// Counts a failed authentication, and logs some.
+    pub(super) fn count_auth_failure(&self, peer: &str) {
+        add(&self.counters.auth_failures, 1);
+        self.shared.auth_failures.record(peer);
     }
 
     pub(super) fn count_requests(&self, more: usize) {

@@ -154,12 +154,19 @@ pub(super) struct Decoder {
 
 impl Decoder {
     pub(super) fn new(most_bytes: usize) -> Self {
-        Self {
-            most_bytes: most_bytes.min(u32::MAX as usize),
+        let mut decoder = Self {
+            most_bytes: 0,
             left: None,
             at: 0,
             arguments: Arguments::NONE,
-        }
+        };
+        decoder.limit(most_bytes);
+        decoder
+    }
+
+    /// Sets how many bytes a request may have.
+    pub(super) fn limit(&mut self, most_bytes: usize) {
+        self.most_bytes = most_bytes.min(u32::MAX as usize);
     }
 
     /// Decodes the front of `input`, which begins where it began in the last call if that

@@ -1,8 +1,10 @@
 //! What is known of a client from one request to the next.
 
-use super::context::{Lookup, NamespaceIndex, OpenFailure, Refusal, WorkerContext};
+use super::budget::UNAUTHENTICATED_BYTES;
+use super::context::{Lookup, NamespaceIndex, OpenFailure, Refusal, Shared, WorkerContext};
 use super::decode::Decoder;
 use super::reply::Protocol;
+use super::transaction::Transaction;
 use crate::access::Role;
 
 /// What a client has said of itself, and what it waits for.
@@ -11,28 +13,82 @@ pub(super) struct Session {
     pub(super) number: u64,
     pub(super) peer: String,
     pub(super) protocol: Protocol,
-    pub(super) token: Option<Box<[u8]>>,
+    token: Option<Box<[u8]>>,
+    is_authenticated: bool,
     pub(super) name: String,
     pub(super) library: [String; 2],
     pub(super) decoder: Decoder,
-    /// Behind a `MULTI`, which was refused as all up to its end will be.
-    pub(super) is_in_transaction: bool,
+    /// Begun by `MULTI`.
+    pub(super) transaction: Option<Box<Transaction>>,
+    /// Whether a byte of a request was seen.
+    pub(super) has_begun: bool,
     /// The namespace that was to be opened for the request in front.
     failed: Option<(String, OpenFailure)>,
 }
 
 impl Session {
-    pub(super) fn new(number: u64, peer: String, request_bytes: usize) -> Self {
-        Self {
+    pub(super) fn new(number: u64, peer: String, shared: &Shared) -> Self {
+        let mut session = Self {
             number,
             peer,
             protocol: Protocol::default(),
             token: None,
+            is_authenticated: false,
             name: String::new(),
             library: Default::default(),
-            decoder: Decoder::new(request_bytes),
-            is_in_transaction: false,
+            decoder: Decoder::new(0),
+            transaction: None,
+            has_begun: false,
             failed: None,
+        };
+        session.authenticate(None, shared);
+        session
+    }
+
+    /// Sets the token, and with it how long requests may be.
+    pub(super) fn authenticate(&mut self, token: Option<&[u8]>, shared: &Shared) {
+        self.token = token.map(Into::into);
+        self.is_authenticated = shared.knows(token);
+        self.decoder.limit(match self.is_authenticated {
+            true => shared.limits.request_bytes,
+            false => shared.limits.request_bytes.min(UNAUTHENTICATED_BYTES),
+        });
+    }
+
+    pub(super) fn token(&self) -> Option<&[u8]> {
+        self.token.as_deref()
+    }
+
+    /// Whether the client has any permission, by its token or because none is needed.
+    pub(super) const fn is_authenticated(&self) -> bool {
+        self.is_authenticated
+    }
+
+    /// Memory of a transaction that is open.
+    pub(super) fn queued_bytes(&self) -> usize {
+        self.transaction.as_ref().map_or(0, |queue| queue.bytes())
+    }
+
+    /// The namespace of a take of `count` IDs, which are counted against the token's limits.
+    pub(super) fn find_to_take(
+        &mut self,
+        name: &[u8],
+        count: usize,
+        context: &mut WorkerContext,
+    ) -> Result<NamespaceIndex, Missing> {
+        let found = self.find(name, context);
+        let amount = match &found {
+            Ok(_) => count,
+            // The take comes again once it is open, which not every token may cause.
+            Err(Missing::Open(_)) => 0,
+            Err(_) => return found,
+        };
+        match self.spend(Role::Take, name, amount, context) {
+            None => found,
+            Some(refusal) => {
+                self.log_refusal(Role::Take, refusal, context);
+                Err(Missing::Refused(refusal))
+            }
         }
     }
 
@@ -100,4 +156,6 @@ pub(super) enum Missing {
     /// It has to be opened first.
     Open(String),
     Failed(OpenFailure),
+    /// The token's limits.
+    Refused(Refusal),
 }

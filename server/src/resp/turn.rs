@@ -19,7 +19,7 @@
 use ringflake::TakeError;
 
 use super::commands::{self, Flow};
-use super::context::WorkerContext;
+use super::context::{Refusal, WorkerContext};
 use super::decode::{Arguments, Decoded};
 use super::reply::{Errors, Form, Replies};
 use super::session::{Missing, Session};
@@ -40,6 +40,10 @@ pub(super) enum NextAction {
     Turn,
     /// The request in front needs this namespace, which is to be opened.
     Open(String),
+    /// The replies are to be sent after a while.
+    Delay,
+    /// The connection is to be closed without a reply.
+    Drop,
     /// The client is to be left once it has these replies.
     Close,
 }
@@ -81,6 +85,14 @@ impl Session {
         context: &mut WorkerContext,
         replies: &mut Replies<'_>,
     ) -> (usize, NextAction) {
+        if !self.has_begun {
+            // Whoever answers such a header shifts all replies by one.
+            match starts_proxy_header(input) {
+                Some(true) => return (input.len(), NextAction::Drop),
+                None => return (0, NextAction::Input),
+                Some(false) => self.has_begun = true,
+            }
+        }
         let mut at = 0;
         let mut run: Option<Run> = None;
         let mut budget = REQUESTS;
@@ -101,11 +113,11 @@ impl Session {
             }
             match self.decoder.decode(rest) {
                 Ok(Decoded::Request(arguments, used)) => {
-                    // What is in a transaction takes nothing. No run reaches into one, since
-                    // it is taken before the command that begins it.
-                    let plain = match self.is_in_transaction {
-                        false => plain_take(&arguments, rest),
-                        true => None,
+                    // A take in a transaction is queued. A run ends before the command that
+                    // begins one.
+                    let plain = match self.transaction {
+                        None => plain_take(&arguments, rest),
+                        Some(_) => None,
                     };
                     if let Some((name, form)) = plain {
                         let name = (at + name.0, at + name.1);
@@ -137,6 +149,10 @@ impl Session {
                     match self.command(&arguments, &rest[..used], context, replies) {
                         Flow::Done => at += used,
                         Flow::Open(name) => break NextAction::Open(name),
+                        Flow::Delay => {
+                            at += used;
+                            break NextAction::Delay;
+                        }
                         Flow::Close => {
                             at += used;
                             break NextAction::Close;
@@ -172,42 +188,57 @@ impl Session {
     ) -> Option<(usize, NextAction)> {
         let run = run.take()?;
         let name = &input[run.name.0..run.name.1];
-        let refusal = context.refusal(Role::Take, self.token.as_deref());
-        if let Some(refusal) = refusal.or_else(|| self.spend(Role::Take, name, run.count, context))
-        {
-            self.log_refusal(Role::Take, refusal, context);
-            for _ in 0..run.count {
-                replies.error(refusal.code, refusal.why);
+        let name = self.take(name, run.form, run.count, context, replies)?;
+        // What was decoded behind it is decoded again.
+        self.decoder.forget();
+        Some((run.from, NextAction::Open(name)))
+    }
+
+    /// Takes `count` IDs, each as the reply to a request of its own. Returns the name of the
+    /// namespace if it has to be opened first.
+    pub(super) fn take(
+        &mut self,
+        name: &[u8],
+        form: Form,
+        count: usize,
+        context: &mut WorkerContext,
+        replies: &mut Replies<'_>,
+    ) -> Option<String> {
+        let found = match context.refusal(Role::Take, self.token()) {
+            None => self.find_to_take(name, count, context),
+            Some(refusal) => {
+                self.log_refusal(Role::Take, refusal, context);
+                Err(Missing::Refused(refusal))
             }
-            context.count_requests(run.count);
-            return None;
-        }
-        let namespace = match self.find(name, context) {
+        };
+        let namespace = match found {
             Ok(namespace) => namespace,
-            Err(Missing::Open(name)) => {
-                // What was decoded behind it is decoded again.
-                self.decoder.forget();
-                return Some((run.from, NextAction::Open(name)));
-            }
+            Err(Missing::Open(name)) => return Some(name),
             Err(Missing::Failed(failure)) => {
-                for _ in 0..run.count {
+                for _ in 0..count {
                     replies.error(failure.code(), &failure);
                 }
-                context.count_requests(run.count);
+                context.count_requests(count);
+                return None;
+            }
+            Err(Missing::Refused(Refusal { code, why })) => {
+                for _ in 0..count {
+                    replies.error(code, why);
+                }
+                context.count_requests(count);
                 return None;
             }
         };
-        let (ids, error) = context.take(namespace, run.count);
+        let (ids, error) = context.take(namespace, count);
         for &id in ids {
-            replies.id(id, run.form);
+            replies.id(id, form);
         }
-        let answered = ids.len();
         if let Some(error) = error {
-            for _ in answered..run.count {
+            for _ in ids.len()..count {
                 refuse_take(replies, error);
             }
         }
-        context.count_requests(run.count);
+        context.count_requests(count);
         None
     }
 
@@ -218,11 +249,30 @@ impl Session {
         context: &mut WorkerContext,
         replies: &mut Replies<'_>,
     ) -> Flow {
-        let flow = commands::run(self, &arguments.of(request), context, replies);
+        let words = arguments.of(request);
+        let flow = if self.transaction.is_some() && !commands::runs_at_once(&words) {
+            self.enqueue(request, &words, context, replies);
+            Flow::Done
+        } else {
+            commands::run(self, &words, context, replies)
+        };
         if !matches!(flow, Flow::Open(_)) {
             context.count_requests(1);
         }
         flow
+    }
+}
+
+/// Whether the input of a connection starts with a header of the PROXY protocol; `None` if
+/// that is not known yet.
+fn starts_proxy_header(input: &[u8]) -> Option<bool> {
+    const STARTS: [&[u8]; 2] = [b"PROXY ", b"\r\n\r\n\0\r\nQUIT\n"];
+    if STARTS.iter().any(|start| input.starts_with(start)) {
+        return Some(true);
+    }
+    match STARTS.iter().any(|start| start.starts_with(input)) {
+        true => None,
+        false => Some(false),
     }
 }
 
@@ -238,7 +288,7 @@ pub(super) fn refuse_take(replies: &mut Replies<'_>, error: TakeError) {
 }
 
 /// The place of the name and the form, if a request takes one ID.
-fn plain_take(arguments: &Arguments, request: &[u8]) -> Option<((usize, usize), Form)> {
+pub(super) fn plain_take(arguments: &Arguments, request: &[u8]) -> Option<((usize, usize), Form)> {
     let word = |index| {
         let (from, to) = arguments.place(index)?;
         Some(&request[from..to])

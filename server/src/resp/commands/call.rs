@@ -58,6 +58,8 @@ pub(in crate::resp) enum Flow {
     Done,
     /// It can't be answered before this is opened.
     Open(String),
+    /// It failed to authenticate. The reply waits for a while.
+    Delay,
     /// It is answered, and nothing after it will be.
     Close,
 }

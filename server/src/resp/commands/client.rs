@@ -101,6 +101,12 @@ pub(super) fn client(call: Call<'_, '_>) -> Flow {
         [word, switch] if is(word, "caching") && (is(switch, "yes") || is(switch, "no")) => {
             call.ok()
         }
+        // redis-py and others ask to be told of failovers. There are none.
+        [word, switch, ..]
+            if is(word, "maint_notifications") && (is(switch, "on") || is(switch, "off")) =>
+        {
+            call.ok()
+        }
         [word, ..] => call.refuse(format_args!(
             "unknown subcommand or wrong arguments of {}: CLIENT has ID, GETNAME, SETNAME, \
              SETINFO, INFO, LIST, TRACKING and CACHING here",

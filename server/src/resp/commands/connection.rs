@@ -25,10 +25,38 @@ pub(super) fn ok(call: Call<'_, '_>) -> Flow {
     call.ok()
 }
 
+pub(super) fn multi(call: Call<'_, '_>) -> Flow {
+    if call.session.transaction.is_some() {
+        return call.refuse("MULTI calls can not be nested");
+    }
+    call.session.transaction = Some(Box::default());
+    call.ok()
+}
+
+pub(super) fn exec(call: Call<'_, '_>) -> Flow {
+    call.session.execute(call.context, call.replies)
+}
+
+pub(super) fn discard(call: Call<'_, '_>) -> Flow {
+    match call.session.transaction.take() {
+        Some(_) => call.ok(),
+        None => call.refuse("DISCARD without MULTI"),
+    }
+}
+
+/// No ID changes, so there is nothing to watch.
+pub(super) fn watch(call: Call<'_, '_>) -> Flow {
+    match call.session.transaction {
+        Some(_) => call.refuse("WATCH inside MULTI is not allowed"),
+        None => call.ok(),
+    }
+}
+
 pub(super) fn select(call: Call<'_, '_>) -> Flow {
     match call.arguments.first().and_then(|index| number(index)) {
-        Some(0) => call.ok(),
-        Some(_) => call.refuse("DB index is out of range: there is 0 alone"),
+        // A namespace is the same in each of them.
+        Some(0..=15) => call.ok(),
+        Some(_) => call.refuse("DB index is out of range: it is 0 to 15"),
         None => call.refuse("invalid DB index"),
     }
 }
@@ -39,9 +67,9 @@ pub(super) fn quit(call: Call<'_, '_>) -> Flow {
 }
 
 pub(super) fn reset(call: Call<'_, '_>) -> Flow {
-    call.session.token = None;
+    call.session.authenticate(None, &call.context.shared);
     call.session.name.clear();
-    call.session.is_in_transaction = false;
+    call.session.transaction = None;
     call.session.protocol = Protocol::default();
     call.replies.protocol = Protocol::default();
     call.replies.simple("RESET");
@@ -53,8 +81,8 @@ pub(super) fn auth(call: Call<'_, '_>) -> Flow {
     let ([token] | [_, token]) = *call.arguments else {
         return call.refuse("wrong number of arguments for 'auth' command");
     };
-    if call.context.knows(Some(token)) {
-        call.session.token = Some(token.into());
+    if call.context.shared.knows(Some(token)) {
+        call.session.authenticate(Some(token), &call.context.shared);
         call.ok()
     } else {
         wrong_token(call)
@@ -66,7 +94,8 @@ fn wrong_token(call: Call<'_, '_>) -> Flow {
         "WRONGPASS",
         "invalid username-password pair or user is disabled.",
     );
-    Flow::Done
+    call.context.count_auth_failure(&call.session.peer);
+    Flow::Delay
 }
 
 /// `HELLO [2|3 [AUTH user token] [SETNAME name]]`. All of it happens, or nothing.
@@ -106,8 +135,8 @@ pub(super) fn hello(call: Call<'_, '_>) -> Flow {
         };
     }
     match token {
-        Some(token) if !call.context.knows(Some(token)) => return wrong_token(call),
-        None if !call.context.knows(call.session.token.as_deref()) => {
+        Some(token) if !call.context.shared.knows(Some(token)) => return wrong_token(call),
+        None if !call.context.shared.knows(call.session.token()) => {
             call.replies.error(
                 Refusal::UNKNOWN.code,
                 "HELLO must be called with the client already authenticated, otherwise the HELLO \
@@ -125,7 +154,7 @@ pub(super) fn hello(call: Call<'_, '_>) -> Flow {
         }
     }
     if let Some(token) = token {
-        call.session.token = Some(token.into());
+        call.session.authenticate(Some(token), &call.context.shared);
     }
     call.session.protocol = protocol;
     call.replies.protocol = protocol;

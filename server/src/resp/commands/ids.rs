@@ -2,6 +2,7 @@
 
 use super::call::{Call, Flow, Quoted, number};
 use crate::access::Role;
+use crate::resp::context::Refusal;
 use crate::resp::reply::Form;
 use crate::resp::session::Missing;
 use crate::resp::turn::refuse_take;
@@ -61,19 +62,18 @@ fn take_many(call: Call<'_, '_>, name: &[u8], count: &[u8], form: Form) -> Flow 
         replies,
         ..
     } = call;
-    let namespace = match session.find(name, context) {
+    let namespace = match session.find_to_take(name, count, context) {
         Ok(namespace) => namespace,
         Err(Missing::Open(name)) => return Flow::Open(name),
         Err(Missing::Failed(failure)) => {
             replies.error(failure.code(), &failure);
             return Flow::Done;
         }
+        Err(Missing::Refused(Refusal { code, why })) => {
+            replies.error(code, why);
+            return Flow::Done;
+        }
     };
-    if let Some(refusal) = session.spend(Role::Take, name, count, context) {
-        session.log_refusal(Role::Take, refusal, context);
-        replies.error(refusal.code, refusal.why);
-        return Flow::Done;
-    }
     let (ids, error) = context.take(namespace, count);
     match error {
         Some(error) if ids.is_empty() => refuse_take(replies, error),

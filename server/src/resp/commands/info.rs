@@ -13,7 +13,7 @@ use crate::resp::reply::Replies;
 
 /// The Redis whose protocol this is. `HELLO` and `INFO` say it, since clients choose by it what
 /// they send; the server's own version is `ringflake_version` of `INFO`.
-pub(super) const REDIS_VERSION: &str = "7.2.0";
+pub(super) const REDIS_VERSION: &str = "7.4.0";
 
 pub(super) fn help(call: Call<'_, '_>) -> Flow {
     let lines = call
@@ -137,9 +137,7 @@ pub(super) fn info(call: Call<'_, '_>) -> Flow {
             std::process::id(),
         );
     }
-    let may_read = call
-        .context
-        .refusal(Role::Admin, call.session.token.as_deref());
+    let may_read = call.context.refusal(Role::Admin, call.session.token());
     if may_read.is_none() {
         let sum = Sum(call.context);
         if is_asked("clients") {

@@ -1,5 +1,7 @@
 mod figures;
 mod options;
+mod strangers;
+mod transactions;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -35,6 +37,7 @@ impl Bench {
         let namespaces = Arc::new(Namespaces::new(Box::new(move |_| Ok(build())), 8));
         let limits = Limits {
             count: 10_000,
+            request_bytes: 4_096,
             ..Limits::default()
         };
         let shared = Arc::new(Shared::new(
@@ -45,7 +48,7 @@ impl Bench {
             1,
         ));
         Self {
-            session: Session::new(7, "192.0.2.1:5".to_owned(), 4_096),
+            session: Session::new(7, "192.0.2.1:5".to_owned(), &shared),
             context: WorkerContext::new(shared, 0),
             namespaces,
             opened: Vec::new(),
@@ -65,8 +68,8 @@ impl Bench {
                 output.extend(turn);
                 match next {
                     NextAction::Input => break,
-                    NextAction::Turn => {}
-                    NextAction::Close => return (output, false),
+                    NextAction::Turn | NextAction::Delay => {}
+                    NextAction::Close | NextAction::Drop => return (output, false),
                     NextAction::Open(name) => {
                         self.namespaces.open(&name).unwrap();
                         self.opened.push(name);
@@ -325,10 +328,10 @@ fn a_token_that_is_too_long_to_be_one_is_wrong() {
         format!("HELLO 3 AUTH u {longest}t"),
     ] {
         assert!(bench.error(&line).starts_with("WRONGPASS "));
-        assert_eq!(bench.session.token, None);
+        assert_eq!(bench.session.token(), None);
     }
     bench.line(&format!("AUTH {longest}"));
-    assert_eq!(bench.session.token.as_deref(), Some(longest.as_bytes()));
+    assert_eq!(bench.session.token(), Some(longest.as_bytes()));
 }
 
 #[test]
@@ -468,7 +471,11 @@ fn what_clients_send_on_their_own_is_answered() {
         "CLIENT TRACKING on optin noloop prefix a redirect 5",
         "CLIENT CACHING YES",
         "CLIENT CACHING no",
+        "CLIENT MAINT_NOTIFICATIONS ON moving-endpoint-type external-ip",
+        "CLIENT MAINT_NOTIFICATIONS OFF",
         "SELECT 0",
+        "SELECT 1",
+        "SELECT 15",
         "READONLY",
         "AUTH default secret",
     ] {
@@ -490,8 +497,8 @@ fn what_clients_send_on_their_own_is_answered() {
         texts(&bench.line("CONFIG GET appendonly maxmemory SAVE")),
         ["appendonly", "no", "SAVE", ""]
     );
-    assert_eq!(bench.line("COMMAND COUNT"), OwnedFrame::Integer(20));
-    assert!(matches!(bench.line("COMMAND"), OwnedFrame::Array(all) if all.len() == 20));
+    assert_eq!(bench.line("COMMAND COUNT"), OwnedFrame::Integer(25));
+    assert!(matches!(bench.line("COMMAND"), OwnedFrame::Array(all) if all.len() == 25));
     assert!(matches!(bench.line("COMMAND DOCS incr"), OwnedFrame::Array(all) if all.len() == 2));
     let OwnedFrame::Array(known) = bench.line("COMMAND INFO incr get") else {
         panic!()
@@ -545,7 +552,8 @@ fn everything_else_is_refused_with_words() {
         "CLIENT TRACKING ON REDIRECT x",
         "CLIENT CACHING MAYBE",
         "COMMAND GETKEYS x",
-        "SELECT 1",
+        "SELECT 16",
+        "SELECT -1",
     ] {
         bench.error(line);
     }
@@ -553,115 +561,6 @@ fn everything_else_is_refused_with_words() {
     let (reply, _) = bench.answer(&[&[b"*1\r\n$300\r\n", &[b'\n'; 300][..], b"\r\n"].concat()]);
     assert!(reply.len() < 400);
     assert_eq!(frames(&reply).len(), 1);
-}
-
-/// What a refused transaction says.
-fn no_transactions(reply: &OwnedFrame, code: &str) {
-    let OwnedFrame::Error(error) = reply else {
-        panic!("{reply:?}")
-    };
-    let why = error
-        .strip_prefix(code)
-        .unwrap_or_else(|| panic!("{error}"));
-    assert!(
-        why.starts_with(" there are no transactions here"),
-        "{error}"
-    );
-    assert!(
-        why.contains("redis-py: pipeline(transaction=False)"),
-        "{error}"
-    );
-}
-
-#[test]
-fn a_transaction_is_refused_as_a_whole_and_takes_nothing() {
-    for end in ["EXEC", "discard"] {
-        let mut bench = Bench::new(Everything);
-        bench.line("INCR ns");
-        let taken = bench.context.shared.counters[0].ids.load(Relaxed);
-        let within = [
-            "INCR ns",
-            "LPOP ns",
-            "incrby ns 1",
-            "LPOP ns 5",
-            "RINGFLAKE.TAKE ns 3",
-        ];
-        let lines = [
-            &["MULTI", "MULTI", "PING", "SET a b"],
-            &within[..],
-            &["INCR"; 1],
-        ]
-        .concat();
-        let replies = bench.lines(&[&lines[..], &[end]].concat().join("\n"));
-        assert_eq!(replies.len(), lines.len() + 1);
-        for reply in &replies[..lines.len()] {
-            no_transactions(reply, "ERR");
-        }
-        no_transactions(
-            &replies[lines.len()],
-            if end == "EXEC" { "EXECABORT" } else { "ERR" },
-        );
-        assert_eq!(bench.context.shared.counters[0].ids.load(Relaxed), taken);
-        // It is over, and what comes is answered.
-        assert!(
-            matches!(bench.line("INCR ns"), OwnedFrame::Integer(_)),
-            "{end}"
-        );
-    }
-}
-
-#[test]
-fn a_refused_transaction_outlasts_turns_and_begins_no_namespace() {
-    let mut bench = Bench::new(Everything);
-    let many = 3 * REQUESTS;
-    // Takes in front of it are answered, though their namespace is to be opened first.
-    let mut sent = b"INCR before\r\nMULTI\r\n".to_vec();
-    sent.extend("INCR ns\r\n".repeat(many).into_bytes());
-    sent.extend(b"EXEC\r\nINCR after\r\n");
-    let pieces: Vec<_> = sent.chunks(1_000).collect();
-    let replies = frames(&bench.answer(&pieces).0);
-    assert_eq!(replies.len(), many + 4);
-    assert!(matches!(replies[0], OwnedFrame::Integer(_)));
-    for reply in &replies[1..many + 2] {
-        no_transactions(reply, "ERR");
-    }
-    no_transactions(&replies[many + 2], "EXECABORT");
-    assert!(matches!(replies[many + 3], OwnedFrame::Integer(_)));
-    assert_eq!(bench.opened, ["before", "after"]);
-}
-
-#[test]
-fn what_belongs_to_transactions_is_refused_without_one() {
-    let mut bench = Bench::new(Everything);
-    for line in ["EXEC", "DISCARD", "WATCH a b", "UNWATCH"] {
-        no_transactions(&bench.line(line), "ERR");
-        assert!(
-            matches!(bench.line("INCR ns"), OwnedFrame::Integer(_)),
-            "{line}"
-        );
-    }
-    // As nothing of it is a command here, it is not said to be one.
-    assert_eq!(
-        bench.line("COMMAND INFO multi"),
-        OwnedFrame::Array(vec![OwnedFrame::Null])
-    );
-}
-
-#[test]
-fn a_refused_transaction_ends_with_a_reset_and_a_quit() {
-    let mut bench = Bench::new(Everything);
-    no_transactions(&bench.line("MULTI"), "ERR");
-    assert_eq!(
-        bench.line("RESET"),
-        OwnedFrame::SimpleString(b"RESET".to_vec())
-    );
-    assert!(matches!(bench.line("INCR ns"), OwnedFrame::Integer(_)));
-    assert!(!bench.answer(&[b"MULTI\r\nQUIT\r\n"]).1);
-    // Who may do nothing begins none, and can give its token.
-    let mut bench = Bench::new(ByName);
-    assert!(bench.error("MULTI").starts_with("NOAUTH "));
-    assert_eq!(bench.line("AUTH take"), ok());
-    assert!(matches!(bench.line("INCR ns"), OwnedFrame::Integer(_)));
 }
 
 #[test]

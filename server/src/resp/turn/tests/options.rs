@@ -17,7 +17,7 @@ fn a_word_that_is_no_option_is_refused() {
         let error = bench.error(line);
         assert!(error.starts_with("ERR "), "{error}");
     }
-    assert_eq!(bench.session.token, None);
+    assert_eq!(bench.session.token(), None);
     assert_eq!(bench.session.library, ["", ""]);
     assert_eq!(bench.session.name, "");
 }
@@ -42,10 +42,10 @@ fn a_reset_forgets_the_client() {
     let mut bench = Bench::new(Everything);
     bench.lines("AUTH secret\nCLIENT SETNAME me");
     assert_eq!(bench.line("CLIENT GETNAME"), string("me"));
-    assert_eq!(bench.session.token.as_deref(), Some(&b"secret"[..]));
+    assert_eq!(bench.session.token(), Some(&b"secret"[..]));
     bench.line("RESET");
     assert_eq!(bench.line("CLIENT GETNAME"), OwnedFrame::Null);
-    assert_eq!(bench.session.token, None);
+    assert_eq!(bench.session.token(), None);
 }
 
 #[test]
