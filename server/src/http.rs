@@ -20,6 +20,7 @@
 //! | silence between requests | `Limits::idle_time` | the connection is closed, with GOAWAY in HTTP/2 |
 //! | a peer of HTTP/2 that answers no ping | twice `Limits::request_time` | the connection is closed |
 //! | requests at once on an HTTP/2 connection | `STREAMS` | HTTP/2 refuses them |
+//! | connections with a request in HTTP/1, and HTTP/2 connections, in bytes | `ACTIVE_BYTES` each, half of it for one client | they wait |
 //! | memory of answers and bodies | `ANSWER_BYTES`, half of it for one client | they wait, then 503 |
 //! | large answers at once on a connection | `LARGE_PER_CONNECTION` | they wait, then 503 |
 //! | IDs of a request | `Limits::count` | 422 |

@@ -8,7 +8,7 @@ use axum::http::Request;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::buffer_permit::{BufferPermit, ClientBudget, SMALL_BYTES};
-use super::deadlines::Times;
+use super::deadlines::{Deadlines, Times};
 use super::namespace_metrics::NamespaceMetrics;
 use super::problem::{Kind, Problem};
 use super::setup::Setup;
@@ -129,6 +129,7 @@ pub(super) struct Context {
     /// When the request must have arrived and its answer must have been built.
     pub(super) until: Instant,
     pub(super) buffers: Arc<Buffers>,
+    pub(super) deadlines: Arc<Deadlines>,
 }
 
 /// Memory for an answer; none for a small one.

@@ -39,7 +39,10 @@ pub(super) async fn read(body: Body, most: usize, context: &Context) -> Result<B
     };
     let read = axum::body::to_bytes(body, most);
     match tokio::time::timeout_at(context.until.into(), read).await {
-        Ok(Ok(bytes)) => Ok(guarded(bytes, permit)),
+        Ok(Ok(bytes)) => {
+            context.deadlines.set_body(false);
+            Ok(guarded(bytes, permit))
+        }
         Ok(Err(error)) if is_length_limit(&error) => Err(too_large()),
         Ok(Err(_)) => Err(Problem::malformed(
             "the body ended before its length, or its parts can't be read: send it again",

@@ -1,6 +1,7 @@
-//! Permits for memory that waits for a client: answers, request bodies and handshakes.
+//! Permits for memory that waits for a client: answers and request bodies, active connections,
+//! and handshakes.
 //!
-//! All of them share one budget. A client, which is an address or a user on a Unix socket, may
+//! Each of these has a budget for all clients. A client, which is an address or a user on a Unix socket, may
 //! hold half of it, so one client can't use it up. A connection has at most
 //! [`LARGE_PER_CONNECTION`] large answers at once. Each queue is first in, first out, and a
 //! request waits until its deadline at most.
@@ -22,6 +23,13 @@ pub(super) const ANSWER_BYTES: usize = 64 << 20;
 /// The budget of all TLS handshakes, in bytes.
 pub(super) const HANDSHAKE_BYTES: usize = 32 << 20;
 
+/// The budget of connections with a request in HTTP/1, and of all HTTP/2 connections, in
+/// bytes each.
+pub(super) const ACTIVE_BYTES: usize = 64 << 20;
+
+/// hyper's buffers and state of an active connection. Those of HTTP/2 live as long as it does.
+pub(super) const BYTES_PER_ACTIVE: usize = 24 << 10;
+
 /// The most memory of a handshake: rustls buffers a message of this size.
 pub(super) const BYTES_PER_HANDSHAKE: usize = 64 << 10;
 
@@ -34,6 +42,44 @@ pub(super) const SMALL_BYTES: usize = 2 << 10;
 
 /// A permit stands for as many bytes.
 const UNIT: usize = 1 << 10;
+
+/// The budgets of a server.
+#[derive(Debug)]
+pub(super) struct Budgets {
+    answers: BufferBudget,
+    handshakes: BufferBudget,
+    http1: BufferBudget,
+    http2: BufferBudget,
+}
+
+/// The budgets as one client sees them.
+#[derive(Clone, Debug)]
+pub(super) struct ClientBudgets {
+    pub(super) answers: ClientBudget,
+    pub(super) handshakes: ClientBudget,
+    pub(super) http1: ClientBudget,
+    pub(super) http2: ClientBudget,
+}
+
+impl Budgets {
+    pub(super) fn new() -> Self {
+        Self {
+            answers: BufferBudget::new(ANSWER_BYTES),
+            handshakes: BufferBudget::new(HANDSHAKE_BYTES),
+            http1: BufferBudget::new(ACTIVE_BYTES),
+            http2: BufferBudget::new(ACTIVE_BYTES),
+        }
+    }
+
+    pub(super) fn client(&self, client: Client) -> ClientBudgets {
+        ClientBudgets {
+            answers: self.answers.client(client),
+            handshakes: self.handshakes.client(client),
+            http1: self.http1.client(client),
+            http2: self.http2.client(client),
+        }
+    }
+}
 
 /// A budget of bytes.
 #[derive(Debug)]

@@ -12,7 +12,7 @@ use axum::http::header::{CACHE_CONTROL, CONNECTION, HOST, X_CONTENT_TYPE_OPTIONS
 use axum::http::{HeaderValue, Request, StatusCode, Version};
 use axum::response::{IntoResponse, Response};
 use http_body_util::Full;
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use tower::Service;
 
 use super::app::{App, Buffers, Context};
@@ -45,6 +45,7 @@ impl hyper::service::Service<Request<Incoming>> for Calls {
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         let (now, version) = (Instant::now(), request.version());
         let unanswered = self.deadlines.begin(now);
+        self.deadlines.set_body(!request.body().is_end_stream());
         let calls = self.clone();
         Box::pin(async move {
             let Self {
@@ -52,11 +53,12 @@ impl hyper::service::Service<Request<Incoming>> for Calls {
                 router,
                 buffers,
                 hosts,
-                ..
+                deadlines,
             } = calls;
             let context = Context {
                 until: now + app.limits.request_time,
                 buffers: Arc::clone(&buffers),
+                deadlines,
             };
             // A connection has one request in HTTP/1, and many in HTTP/2.
             let is_http2 = version == Version::HTTP_2;

@@ -1,7 +1,9 @@
 //! One connection, from its first byte to its end.
 
+use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use axum::Router;
@@ -12,13 +14,18 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::Sleep;
 
 use super::app::{App, Buffers};
-use super::buffer_permit::{ClientBudget, LARGE_PER_CONNECTION};
+use super::buffer_permit::{
+    BYTES_PER_ACTIVE, BufferPermit, ClientBudget, ClientBudgets, LARGE_PER_CONNECTION,
+};
 use super::call::{Calls, HEAD_BYTES};
 use super::cross_origin::Hosts;
 use super::deadlines::{Check, Deadlines, Watched};
 
 /// The first bytes of an HTTP/2 connection.
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// A head that is not longer is read before hyper's buffers are made.
+const FIRST_BYTES: usize = 512;
 
 /// Requests at once on an HTTP/2 connection. Clients send as many before they know the limit,
 /// and RFC 9113 advises against fewer.
@@ -80,8 +87,8 @@ pub(super) struct Shared {
 }
 
 /// Serves the connection until its end. Between requests of HTTP/1 it keeps no buffers:
-/// hyper's two, of 8 KiB each, are made when bytes come.
-pub(super) async fn serve<S>(stream: S, budget: ClientBudget, shared: Shared)
+/// hyper's two, of 8 KiB each, are made when a head has come.
+pub(super) async fn serve<S>(stream: S, budgets: ClientBudgets, shared: Shared)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -109,13 +116,21 @@ where
         router,
         deadlines,
         buffers: Arc::new(Buffers {
-            budget,
+            budget: budgets.answers,
             large: Semaphore::new(LARGE_PER_CONNECTION).into(),
         }),
         hosts,
     };
     let mut may_be_http2 = true;
     while let Some(is_http2) = begins(&mut stream, may_be_http2, &mut supervisor).await {
+        let budget = if is_http2 {
+            &budgets.http2
+        } else {
+            &budgets.http1
+        };
+        let Some(_permit) = active(budget, &mut supervisor).await else {
+            return;
+        };
         let calls = calls.clone();
         if is_http2 {
             let connection = protocols
@@ -133,12 +148,29 @@ where
             None => return,
         }
     }
-    // TLS says goodbye.
+    // Ends a TLS session properly.
     let _ = tokio::time::timeout(times.drain, stream.shutdown()).await;
 }
 
-/// Waits for the first bytes of a request, which stay in the stream, and returns whether they
-/// are HTTP/2's. `None` if the connection has to be closed.
+/// Waits for a permit to be active. `None` if the connection has to be closed before.
+async fn active(budget: &ClientBudget, supervisor: &mut Supervisor) -> Option<BufferPermit> {
+    let permit = budget.acquire(BYTES_PER_ACTIVE);
+    let mut permit = pin!(permit);
+    loop {
+        tokio::select! {
+            biased;
+            permit = permit.as_mut() => return permit,
+            event = supervisor.next() => match event {
+                Event::Idle | Event::Overdue => return None,
+                Event::Drain => {}
+            },
+        }
+    }
+}
+
+/// Waits for the head of a request, or for as much of it as is kept outside of hyper, and puts
+/// it back into the stream. Returns whether it is HTTP/2's, or `None` if the connection has to
+/// be closed.
 async fn begins<S>(
     stream: &mut Watched<S>,
     may_be_http2: bool,
@@ -147,7 +179,7 @@ async fn begins<S>(
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let mut first = [0; PREFACE.len()];
+    let mut first = [0; FIRST_BYTES];
     let mut count = 0;
     let is_http2 = loop {
         let read = tokio::select! {
@@ -155,13 +187,18 @@ where
             read = stream.read(&mut first[count..]) => read.ok()?,
             event = supervisor.next() => match event {
                 Event::Idle | Event::Overdue => return None,
-                Event::Drain | Event::Quiet => continue,
+                Event::Drain => continue,
             },
         };
         count += read;
-        let is_preface = may_be_http2 && PREFACE.starts_with(&first[..count]);
-        if read == 0 || !is_preface || count == PREFACE.len() {
-            break is_preface && count == PREFACE.len();
+        let bytes = &first[..count];
+        if may_be_http2 && bytes.starts_with(PREFACE) {
+            break true;
+        }
+        let is_preface = may_be_http2 && PREFACE.starts_with(bytes);
+        let is_whole = bytes.windows(4).any(|end| end == b"\r\n\r\n");
+        if read == 0 || count == FIRST_BYTES || (is_whole && !is_preface) {
+            break false;
         }
     };
     if count == 0 {
@@ -181,18 +218,27 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     loop {
-        let event = tokio::select! {
-            biased;
-            // An error ends the connection as well.
-            _ = &mut connection => return None,
-            event = supervisor.next() => event,
+        let event = {
+            let deadlines = Arc::clone(&supervisor.deadlines);
+            // After a poll that ends in `Pending` all has been written.
+            let mut run = poll_fn(|cx| match Pin::new(&mut connection).poll(cx) {
+                // An error ends the connection as well.
+                Poll::Ready(_) => Poll::Ready(false),
+                Poll::Pending if deadlines.is_quiet() => Poll::Ready(true),
+                Poll::Pending => Poll::Pending,
+            });
+            tokio::select! {
+                biased;
+                is_quiet = &mut run => Err(is_quiet),
+                event = supervisor.next() => Ok(event),
+            }
         };
         match event {
+            Err(false) | Ok(Event::Overdue) => return None,
             // The next answer has `Connection: close`.
-            Event::Drain => {}
-            Event::Idle => Pin::new(&mut connection).graceful_shutdown(),
-            Event::Overdue => return None,
-            Event::Quiet => {
+            Ok(Event::Drain) => {}
+            Ok(Event::Idle) => Pin::new(&mut connection).graceful_shutdown(),
+            Err(true) => {
                 let http1::Parts { io, read_buf, .. } = connection.into_parts();
                 let mut stream = io.into_inner();
                 stream.unread(&read_buf);
@@ -219,7 +265,6 @@ async fn run_http2<S>(
             // GOAWAY lets requests end that were begun.
             Event::Drain | Event::Idle => connection.as_mut().graceful_shutdown(),
             Event::Overdue => return,
-            Event::Quiet => {}
         }
     }
 }
@@ -237,8 +282,6 @@ struct Supervisor {
 enum Event {
     /// The server begins to drain.
     Drain,
-    /// There is no request, and none has begun.
-    Quiet,
     /// It has been quiet for too long, and should be closed gracefully.
     Idle,
     /// It has to be closed at once.
@@ -262,9 +305,6 @@ impl Supervisor {
             match self.deadlines.check(now) {
                 Check::Again(next) => {
                     self.timer.as_mut().reset(next.into());
-                    if self.deadlines.is_quiet() {
-                        return Event::Quiet;
-                    }
                 }
                 Check::Idle if !self.is_closing => {
                     self.is_closing = true;

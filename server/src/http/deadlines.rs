@@ -47,6 +47,8 @@ struct State {
     quiet_since: Instant,
     in_head: bool,
     is_http2: bool,
+    /// Whether the last request has a body that was not read to its end.
+    has_body: bool,
     blocked_since: Option<Instant>,
     draining_since: Option<Instant>,
 }
@@ -71,6 +73,7 @@ impl Deadlines {
                 quiet_since: now,
                 in_head: true,
                 is_http2: false,
+                has_body: false,
                 blocked_since: None,
                 draining_since: None,
             }),
@@ -102,10 +105,20 @@ impl Deadlines {
         self.lock().draining_since = Some(now);
     }
 
-    /// Whether there is no request and none has begun.
+    /// Whether the last request has a body that was not read to its end.
+    pub(super) fn set_body(&self, has_body: bool) {
+        let mut state = self.lock();
+        // In HTTP/2 bodies are apart from each other.
+        state.has_body = has_body && !state.is_http2;
+    }
+
+    /// Whether there is no request and none has begun: the next byte is the first of a head.
     pub(super) fn is_quiet(&self) -> bool {
         let state = self.lock();
-        state.requests.is_empty() && !state.in_head && state.blocked_since.is_none()
+        state.requests.is_empty()
+            && !state.in_head
+            && !state.has_body
+            && state.blocked_since.is_none()
     }
 
     pub(super) fn check(&self, now: Instant) -> Check {
@@ -117,6 +130,8 @@ impl Deadlines {
             None => match state.draining_since {
                 Some(since) => (since.max(state.quiet_since) + times.drain, Check::Idle),
                 None if state.in_head => (state.quiet_since + times.request, Check::Overdue),
+                // hyper keeps its buffers then, since the rest of the body is no request.
+                None if state.has_body => (state.quiet_since + times.request, Check::Idle),
                 None => (state.quiet_since + times.idle, Check::Idle),
             },
         };
@@ -253,7 +268,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
+        let result = Pin::new(&mut self.stream).poll_shutdown(cx);
+        self.written(result)
     }
 }
 
@@ -301,6 +317,16 @@ mod tests {
         deadlines.received();
         assert_eq!(deadlines.check(head), Check::Again(head + REQUEST));
         assert_eq!(deadlines.check(head + REQUEST), Check::Overdue);
+    }
+
+    #[test]
+    fn a_body_that_is_not_read_keeps_the_connection_from_being_quiet() {
+        let (deadlines, since) = quiet();
+        deadlines.set_body(true);
+        assert!(!deadlines.is_quiet());
+        assert_eq!(deadlines.check(since + REQUEST), Check::Idle);
+        deadlines.set_body(false);
+        assert!(deadlines.is_quiet());
     }
 
     #[test]

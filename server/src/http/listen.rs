@@ -14,9 +14,7 @@ use tokio::sync::{mpsc, watch};
 use tokio_rustls::TlsAcceptor;
 
 use super::app::App;
-use super::buffer_permit::{
-    ANSWER_BYTES, BYTES_PER_HANDSHAKE, BufferBudget, ClientBudget, HANDSHAKE_BYTES,
-};
+use super::buffer_permit::{BYTES_PER_HANDSHAKE, Budgets, ClientBudgets};
 use super::connection::{Protocols, Shared, serve};
 use super::cross_origin::Hosts;
 use super::problem::{Kind, PROBLEM_JSON, Problem};
@@ -35,8 +33,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 pub(super) struct Listening {
     shared: Shared,
     clients: Arc<Clients>,
-    answers: Arc<BufferBudget>,
-    handshakes: Arc<BufferBudget>,
+    budgets: Arc<Budgets>,
     tls: Option<TlsConfig>,
     proxy_protocol: bool,
     /// Held by every task until its end.
@@ -64,8 +61,7 @@ impl Listening {
     ) -> Self {
         Self {
             clients: Arc::new(Clients::new(&setup.limits)),
-            answers: Arc::new(BufferBudget::new(ANSWER_BYTES)),
-            handshakes: Arc::new(BufferBudget::new(HANDSHAKE_BYTES)),
+            budgets: Arc::new(Budgets::new()),
             shared: Shared {
                 router: routes::router(Arc::clone(&app)),
                 protocols: Protocols::new(app.limits.request_time),
@@ -223,35 +219,26 @@ async fn proxied(listening: Listening, mut stream: TcpStream, proxy: Client, adm
 }
 
 async fn tcp(listening: Listening, stream: TcpStream, client: Client) {
-    let budget = listening.answers.client(client);
+    let budgets = listening.budgets.client(client);
     let Some(tls) = &listening.tls else {
-        return serve(stream, budget, listening.shared).await;
+        return serve(stream, budgets, listening.shared).await;
     };
     let acceptor = TlsAcceptor::from(tls.load_full());
-    let handshakes = listening.handshakes.client(client);
     // It is larger by far, and a connection without TLS has no room for it.
-    Box::pin(with_tls(
-        acceptor,
-        stream,
-        handshakes,
-        budget,
-        listening.shared,
-    ))
-    .await;
+    Box::pin(with_tls(acceptor, stream, budgets, listening.shared)).await;
 }
 
 async fn with_tls(
     acceptor: TlsAcceptor,
     stream: TcpStream,
-    handshakes: ClientBudget,
-    budget: ClientBudget,
+    budgets: ClientBudgets,
     shared: Shared,
 ) {
     let most = shared.app.limits.request_time;
     let mut draining = shared.draining.clone();
     let handshake = async {
         // Waiting for a permit counts as part of the handshake.
-        let _permit = handshakes.acquire(BYTES_PER_HANDSHAKE).await;
+        let _permit = budgets.handshakes.acquire(BYTES_PER_HANDSHAKE).await;
         acceptor.accept(stream).await
     };
     let handshake = tokio::select! {
@@ -261,19 +248,19 @@ async fn with_tls(
     };
     // A handshake that fails or takes too long makes no connection.
     if let Ok(Ok(stream)) = handshake {
-        Box::pin(serve(stream, budget, shared)).await;
+        Box::pin(serve(stream, budgets, shared)).await;
     }
 }
 
 #[cfg(unix)]
 async fn unix(listening: Listening, stream: UnixStream, client: Client) {
-    let budget = listening.answers.client(client);
+    let budgets = listening.budgets.client(client);
     let shared = Shared {
         // No web page can connect to a Unix socket.
         hosts: Hosts::All,
         ..listening.shared
     };
-    serve(stream, budget, shared).await;
+    serve(stream, budgets, shared).await;
 }
 
 /// Response to a client that is turned away, short enough for any socket's buffer.

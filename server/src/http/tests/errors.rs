@@ -100,6 +100,21 @@ fn a_body_as_long_as_the_limit_is_read() {
 }
 
 #[test]
+fn a_body_that_is_not_read_is_no_request() {
+    let served = serve(|_| {});
+    let mut wire = served.connect();
+    let inner = "POST /v1/ids?namespace=orders HTTP/1.1\r\nhost: x\r\n\r\n";
+    let length = inner.len();
+    wire.send(format!(
+        "POST /nowhere HTTP/1.1\r\nhost: x\r\ncontent-length: {length}\r\n\r\n{inner}"
+    ));
+    let reply = wire.reply();
+    assert_eq!(reply.problem(), "not-found");
+    assert_eq!(wire.get("/livez").text(), "live\n");
+    assert_eq!(served.counters().requests.load(Ordering::Relaxed), 2);
+}
+
+#[test]
 fn requests_and_refusals_are_counted() {
     let served = serve_few(1024, |_| {});
     let mut wire = served.connect();
