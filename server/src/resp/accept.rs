@@ -32,8 +32,9 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Response to a client that is turned away.
 const FULL: &[u8] = b"-ERR max number of clients reached\r\n";
 
-/// TLS handshakes at once. Each may take up to 40 KiB before anything is authenticated.
-pub(super) const HANDSHAKES: usize = 1024;
+/// TLS connections that are not authenticated yet. Each may take 45 KiB, most of which are
+/// buffers of TLS.
+pub(super) const UNAUTHENTICATED_TLS: usize = 4096;
 
 enum Socket {
     Tcp(TcpListener),
@@ -177,14 +178,14 @@ fn spawn(
             if let Ok(mut stream) = TcpStream::from_std(socket)
                 && is_identified(&mut stream, &mut session, &mut admission).await
             {
-                connection::serve(stream, session, &shared, draining).await;
+                connection::serve(stream, session, None, &shared, draining).await;
             }
         })),
         #[cfg(unix)]
         (Stream::Unix(socket), _) => drop(worker.spawn(async move {
             let shared = Arc::clone(&admission.shared);
             if let Ok(stream) = UnixStream::from_std(socket) {
-                connection::serve(stream, session, &shared, draining).await;
+                connection::serve(stream, session, None, &shared, draining).await;
             }
         })),
         (Stream::Tcp(socket), Some(tls)) => {
@@ -199,18 +200,19 @@ fn spawn(
                     return;
                 }
                 let handshake = async {
-                    let _permit = shared.handshakes.acquire().await.ok()?;
+                    let permits = Arc::clone(&shared.unauthenticated_tls);
+                    let permit = permits.acquire_owned().await.ok()?;
                     tokio::select! {
                         biased;
-                        stream = acceptor.accept(stream) => stream.ok(),
+                        stream = acceptor.accept(stream) => Some((stream.ok()?, permit)),
                         _ = ends.wait_for(|begun| *begun) => None,
                     }
                 };
                 // A handshake's future is large. A connection does not keep it.
                 let handshake = Box::pin(timeout(shared.limits.request_time, handshake));
                 let stream = handshake.await;
-                if let Ok(Some(stream)) = stream {
-                    connection::serve(stream, session, &shared, draining).await;
+                if let Ok(Some((stream, permit))) = stream {
+                    connection::serve(stream, session, Some(permit), &shared, draining).await;
                 }
             }));
         }

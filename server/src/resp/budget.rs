@@ -46,6 +46,12 @@ impl Default for Budget {
 }
 
 impl Budget {
+    /// Uses all but these bytes of unauthenticated connections.
+    #[cfg(all(test, unix))]
+    pub(super) fn leave_unauthenticated(&self, bytes: usize) {
+        self.unauthenticated.add(self.unauthenticated.max - bytes);
+    }
+
     const fn new(all: usize, unauthenticated: usize) -> Self {
         Self {
             all: Account::new(all),

@@ -17,7 +17,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::task::{spawn_blocking, yield_now};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
@@ -74,6 +74,8 @@ struct Connection<'a, S> {
     shared: &'a Arc<Shared>,
     stream: S,
     session: Session,
+    /// Held until the client is authenticated, where one is needed.
+    permit: Option<OwnedSemaphorePermit>,
     /// Input that is not answered yet.
     input: Vec<u8>,
     /// Whether `input` holds no complete request.
@@ -93,12 +95,14 @@ struct Connection<'a, S> {
 pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     stream: S,
     session: Session,
+    permit: Option<OwnedSemaphorePermit>,
     shared: &Arc<Shared>,
     mut draining: watch::Receiver<bool>,
 ) {
     let mut connection = Connection {
         shared,
         stream,
+        permit: permit.filter(|_| !session.is_authenticated()),
         session,
         input: Vec::new(),
         needs_input: true,
@@ -109,7 +113,7 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
         has_progress: true,
     };
     let mut waiting = Waiting::Idle;
-    let mut deadline = Instant::now() + shared.limits.idle_time;
+    let mut deadline = Instant::now() + connection.patience(waiting);
     let mut timer = pin!(sleep_until(deadline));
     let mut drain = pin!(async move { drop(draining.wait_for(|begun| *begun).await) });
     let (mut watches_drain, mut is_draining, mut has_answered) = (false, false, false);
@@ -274,7 +278,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
     /// Counts the memory of the connection. Returns whether it may have it.
     fn account(&mut self) -> bool {
         let bytes = self.input.capacity() + self.output.capacity() + self.session.queued_bytes();
-        self.share.set(bytes, self.session.is_authenticated())
+        let is_authenticated = self.session.is_authenticated();
+        if is_authenticated {
+            self.permit = None;
+        }
+        self.share.set(bytes, is_authenticated)
     }
 
     /// Ends a connection for which there is no memory, with an error if that can be sent.
@@ -307,7 +315,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
 
     fn patience(&self, waiting: Waiting) -> Duration {
         match waiting {
-            Waiting::Idle => self.shared.limits.idle_time,
+            Waiting::Idle if self.session.is_authenticated() => self.shared.limits.idle_time,
+            Waiting::Idle => self
+                .shared
+                .limits
+                .idle_time
+                .min(self.shared.limits.request_time),
             Waiting::Request => self.shared.limits.request_time,
             Waiting::Write => {
                 let bytes = (self.output.len() - self.written) as u64;
@@ -454,7 +467,7 @@ mod tests {
             .build()
             .unwrap();
         let served = runtime.block_on(async {
-            let served = serve(stream, session, &shared, draining);
+            let served = serve(stream, session, None, &shared, draining);
             timeout(Duration::from_secs(20), served).await
         });
         assert_eq!(replies.load(Ordering::Relaxed), 10 * TURNS + 1);
@@ -497,7 +510,7 @@ mod tests {
                 let stream = UnixStream::from_std(near).unwrap();
                 let session = Session::new(1, String::new(), &shared);
                 let (_ends, draining) = watch::channel(false);
-                serve(stream, session, &shared, draining).await;
+                serve(stream, session, None, &shared, draining).await;
             });
         });
         let mut read = vec![0; filled - 100 + "*2000\r\n".len() + 2_000 * 20];

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use ringflake::{Id, TakeError, lease};
 use tokio::sync::Semaphore;
 
-use super::accept::HANDSHAKES;
+use super::accept::UNAUTHENTICATED_TLS;
 use super::budget::Budget;
 use super::connection::READ;
 use super::reply::Errors;
@@ -40,8 +40,8 @@ pub(super) struct Shared {
     /// Whether TCP connections begin with a header of the PROXY protocol.
     pub(super) proxy_protocol: bool,
     pub(super) has_tls: bool,
-    /// Permits for TLS handshakes.
-    pub(super) handshakes: Semaphore,
+    /// A TLS connection holds a permit until it is authenticated.
+    pub(super) unauthenticated_tls: Arc<Semaphore>,
     pub(super) started: Instant,
     /// Those of the accept loops first, then those of each worker.
     pub(super) counters: Vec<Arc<FrontCounters>>,
@@ -68,7 +68,7 @@ impl Shared {
             drain,
             proxy_protocol: false,
             has_tls: false,
-            handshakes: Semaphore::new(HANDSHAKES),
+            unauthenticated_tls: Arc::new(Semaphore::new(UNAUTHENTICATED_TLS)),
             started: Instant::now(),
             counters: (0..=workers).map(|_| Arc::default()).collect(),
             budget: Budget::default(),

@@ -442,3 +442,48 @@ fn a_hundred_thousand_malformed_frames_break_nothing() {
     integers(&client.replies(1));
     assert!(setup.end());
 }
+
+#[test]
+fn the_reply_to_a_failed_authentication_is_late() {
+    let setup = Setup::new().rights(kit::ByName).start();
+    let mut client = setup.connect(true);
+    let start = Instant::now();
+    client.send(&[request(&["AUTH", "wrong"]), request(&["AUTH", "take"])].concat());
+    let replies = client.replies(2);
+    assert!(start.elapsed() >= Duration::from_millis(200));
+    assert!(error(&replies[0]).starts_with("WRONGPASS "));
+    assert_eq!(replies[1], OwnedFrame::SimpleString(b"OK".to_vec()));
+    assert!(setup.end());
+}
+
+#[test]
+fn a_silent_client_has_the_request_timeout_to_authenticate() {
+    let limits = Limits {
+        request_time: Duration::from_millis(100),
+        idle_time: Duration::from_secs(3600),
+        ..Limits::default()
+    };
+    let setup = Setup::new().limits(limits).rights(kit::ByName).start();
+    assert!(setup.connect(true).is_closed());
+    assert!(setup.end());
+}
+
+#[test]
+fn a_client_over_the_budget_is_closed_with_an_error() {
+    let setup = Setup::new().rights(kit::ByName).start();
+    let part = [b"*1\r\n$900\r\n", &[b'x'; 800][..]].concat();
+    setup.shared().budget.leave_unauthenticated(part.len() / 2);
+    let mut stranger = setup.connect(true);
+    stranger.send(&part);
+    let replies = stranger.replies(1);
+    assert!(error(&replies[0]).starts_with("ERR no memory for unfinished requests"));
+    assert!(stranger.is_closed());
+    // One that is authenticated has another budget.
+    let mut client = setup.connect(true);
+    client.send(&request(&["AUTH", "take"]));
+    client.replies(1);
+    client.send(&part[..part.len() - 1]);
+    client.send(&[&[b'x'; 101][..], b"\r\n"].concat());
+    assert!(error(&client.replies(1)[0]).starts_with("ERR unknown command"));
+    assert!(setup.end());
+}

@@ -23,6 +23,7 @@ use crate::front::FrontCounters;
 use crate::limits::Limits;
 use crate::listener::Listener;
 use crate::namespaces::{Namespaces, OpenError};
+use crate::resp::context::Shared;
 use crate::resp::{Frontend, Options, Tls};
 
 /// Far longer than anything here takes.
@@ -68,8 +69,8 @@ impl Rights for ByName {
 }
 
 pub(super) struct Setup {
-    limits: Limits,
     rights: Arc<dyn Rights>,
+    limits: Limits,
     proxy_protocol: bool,
     workers: usize,
     tls: Option<(Tls, CertificateDer<'static>)>,
@@ -78,8 +79,8 @@ pub(super) struct Setup {
 impl Setup {
     pub(super) fn new() -> Self {
         Self {
-            limits: patient(),
             rights: Arc::new(Everything),
+            limits: patient(),
             proxy_protocol: false,
             workers: 2,
             tls: None,
@@ -214,6 +215,10 @@ impl Running {
 
     pub(super) fn fail_builds(&self, fails: bool) {
         self.fails.store(fails, Relaxed);
+    }
+
+    pub(super) fn shared(&self) -> &Shared {
+        self.front.shared()
     }
 
     pub(super) fn counts(&self) -> Counts {

@@ -8,7 +8,7 @@ use redis_protocol::resp2::types::OwnedFrame;
 use ringflake_kit::eventually;
 
 use super::integers;
-use super::kit::{Setup, incr, request};
+use super::kit::{ByName, Setup, incr, request};
 use crate::limits::Limits;
 
 #[test]
@@ -114,5 +114,26 @@ fn without_tls_there_is_no_reply_where_it_is_due() {
     let mut local = setup.connect(false);
     local.send(&incr("orders"));
     integers(&local.replies(1));
+    assert!(setup.end());
+}
+
+#[test]
+fn a_permit_for_unauthenticated_connections_is_given_back() {
+    let setup = Setup::new().tls().rights(ByName).start();
+    let free = || setup.shared().unauthenticated_tls.available_permits();
+    let all = free();
+    let mut client = setup.connect_tls();
+    client.send(&request(&["PING"]));
+    client.replies(1);
+    assert_eq!(free(), all - 1);
+    client.send(&request(&["AUTH", "take"]));
+    client.replies(1);
+    assert_eq!(free(), all);
+    let mut stranger = setup.connect_tls();
+    stranger.send(&request(&["PING"]));
+    stranger.replies(1);
+    assert_eq!(free(), all - 1);
+    drop(stranger);
+    eventually("a closed connection has no permit", || free() == all);
     assert!(setup.end());
 }
