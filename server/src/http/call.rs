@@ -91,7 +91,11 @@ fn count(counters: &FrontCounters, status: StatusCode, duration: Duration) {
         add_shared(&counters.errors, 1);
     }
     match status {
-        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => add_shared(&counters.denied, 1),
+        StatusCode::UNAUTHORIZED => {
+            add_shared(&counters.denied, 1);
+            add_shared(&counters.auth_failures, 1);
+        }
+        StatusCode::FORBIDDEN => add_shared(&counters.denied, 1),
         status if status.is_server_error() => add_shared(&counters.unavailable, 1),
         _ => {}
     }

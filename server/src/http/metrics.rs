@@ -24,7 +24,7 @@ const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// A counter of fronts: its name, what it counts, and where it is.
 type Counter = (&'static str, &'static str, fn(&FrontCounters) -> &AtomicU64);
 
-const COUNTERS: [Counter; 5] = [
+const COUNTERS: [Counter; 6] = [
     (
         "connections_accepted",
         "Connections that were accepted.",
@@ -43,6 +43,11 @@ const COUNTERS: [Counter; 5] = [
     ("requests", "Requests that were answered.", |of| {
         &of.requests
     }),
+    (
+        "auth_failures",
+        "Requests whose token is missing or unknown, and failed AUTH commands.",
+        |of| &of.auth_failures,
+    ),
     ("ids", "IDs that were sent.", |of| &of.ids),
 ];
 
