@@ -164,7 +164,8 @@ pub(super) fn hello(call: Call<'_, '_>) -> Flow {
         replies.bulk(key.as_bytes());
         replies.bulk(value.as_bytes());
     };
-    text("server", "ringflake");
+    // The client-side cache of redis-py accepts no other name. `INFO` has the server's own.
+    text("server", "redis");
     text("version", REDIS_VERSION);
     text("mode", "standalone");
     text("role", "master");

@@ -447,7 +447,7 @@ fn figures_need_the_right_to_them() {
 fn hello_chooses_the_protocol_and_names_the_client() {
     let mut bench = Bench::new(ByName);
     let (reply, _) = bench.answer(&[b"HELLO 3 AUTH default take SETNAME me\r\n"]);
-    assert!(reply.starts_with(b"%7\r\n$6\r\nserver\r\n$9\r\nringflake\r\n"));
+    assert!(reply.starts_with(b"%7\r\n$6\r\nserver\r\n$5\r\nredis\r\n"));
     assert_eq!(bench.answer(&[b"CLIENT GETNAME\r\n"]).0, b"$2\r\nme\r\n");
     assert!(bench.error("HELLO 4").starts_with("NOPROTO "));
     assert!(bench.error("HELLO 2 WHAT").contains("'WHAT'"));
