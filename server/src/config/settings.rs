@@ -237,7 +237,8 @@ layers! {
     /// A namespace that is served from the start. Without a store it is that of the data
     /// directory, which keeps its leases and its secret.
     pub struct NamespaceSettings {
-        /// How the bits are divided, as `ringflake layout list` prints it. Default: `randflake`.
+        /// How the bits are divided: the name of a preset layout, or the numbers of another one.
+        /// Default: `randflake`.
         #[serde(deserialize_with = "read::layout")]
         pub layout: Option<Layout>,
         /// Whether IDs are not encrypted. Default: false.
