@@ -1,17 +1,17 @@
 // The page of `ringflake serve` in a browser, while IDs are taken: it asks its own server
 // alone, nothing goes wrong, everything can be read, and its figures move.
 //
-//   node server.mjs SCREENSHOTS OPEN GUARDED TOKEN
+//   node server.mjs SCREENSHOTS OPEN GUARDED TOKEN PID
 //
-// OPEN and GUARDED are the addresses of two servers; the figures of the second are for who
-// has TOKEN.
+// OPEN and GUARDED are the addresses of two servers. The figures of the second need TOKEN,
+// and PID is its process, which is stopped for some seconds.
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { run, THEMES } from "./browser.mjs";
 
-const [screenshots, open, guarded, token] = process.argv.slice(2);
-assert(token, "usage: node server.mjs SCREENSHOTS OPEN GUARDED TOKEN");
+const [screenshots, open, guarded, token, pid] = process.argv.slice(2);
+assert(pid, "usage: node server.mjs SCREENSHOTS OPEN GUARDED TOKEN PID");
 
 const cases = THEMES.flatMap((theme) =>
   [390, 1100].map((width) => ({ name: `serve-${width}-${theme}`, url: `${open}/`, theme, width })),
@@ -57,6 +57,7 @@ await run(screenshots, cases, async (page, { name, address, theme }) => {
     await looksRight(page, theme);
   }
   await page.screenshot({ path: join(screenshots, `${name}.png`), fullPage: true });
+  if (name === "serve-token") await goesStale(page, state);
   assert.deepEqual(errors, [], "nothing goes wrong");
   const [own, paths] = [new URL(address).origin, new Set(requests.map((url) => new URL(url).pathname))];
   assert.deepEqual(requests.filter((url) => new URL(url).origin !== own), [], "nobody else is asked");
@@ -81,6 +82,20 @@ async function moves(page) {
   assert.equal(await page.locator(".alerts li").count(), 0, "nothing is the matter");
   const all = await page.locator("main").textContent();
   assert.doesNotMatch(all, /NaN|undefined|Infinity|\[object/);
+}
+
+// A stopped server accepts connections and never answers.
+async function goesStale(page, state) {
+  process.kill(Number(pid), "SIGSTOP");
+  try {
+    await state.getByText("no answer").waitFor({ timeout: 20000 });
+    assert.equal(await page.locator("main.stale").count(), 1, "old figures look old");
+    assert.match(await state.textContent(), / old$/);
+  } finally {
+    process.kill(Number(pid), "SIGCONT");
+  }
+  await state.getByText("ready").waitFor({ timeout: 20000 });
+  assert.equal(await page.locator("main.stale").count(), 0);
 }
 
 async function looksRight(page, theme) {
