@@ -12,13 +12,20 @@ const OF_A_PROCESS: u64 = 64;
 /// a file beside each.
 const OF_A_NAMESPACE: u64 = 8;
 
-/// These limits, with as many connections as there are files for; and what to say of it, if
-/// those are fewer.
+/// Why there are fewer connections than the limit.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Fewer {
+    pub(crate) text: String,
+    /// Whether the limit is the default, which nobody has asked for.
+    pub(crate) is_default: bool,
+}
+
+/// These limits, with as many connections as there are files for, and why those are fewer.
 pub(crate) fn limited(
     limits: &Limits,
     fronts: usize,
     namespaces: usize,
-) -> (Limits, Option<String>) {
+) -> (Limits, Option<Fewer>) {
     within(limits, most(), fronts, namespaces)
 }
 
@@ -35,7 +42,7 @@ fn within(
     files: Option<u64>,
     fronts: usize,
     namespaces: usize,
-) -> (Limits, Option<String>) {
+) -> (Limits, Option<Fewer>) {
     let mut limits = limits.clone();
     let Some(files) = files else {
         return (limits, None);
@@ -59,7 +66,8 @@ fn within(
             .saturating_mul(fronts as u64)
             .saturating_add(kept),
     );
-    (limits, Some(text))
+    let is_default = wanted == Limits::default().connections;
+    (limits, Some(Fewer { text, is_default }))
 }
 
 #[cfg(test)]
@@ -115,11 +123,18 @@ mod tests {
     fn what_is_said_has_the_number_that_suffices() {
         let limits = Limits::default();
         let (_, said) = within(&limits, Some(1024), 2, 1);
-        let said = said.unwrap();
-        assert!(said.contains("ulimit -n to 40072"), "{said}");
+        let Fewer { text, is_default } = said.unwrap();
+        assert!(text.contains("ulimit -n to 40072"), "{text}");
+        assert!(is_default, "nobody has asked for that many");
         let enough = within(&limits, Some(40_072), 2, 1);
         assert_eq!(enough, (limits.clone(), None));
         let (_, said) = within(&limits, Some(40_071), 2, 1);
         assert!(said.is_some());
+        let chosen = Limits {
+            connections: 30_000,
+            ..limits
+        };
+        let (_, said) = within(&chosen, Some(1024), 2, 1);
+        assert!(!said.unwrap().is_default);
     }
 }

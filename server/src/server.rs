@@ -23,7 +23,7 @@ use ringflake::{Shutdown, SystemClock};
 pub use self::error::StartError;
 use crate::access::{Access, Rights};
 use crate::config::{Config, ConfigError, FrontConfig, Protocol, is_local};
-use crate::descriptors;
+use crate::descriptors::{self, Fewer};
 use crate::drain::Drain;
 use crate::http;
 #[cfg(unix)]
@@ -303,8 +303,10 @@ impl Server {
         let fronts = bound.iter().filter(|bound| !bound.listeners.is_empty());
         let namespaces = self.config.namespaces.len();
         let (limits, fewer) = descriptors::limited(&self.config.limits, fronts.count(), namespaces);
-        if let Some(fewer) = fewer {
-            tracing::warn!("{fewer}");
+        match fewer {
+            Some(Fewer { text, is_default }) if is_default => tracing::info!("{text}"),
+            Some(Fewer { text, .. }) => tracing::warn!("{text}"),
+            None => {}
         }
         for Bound {
             protocol,
