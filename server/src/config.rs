@@ -111,6 +111,10 @@ pub(crate) struct FrontConfig {
     pub(crate) workers: usize,
     /// Whether TCP connections begin with a header of the PROXY protocol.
     pub(crate) proxy_protocol: bool,
+    /// The address for cluster and Sentinel clients.
+    pub(crate) announce: Option<String>,
+    /// What is cut off from the beginning of keys.
+    pub(crate) key_prefix: String,
     /// Names of the server, in lower case.
     pub(crate) hosts: Vec<String>,
 }
@@ -320,6 +324,8 @@ impl FrontConfig {
             unix_mode,
             workers,
             proxy_protocol,
+            announce,
+            key_prefix,
             hosts,
         } = settings;
         if unix_mode.is_some() && unix.is_none() {
@@ -342,6 +348,27 @@ impl FrontConfig {
                 "only requests of HTTP have names: give http.hosts, or leave it out",
             ));
         }
+        for (key, is_given) in [
+            ("announce", announce.is_some()),
+            ("key-prefix", key_prefix.is_some()),
+        ] {
+            if is_given && protocol != Protocol::Resp {
+                return Err(ConfigError::value(
+                    format!("{protocol}.{key}"),
+                    format!("it is about the Redis protocol: give resp.{key}, or leave it out"),
+                ));
+            }
+        }
+        let port = |address: &String| address.rsplit_once(':')?.1.parse::<u16>().ok();
+        if announce
+            .as_ref()
+            .is_some_and(|address| port(address).is_none())
+        {
+            return Err(ConfigError::value(
+                format!("{protocol}.announce"),
+                "it needs a host and a port, such as ids.example.com:6379",
+            ));
+        }
         let hosts = hosts.unwrap_or_default();
         let hosts = hosts.iter().map(|name| text::read_host(name));
         let hosts: Result<Vec<_>, _> = hosts.collect();
@@ -358,6 +385,8 @@ impl FrontConfig {
             unix_mode: unix_mode.unwrap_or(0o660),
             workers,
             proxy_protocol: proxy_protocol.unwrap_or(false),
+            announce,
+            key_prefix: key_prefix.unwrap_or_default(),
             hosts: hosts
                 .map_err(|reason| ConfigError::value(format!("{protocol}.hosts"), reason))?,
         })

@@ -85,6 +85,7 @@ use tokio::runtime::{Builder, Handle};
 use tokio::sync::watch;
 
 pub(crate) use self::accept::Tls;
+use self::commands::Announced;
 use self::context::{Shared, Worker};
 use crate::access::Rights;
 use crate::drain::Drain;
@@ -122,6 +123,10 @@ pub(crate) struct Options {
     pub(crate) limits: Limits,
     /// Whether TCP connections begin with a header of the PROXY protocol.
     pub(crate) proxy_protocol: bool,
+    /// The address that cluster and Sentinel clients are given.
+    pub(crate) announce: Option<String>,
+    /// What is cut off from the beginning of names.
+    pub(crate) key_prefix: String,
     /// Worker threads; 0 for one per core.
     pub(crate) workers: usize,
     pub(crate) drain: Drain,
@@ -149,6 +154,8 @@ impl Frontend {
         );
         shared.proxy_protocol = options.proxy_protocol;
         shared.has_tls = options.tls.is_some();
+        shared.announced = options.announce.as_deref().and_then(Announced::new);
+        shared.key_prefix = options.key_prefix;
         let shared = Arc::new(shared);
         let mut frontend = Self {
             workers: Vec::new(),

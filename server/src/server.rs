@@ -325,6 +325,8 @@ impl Server {
                         tls: self.tls.as_ref().map(|tls| tls.of(protocol)),
                         limits: limits.clone(),
                         proxy_protocol: self.config.front(protocol).proxy_protocol,
+                        announce: self.config.resp.announce.clone(),
+                        key_prefix: self.config.resp.key_prefix.clone(),
                         workers: self.config.front(protocol).workers,
                         drain: self.drain.clone(),
                     });

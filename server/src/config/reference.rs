@@ -31,6 +31,7 @@ fn value(field: &str, kind: &str) -> Option<&'static str> {
         "Option<u32>" => "octal, as `\"0660\"`",
         "Option<Duration>" => "time, as `\"90s\"`",
         "Option<Vec<SocketAddr>>" => "list of addresses, or `\"off\"`",
+        "Option<String>" => "text",
         "Option<Vec<String>>" => "list of texts",
         "Option<LogFormat>" => "`\"text\"` or `\"json\"`",
         "Option<LogLevel>" => {

@@ -168,6 +168,13 @@ layers! {
         /// Whether each TCP connection begins with a header of the PROXY protocol, version 1 or 2.
         /// Its address counts as the client's, and no client counts as local. Default: false.
         pub proxy_protocol: Option<bool>,
+        /// Redis protocol only: the address, as `ids.example.com:6379`, that clients in cluster or
+        /// Sentinel mode are told to use, so that they can connect. Sentinel clients find it as
+        /// `mymaster`. Default: none.
+        pub announce: Option<String>,
+        /// Redis protocol only: what is cut off from the beginning of keys, such as the prefix that
+        /// a client puts in front of all its keys. Default: none.
+        pub key_prefix: Option<String>,
         /// HTTP only: names of this server that contain a dot and that requests without a token
         /// may use over TCP without TLS. Addresses, names without a dot and `localhost` are
         /// always allowed.

@@ -2,6 +2,7 @@
 
 mod call;
 mod client;
+mod cluster;
 mod connection;
 mod ids;
 mod info;
@@ -10,6 +11,7 @@ use std::borrow::Cow;
 
 pub(super) use self::call::Flow;
 use self::call::{Call, Command, Needs, Quoted, by_name, command, number};
+pub(super) use self::cluster::Announced;
 use super::context::{Refusal, WorkerContext};
 use super::decode::Words;
 use super::reply::Replies;
@@ -21,7 +23,7 @@ const INSPECT: Needs = Needs::Right(Role::Inspect);
 const ADMIN: Needs = Needs::Right(Role::Admin);
 
 #[rustfmt::skip]
-static COMMANDS: [Command; 25] = [
+static COMMANDS: [Command; 28] = [
     command("INCR", 2, TAKE, "name: an ID as an integer; it is unique, and not greater than the one before", ids::incr),
     command("INCRBY", 3, TAKE, "name 1: as INCR", ids::incr),
     command("LPOP", -2, TAKE, "name [count]: IDs as strings of decimal digits, which JavaScript reads exactly", ids::lpop),
@@ -45,6 +47,9 @@ static COMMANDS: [Command; 25] = [
     command("DISCARD", 1, Needs::AnyRight, "", connection::discard),
     command("WATCH", -2, Needs::AnyRight, "", connection::watch),
     command("UNWATCH", 1, Needs::AnyRight, "", connection::ok),
+    command("CLUSTER", -2, Needs::AnyRight, "", cluster::cluster),
+    command("SENTINEL", -2, Needs::AnyRight, "", cluster::sentinel),
+    command("ROLE", 1, Needs::AnyRight, "", cluster::role),
     command("READONLY", 1, Needs::AnyRight, "", connection::ok),
     command("READWRITE", 1, Needs::AnyRight, "", connection::ok),
 ];

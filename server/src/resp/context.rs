@@ -12,6 +12,7 @@ use tokio::sync::Semaphore;
 
 use super::accept::UNAUTHENTICATED_TLS;
 use super::budget::Budget;
+use super::commands::Announced;
 use super::connection::READ;
 use super::reply::Errors;
 use crate::access::{Exceeded, Rights, Role};
@@ -40,6 +41,10 @@ pub(super) struct Shared {
     /// Whether TCP connections begin with a header of the PROXY protocol.
     pub(super) proxy_protocol: bool,
     pub(super) has_tls: bool,
+    /// For cluster and Sentinel clients.
+    pub(super) announced: Option<Announced>,
+    /// What is cut off from the beginning of names.
+    pub(super) key_prefix: String,
     /// A TLS connection holds a permit until it is authenticated.
     pub(super) unauthenticated_tls: Arc<Semaphore>,
     pub(super) started: Instant,
@@ -68,6 +73,8 @@ impl Shared {
             drain,
             proxy_protocol: false,
             has_tls: false,
+            announced: None,
+            key_prefix: String::new(),
             unauthenticated_tls: Arc::new(Semaphore::new(UNAUTHENTICATED_TLS)),
             started: Instant::now(),
             counters: (0..=workers).map(|_| Arc::default()).collect(),
@@ -263,6 +270,8 @@ impl WorkerContext {
 
     /// The namespace of that name, if it is made.
     pub(super) fn find<'a>(&mut self, name: &'a [u8]) -> Lookup<'a> {
+        let prefix = self.shared.key_prefix.as_bytes();
+        let name = name.strip_prefix(prefix).unwrap_or(name);
         if let Some(last) = self.known.get(self.last)
             && last.name.as_bytes() == name
         {

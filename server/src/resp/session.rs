@@ -77,13 +77,13 @@ impl Session {
         context: &mut WorkerContext,
     ) -> Result<NamespaceIndex, Missing> {
         let found = self.find(name, context);
-        let amount = match &found {
-            Ok(_) => count,
+        let (namespace, amount) = match &found {
+            Ok(index) => (context.namespace(*index).name.as_str(), count),
             // The take comes again once it is open, which not every token may cause.
-            Err(Missing::Open(_)) => 0,
+            Err(Missing::Open(name)) => (name.as_str(), 0),
             Err(_) => return found,
         };
-        match self.spend(Role::Take, name, amount, context) {
+        match self.spend(Role::Take, namespace, amount, context) {
             None => found,
             Some(refusal) => {
                 self.log_refusal(Role::Take, refusal, context);
@@ -96,12 +96,10 @@ impl Session {
     pub(super) fn spend(
         &self,
         role: Role,
-        namespace: &[u8],
+        namespace: &str,
         amount: usize,
         context: &WorkerContext,
     ) -> Option<Refusal> {
-        // Another name is refused when it is looked up.
-        let namespace = std::str::from_utf8(namespace).ok()?;
         context.spend(role, self.token.as_deref(), namespace, amount)
     }
 

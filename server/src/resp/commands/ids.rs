@@ -112,11 +112,6 @@ pub(super) fn inspect(call: Call<'_, '_>) -> Flow {
         replies,
         ..
     } = call;
-    if let Some(refusal) = session.spend(Role::Inspect, name, 1, context) {
-        session.log_refusal(Role::Inspect, refusal, context);
-        replies.error(refusal.code, refusal.why);
-        return Flow::Done;
-    }
     // A look does not begin a namespace.
     let namespace = match session.find_made(name, context) {
         Ok(namespace) => namespace,
@@ -125,6 +120,12 @@ pub(super) fn inspect(call: Call<'_, '_>) -> Flow {
             return Flow::Done;
         }
     };
+    let name = &context.namespace(namespace).name;
+    if let Some(refusal) = session.spend(Role::Inspect, name, 1, context) {
+        session.log_refusal(Role::Inspect, refusal, context);
+        replies.error(refusal.code, refusal.why);
+        return Flow::Done;
+    }
     match context.namespace(namespace).generator.inspect(id) {
         Ok(parts) => {
             let parts = [

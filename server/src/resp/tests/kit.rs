@@ -146,6 +146,8 @@ impl Setup {
             tls,
             limits: self.limits,
             proxy_protocol: self.proxy_protocol,
+            announce: None,
+            key_prefix: String::new(),
             workers: self.workers,
             drain: drain.clone(),
         });
