@@ -63,11 +63,13 @@
 //! for events once more, and answers what was read before it closes.
 
 mod accept;
+mod announced;
 mod budget;
 mod commands;
 mod connection;
 mod context;
 mod decode;
+mod exec;
 mod reply;
 mod session;
 mod spin;
@@ -85,7 +87,7 @@ use tokio::runtime::{Builder, Handle};
 use tokio::sync::watch;
 
 pub(crate) use self::accept::Tls;
-use self::commands::Announced;
+use self::announced::Announced;
 use self::context::{Shared, Worker};
 use crate::access::Rights;
 use crate::drain::Drain;

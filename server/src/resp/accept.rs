@@ -32,10 +32,6 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Response to a client that is turned away.
 const FULL: &[u8] = b"-ERR max number of clients reached\r\n";
 
-/// TLS connections that are not authenticated yet. Each may take 45 KiB, most of which are
-/// buffers of TLS.
-pub(super) const UNAUTHENTICATED_TLS: usize = 4096;
-
 enum Socket {
     Tcp(TcpListener),
     #[cfg(unix)]

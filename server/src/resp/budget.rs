@@ -5,6 +5,10 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+/// TLS connections that are not authenticated yet. Each may take 45 KiB, most of which are
+/// buffers of TLS.
+pub(super) const UNAUTHENTICATED_TLS: usize = 4096;
+
 /// Maximum bytes of one request before authentication, enough for `HELLO 3 AUTH` with the
 /// longest token.
 pub(super) const UNAUTHENTICATED_BYTES: usize = 1 << 10;

@@ -11,7 +11,6 @@ use std::borrow::Cow;
 
 pub(super) use self::call::Flow;
 use self::call::{Call, Command, Needs, Quoted, by_name, command, number};
-pub(super) use self::cluster::Announced;
 use super::context::{Refusal, WorkerContext};
 use super::decode::Words;
 use super::reply::Replies;

@@ -22,14 +22,11 @@ use tokio::task::{spawn_blocking, yield_now};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::budget::{Share, UNAUTHENTICATED_BYTES};
-use super::context::{OpenFailure, Shared, Worker};
+use super::context::{OpenFailure, READ, Shared, Worker};
 use super::session::Session;
 use super::spin;
 use super::turn::NextAction;
 use crate::limits::LEAST_BYTES_PER_SECOND;
-
-/// Maximum bytes of one read.
-pub(super) const READ: usize = 64 << 10;
 
 /// Turns in a row before other connections of the worker get theirs.
 const TURNS: usize = 4;

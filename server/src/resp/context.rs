@@ -10,10 +10,8 @@ use std::time::{Duration, Instant};
 use ringflake::{Id, TakeError, lease};
 use tokio::sync::Semaphore;
 
-use super::accept::UNAUTHENTICATED_TLS;
-use super::budget::Budget;
-use super::commands::Announced;
-use super::connection::READ;
+use super::announced::Announced;
+use super::budget::{Budget, UNAUTHENTICATED_TLS};
 use super::reply::Errors;
 use crate::access::{Exceeded, Rights, Role};
 use crate::clients::Clients;
@@ -21,6 +19,9 @@ use crate::drain::Drain;
 use crate::front::{FrontCounters, add};
 use crate::limits::Limits;
 use crate::namespaces::{Namespace, Namespaces, OpenError};
+
+/// Maximum bytes of one read.
+pub(super) const READ: usize = 64 << 10;
 
 /// Maximum length of a namespace's name.
 const NAME_BYTES: usize = lease::Namespace::MAX_NAME;

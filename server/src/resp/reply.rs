@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
-use ringflake::Id;
+use ringflake::{Id, TakeError};
 
 /// Which version of the protocol a client speaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -240,6 +240,17 @@ impl Digits {
             self.0[from] = b'0' + number as u8;
         }
         from
+    }
+}
+
+/// The reply to a take that gave nothing.
+pub(super) fn refuse_take(replies: &mut Replies<'_>, error: TakeError) {
+    match error.retry_after() {
+        Some(after) => replies.error(
+            "TRYAGAIN",
+            format_args!("{error} (retry in {} ms)", after.as_millis().max(1)),
+        ),
+        None => replies.error("ERR", error),
     }
 }
 

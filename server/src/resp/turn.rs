@@ -16,12 +16,10 @@
 //! of them cost one `take_batch`, and their replies stand in the order of the requests,
 //! since nothing else is answered before the run is.
 
-use ringflake::TakeError;
-
 use super::commands::{self, Flow};
 use super::context::{Refusal, WorkerContext};
 use super::decode::{Arguments, Decoded};
-use super::reply::{Errors, Form, Replies};
+use super::reply::{Errors, Form, Replies, refuse_take};
 use super::session::{Missing, Session};
 use crate::access::Role;
 
@@ -273,17 +271,6 @@ fn starts_proxy_header(input: &[u8]) -> Option<bool> {
     match STARTS.iter().any(|start| start.starts_with(input)) {
         true => None,
         false => Some(false),
-    }
-}
-
-/// The reply to a take that gave nothing.
-pub(super) fn refuse_take(replies: &mut Replies<'_>, error: TakeError) {
-    match error.retry_after() {
-        Some(after) => replies.error(
-            "TRYAGAIN",
-            format_args!("{error} (retry in {} ms)", after.as_millis().max(1)),
-        ),
-        None => replies.error("ERR", error),
     }
 }
 

@@ -3,9 +3,8 @@
 use super::call::{Call, Flow, Quoted, number};
 use crate::access::Role;
 use crate::resp::context::Refusal;
-use crate::resp::reply::Form;
+use crate::resp::reply::{Form, refuse_take};
 use crate::resp::session::Missing;
-use crate::resp::turn::refuse_take;
 
 /// Maximum bytes of an ID in a reply, with its header and line ends.
 const ID_BYTES: usize = 27;

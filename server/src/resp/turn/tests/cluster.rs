@@ -5,7 +5,7 @@ use super::*;
 fn announcing() -> Bench {
     let mut bench = Bench::new(Everything);
     let shared = Arc::get_mut(&mut bench.context.shared).unwrap();
-    shared.announced = commands::Announced::new("ids.example.com:6380");
+    shared.announced = crate::resp::announced::Announced::new("ids.example.com:6380");
     shared.key_prefix = "app:".to_owned();
     bench
 }

@@ -1,0 +1,130 @@
+//! Queueing the requests of a transaction, and running them.
+
+use super::commands::{self, Flow, Rejection};
+use super::context::WorkerContext;
+use super::decode::{Arguments, Decoded, Decoder, Words};
+use super::reply::Replies;
+use super::session::{Missing, Session};
+use super::transaction::{Queued, Transaction};
+use super::turn::plain_take;
+
+/// Maximum bytes of the reply to `EXEC`, where its requests are not takes.
+const REPLY_BYTES: usize = 4 << 20;
+
+impl Session {
+    /// Queues a request of the open transaction, and replies whether that was possible.
+    pub(super) fn enqueue(
+        &mut self,
+        request: &[u8],
+        words: &Words<'_>,
+        context: &WorkerContext,
+        replies: &mut Replies<'_>,
+    ) {
+        let limits = &context.shared.limits;
+        let checked = commands::check_queued(self, words, context);
+        let Some(transaction) = &mut self.transaction else {
+            return;
+        };
+        let queued = checked.and_then(|more| {
+            let bytes = transaction.bytes.len()
+                + request.len()
+                + (transaction.queue.len() + 1) * size_of::<Queued>();
+            if transaction.replies.saturating_add(more) > limits.count {
+                let most = limits.count;
+                return Err(Rejection::of(format!(
+                    "a transaction has at most {most} IDs and replies: use several"
+                )));
+            }
+            if bytes > limits.request_bytes {
+                return Err(Rejection::of(format!(
+                    "a transaction has at most {} bytes: use several",
+                    limits.request_bytes
+                )));
+            }
+            transaction.replies += more;
+            transaction.push(request);
+            Ok(())
+        });
+        match queued {
+            Ok(()) => replies.simple("QUEUED"),
+            Err(rejection) => {
+                // Nothing of it will run.
+                **transaction = Transaction {
+                    is_aborted: true,
+                    ..Transaction::default()
+                };
+                replies.error(rejection.code, rejection.why);
+            }
+        }
+    }
+
+    /// `EXEC`.
+    pub(super) fn execute(
+        &mut self,
+        context: &mut WorkerContext,
+        replies: &mut Replies<'_>,
+    ) -> Flow {
+        let Some(transaction) = self.transaction.take() else {
+            replies.error("ERR", "EXEC without MULTI");
+            return Flow::Done;
+        };
+        if transaction.is_aborted {
+            let why = "Transaction discarded because of previous errors.";
+            replies.error("EXECABORT", why);
+            return Flow::Done;
+        }
+        let missing = transaction.requests().find_map(|(request, _)| {
+            let arguments = decode(request)?;
+            let name = commands::taken_name(&arguments.of(request))?;
+            // The IDs are counted when they are taken.
+            self.find_to_take(name, 0, context).err()
+        });
+        match missing {
+            Some(Missing::Open(name)) => {
+                self.transaction = Some(transaction);
+                return Flow::Open(name);
+            }
+            Some(Missing::Failed(failure)) => {
+                replies.error("EXECABORT", failure);
+                return Flow::Done;
+            }
+            Some(Missing::Refused(refusal)) => {
+                replies.error("EXECABORT", refusal.why);
+                return Flow::Done;
+            }
+            None => {}
+        }
+        replies.array(transaction.queue.iter().map(|queued| queued.count).sum());
+        for (request, count) in transaction.requests() {
+            let Some(arguments) = decode(request) else {
+                continue;
+            };
+            if let Some((name, form)) = plain_take(&arguments, request) {
+                let name = &request[name.0..name.1];
+                if self.take(name, form, count, context, replies).is_none() {
+                    continue;
+                }
+            }
+            for _ in 0..count {
+                if replies.bytes.len() > REPLY_BYTES {
+                    replies.error("ERR", "the reply of this transaction is too long");
+                    continue;
+                }
+                let words = arguments.of(request);
+                if let Flow::Open(_) = commands::run(self, &words, context, replies) {
+                    // The rights of the client have changed meanwhile.
+                    replies.error("TRYAGAIN", "the namespace is not open yet");
+                }
+            }
+        }
+        Flow::Done
+    }
+}
+
+/// A request was decoded before it was queued, so this does not fail.
+fn decode(request: &[u8]) -> Option<Arguments> {
+    match Decoder::new(request.len()).decode(request) {
+        Ok(Decoded::Request(arguments, _)) => Some(arguments),
+        _ => None,
+    }
+}
