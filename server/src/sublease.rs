@@ -238,6 +238,11 @@ impl Subleases {
     }
 
     /// The namespace of the lease that a text names, the record that it is from, and its grant.
+    /// The namespace that a lease names, which need not be true.
+    pub(crate) fn namespace_of(text: &str) -> Option<String> {
+        Some(text::read(text)?.namespace().to_owned())
+    }
+
     fn find(&self, text: &str) -> Result<(Arc<Desk>, Option<Record>, Grant), Refusal> {
         let unproven = text::read(text).ok_or(Refusal::Unknown)?;
         let desk = self

@@ -95,7 +95,7 @@ fn count(counters: &FrontCounters, status: StatusCode, duration: Duration) {
             add_shared(&counters.denied, 1);
             add_shared(&counters.auth_failures, 1);
         }
-        StatusCode::FORBIDDEN => add_shared(&counters.denied, 1),
+        StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS => add_shared(&counters.denied, 1),
         status if status.is_server_error() => add_shared(&counters.unavailable, 1),
         _ => {}
     }

@@ -131,6 +131,7 @@ pub(super) async fn renew(
         "{\"lease\":\"...\"}",
     )?;
     let duration = duration(duration_s)?;
+    spend(&app, &head, &lease)?;
     let work = move |subleases: &Subleases| subleases.renew(&lease, duration);
     let given = ask(&app, &context, work, |_, _| {}).await?;
     Ok(written(&given))
@@ -145,6 +146,7 @@ pub(super) async fn release(
     let members = "lease (a text)";
     let example = "{\"lease\":\"...\"}";
     let Releasing { lease } = body::object(&head.headers, &body, members, example)?;
+    spend(&app, &head, &lease)?;
     let work = move |subleases: &Subleases| subleases.release(&lease);
     let given = ask(&app, &context, work, |_, _| {}).await?;
     let ended = given
@@ -172,6 +174,13 @@ async fn admit(
     }
     let body = body::read(body, app.limits.request_bytes, &context).await?;
     Ok((context, head, body))
+}
+
+/// Counts a request about this lease against the limits of the token. A text that is no lease
+/// is refused when it is used.
+fn spend(app: &App, head: &request::Parts, lease: &str) -> Result<(), Problem> {
+    let namespace = Subleases::namespace_of(lease).unwrap_or_default();
+    auth::spend(&*app.rights, head, Role::Lease, &namespace, 1)
 }
 
 fn duration(seconds: Option<u64>) -> Result<Duration, Problem> {

@@ -101,7 +101,12 @@ impl Listening {
 
     async fn accept_tcp(self, listener: TcpListener) {
         let mut failures = AcceptFailures::default();
-        while let Some((stream, from)) = self.next(|| listener.accept(), &mut failures).await {
+        let mut drained = Box::pin(self.drained());
+        let mut next = async || {
+            self.next(|| listener.accept(), &mut failures, &mut drained)
+                .await
+        };
+        while let Some((stream, from)) = next().await {
             // Answers are whole when they are written.
             let _ = stream.set_nodelay(true);
             let client = from.ip().into();
@@ -119,7 +124,12 @@ impl Listening {
     #[cfg(unix)]
     async fn accept_unix(self, listener: UnixListener) {
         let mut failures = AcceptFailures::default();
-        while let Some((stream, _)) = self.next(|| listener.accept(), &mut failures).await {
+        let mut drained = Box::pin(self.drained());
+        let mut next = async || {
+            self.next(|| listener.accept(), &mut failures, &mut drained)
+                .await
+        };
+        while let Some((stream, _)) = next().await {
             let client = Client::User(stream.peer_cred().ok().map(|peer| peer.uid()));
             match self.admit(client) {
                 Some(admitted) => self.spawn(unix(self.clone(), stream, client), Some(admitted)),
@@ -138,18 +148,31 @@ impl Listening {
         None
     }
 
-    /// The next connection; none once the server has drained for its `drain_time`. Clients
-    /// that connect until then get an answer, and no reset.
-    async fn next<T, F>(&self, accept: impl Fn() -> F, failures: &mut AcceptFailures) -> Option<T>
+    /// Waits until the server has drained for its `drain_time`.
+    fn drained(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut draining = self.shared.draining.clone();
+        let time = self.shared.app.times.drain;
+        async move { drained(&mut draining, time).await }
+    }
+
+    /// The next connection; none once `drained` is over. Clients that connect until then get an
+    /// answer, and no reset.
+    async fn next<T, F>(
+        &self,
+        accept: impl Fn() -> F,
+        failures: &mut AcceptFailures,
+        drained: &mut (impl Future<Output = ()> + Unpin),
+    ) -> Option<T>
     where
         F: Future<Output = io::Result<T>>,
     {
-        let mut draining = self.shared.draining.clone();
         loop {
             let accepted = tokio::select! {
                 biased;
+                // First, and kept from one connection to the next: clients that are told to
+                // close come back at once, and would keep the listener open.
+                () = &mut *drained => return None,
                 accepted = accept() => accepted,
-                () = drained(&mut draining, self.shared.app.times.drain) => return None,
             };
             match accepted {
                 Ok(accepted) => return Some(accepted),

@@ -111,6 +111,8 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     };
     let mut waiting = Waiting::Idle;
     let mut deadline = Instant::now() + connection.patience(waiting);
+    // No progress moves it.
+    let authenticated_by = Instant::now() + shared.limits.request_time;
     let mut timer = pin!(sleep_until(deadline));
     let mut drain = pin!(async move { drop(draining.wait_for(|begun| *begun).await) });
     let (mut watches_drain, mut is_draining, mut has_answered) = (false, false, false);
@@ -148,6 +150,9 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
                 connection.has_progress = false;
                 waiting = now_waiting;
                 deadline = Instant::now() + connection.patience(waiting);
+                if !connection.session.is_authenticated() {
+                    deadline = deadline.min(authenticated_by);
+                }
                 // A later deadline is set when the timer fires, which is rare.
                 if deadline < timer.deadline() || timer.is_elapsed() {
                     timer.as_mut().reset(deadline);

@@ -366,7 +366,7 @@ impl WorkerContext {
                 why: "this token may not use this namespace",
             },
             Exceeded::Rate { .. } => Refusal {
-                code: "TRYAGAIN",
+                code: "NOPERM",
                 why: "this token has used up its rate: try again later, or ask for less",
             },
         })

@@ -469,6 +469,26 @@ fn a_silent_client_has_the_request_timeout_to_authenticate() {
 }
 
 #[test]
+fn a_client_that_keeps_asking_has_no_longer_to_authenticate() {
+    let limits = Limits {
+        request_time: Duration::from_millis(300),
+        idle_time: Duration::from_secs(3600),
+        ..Limits::default()
+    };
+    let setup = Setup::new().limits(limits).rights(kit::ByName).start();
+    let mut stranger = setup.connect(true);
+    let since = Instant::now();
+    // Each gets an error, which is progress.
+    while stranger.try_send(&request(&["PING"])).is_ok() && stranger.try_replies(1).is_ok() {
+        assert!(
+            since.elapsed() < Duration::from_secs(60),
+            "it goes on for ever"
+        );
+    }
+    assert!(setup.end());
+}
+
+#[test]
 fn a_client_over_the_budget_is_closed_with_an_error() {
     let setup = Setup::new().rights(kit::ByName).start();
     let part = [b"*1\r\n$900\r\n", &[b'x'; 800][..]].concat();

@@ -47,6 +47,24 @@ fn a_request_that_was_begun_is_answered() {
 }
 
 #[test]
+fn clients_that_come_back_at_once_do_not_keep_the_listener_open() {
+    let mut served = serve(|_| {});
+    let at = served.at;
+    let client = thread::spawn(move || {
+        let mut connections = 0;
+        // Until nobody listens any more.
+        while let Ok(stream) = TcpStream::connect(at) {
+            drop(stream);
+            connections += 1;
+        }
+        connections
+    });
+    served.until_accepted(100);
+    assert!(served.end_front(LONG), "the drain is over after its time");
+    assert!(client.join().unwrap() >= 100);
+}
+
+#[test]
 fn kept_and_new_connections_are_answered_while_the_server_drains() {
     let served = serve(|setup| setup.drain_time = PATIENCE);
     let mut kept = served.connect();

@@ -179,6 +179,13 @@ impl Served {
         self.front.as_ref().unwrap().counters()
     }
 
+    /// Waits until so many connections have been accepted.
+    pub(super) fn until_accepted(&self, accepted: u64) {
+        eventually("so many connections came", || {
+            self.counters().accepted.load(Ordering::Relaxed) >= accepted
+        });
+    }
+
     /// Waits until so many connections have been accepted, and so many of them have ended.
     pub(super) fn until(&self, accepted: u64, closed: u64) {
         eventually("so many connections came and went", || {

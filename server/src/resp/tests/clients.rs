@@ -39,10 +39,10 @@ fn a_token_beyond_its_limits_takes_nothing() {
     client.replies(5);
     client.send(&incr("orders").repeat(6));
     for reply in &client.replies(6) {
-        assert!(error(reply).starts_with("TRYAGAIN "), "{reply:?}");
+        assert!(error(reply).starts_with("NOPERM "), "{reply:?}");
     }
     client.send(&request(&["LPOP", "orders", "6"]));
-    assert!(error(&client.replies(1)[0]).starts_with("TRYAGAIN "));
+    assert!(error(&client.replies(1)[0]).starts_with("NOPERM "));
     client.send(&incr("invoices"));
     assert!(error(&client.replies(1)[0]).starts_with("NOPERM "));
     assert_eq!(setup.counts().ids, 5);
