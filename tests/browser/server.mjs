@@ -19,13 +19,13 @@ const cases = THEMES.flatMap((theme) =>
 cases.push({ name: "serve-token", url: `${guarded}/`, theme: "light", width: 1100 });
 
 // Two namespaces, one of which is busy.
-const take = async (server, namespace, count) => {
-  const answer = await fetch(`${server}/v1/ids?namespace=${namespace}&count=${count}`, { method: "POST" });
+const take = async (server, namespace, count, headers = {}) => {
+  const answer = await fetch(`${server}/v1/ids?namespace=${namespace}&count=${count}`, { method: "POST", headers });
   assert.equal(answer.status, 200, await answer.text());
 };
 await take(open, "users", 3);
 await take(open, "orders", 1);
-await take(guarded, "orders", 1);
+await take(guarded, "orders", 1, { authorization: `Bearer ${token}` });
 let busy = true;
 const load = (async () => {
   while (busy) {
