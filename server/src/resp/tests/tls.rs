@@ -129,7 +129,9 @@ fn a_permit_for_unauthenticated_connections_is_given_back() {
     client.send(&request(&["AUTH", "take"]));
     client.replies(1);
     // The reply is sent a moment before.
-    eventually("an authenticated connection has no permit", || free() == all);
+    eventually("an authenticated connection has no permit", || {
+        free() == all
+    });
     let mut stranger = setup.connect_tls();
     stranger.send(&request(&["PING"]));
     stranger.replies(1);
