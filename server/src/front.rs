@@ -22,7 +22,7 @@ pub(crate) struct FrontCounters {
     pub(crate) denied: AtomicU64,
     /// Of the errors, those that may pass in time: no lease, a store that is away, overload.
     pub(crate) unavailable: AtomicU64,
-    /// Requests whose token is missing or unknown, and failed AUTH commands.
+    /// HTTP requests whose token is missing or unknown, and failed AUTH and HELLO commands.
     pub(crate) auth_failures: AtomicU64,
     /// IDs that were sent.
     pub(crate) ids: AtomicU64,

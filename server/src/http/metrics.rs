@@ -45,7 +45,7 @@ const COUNTERS: [Counter; 6] = [
     }),
     (
         "auth_failures",
-        "Requests whose token is missing or unknown, and failed AUTH commands.",
+        "HTTP requests whose token is missing or unknown, and failed AUTH and HELLO commands.",
         |of| &of.auth_failures,
     ),
     ("ids", "IDs that were sent.", |of| &of.ids),

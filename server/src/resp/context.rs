@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use ringflake::{Id, TakeError, lease};
@@ -18,6 +18,7 @@ use crate::clients::Clients;
 use crate::drain::Drain;
 use crate::front::{FrontCounters, add};
 use crate::limits::Limits;
+use crate::log_limit::LogLimit;
 use crate::namespaces::{Namespace, Namespaces, OpenError};
 
 /// Maximum bytes of one read.
@@ -28,9 +29,6 @@ const NAME_BYTES: usize = lease::Namespace::MAX_NAME;
 
 /// Maximum length of a token.
 const TOKEN_BYTES: usize = *crate::tokens::LENGTH.end();
-
-/// Maximum number of IDs in one reply, which is built as a whole.
-const MAX_COUNT: usize = 1 << 16;
 
 /// What all workers share.
 pub(super) struct Shared {
@@ -52,7 +50,7 @@ pub(super) struct Shared {
     /// Those of the accept loops first, then those of each worker.
     pub(super) counters: Vec<Arc<FrontCounters>>,
     pub(super) budget: Budget,
-    auth_failures: FailureLog,
+    auth_failures: LogLimit,
     sessions: AtomicU64,
     contexts: AtomicUsize,
 }
@@ -60,12 +58,11 @@ pub(super) struct Shared {
 impl Shared {
     pub(super) fn new(
         rights: Arc<dyn Rights>,
-        mut limits: Limits,
+        limits: Limits,
         namespaces: Arc<Namespaces>,
         drain: Drain,
         workers: usize,
     ) -> Self {
-        limits.count = limits.count.min(MAX_COUNT);
         Self {
             rights,
             clients: Clients::new(&limits),
@@ -80,7 +77,7 @@ impl Shared {
             started: Instant::now(),
             counters: (0..=workers).map(|_| Arc::default()).collect(),
             budget: Budget::default(),
-            auth_failures: FailureLog::default(),
+            auth_failures: LogLimit::default(),
             sessions: AtomicU64::new(0),
             contexts: AtomicUsize::new(0),
         }
@@ -105,25 +102,6 @@ impl Shared {
     pub(super) fn next_session(&self) -> u64 {
         // Only unique.
         1 + self.sessions.fetch_add(1, Ordering::Relaxed)
-    }
-}
-
-/// How often failed authentications are logged.
-const LOG_INTERVAL: Duration = Duration::from_secs(60);
-
-/// Logs failed authentications: the first at once, then one line per interval with a count.
-#[derive(Default)]
-struct FailureLog(Mutex<(Option<Instant>, u64)>);
-
-impl FailureLog {
-    fn record(&self, peer: &str) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (logged, count) = &mut *state;
-        *count += 1;
-        if logged.is_none_or(|logged| logged.elapsed() >= LOG_INTERVAL) {
-            tracing::warn!(failures = *count, peer, "authentication failed");
-            (*logged, *count) = (Some(Instant::now()), 0);
-        }
     }
 }
 
@@ -387,7 +365,11 @@ impl WorkerContext {
     /// Counts a failed authentication, and logs some.
     pub(super) fn count_auth_failure(&self, peer: &str) {
         add(&self.counters.auth_failures, 1);
-        self.shared.auth_failures.record(peer);
+        // One cause, wherever they come from.
+        if let Some(suppressed) = self.shared.auth_failures.permit("authentication") {
+            let suppressed = (suppressed > 0).then_some(suppressed);
+            tracing::warn!(peer, suppressed, "authentication failed");
+        }
     }
 
     pub(super) fn count_requests(&self, more: usize) {
