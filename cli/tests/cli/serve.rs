@@ -599,8 +599,7 @@ fn a_lease_that_begins_later_is_not_ready() {
     let home = Home::new();
     let store = format!("sqlite:{}", home.path("later.db"));
     home.print(format!(
-        "store init --store {store} --namespace orders --plain --history unknown --horizon 1h \
-         --failover 100ms --skew 10ms"
+        "store init --store {store} --namespace orders --plain --history unknown --horizon 1h"
     ));
     let config = home.file("serve.toml");
     let text = "

@@ -195,7 +195,7 @@ impl<T: Table> Leases<T> {
                 None => return Ok(record),
                 Some(next) => snapshot = next,
             }
-            attempts.again()?;
+            attempts.again(&txn, &snapshot)?;
         }
     }
 
@@ -258,7 +258,7 @@ impl<T: Table> Leases<T> {
                 None => return Ok(answer),
                 Some(next) => snapshot = next,
             }
-            attempts.again()?;
+            attempts.again(&txn, &snapshot)?;
         }
     }
 }

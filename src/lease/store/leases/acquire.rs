@@ -77,7 +77,7 @@ impl<T: Table> Leases<T> {
                     (None, Some(lost)) => return Err(lost),
                     (None, None) => self.table.read(&query)?,
                 };
-                attempts.again()?;
+                attempts.again(&txn, &snapshot)?;
                 continue;
             }
 
@@ -118,7 +118,7 @@ impl<T: Table> Leases<T> {
                 }
                 Some(next) => snapshot = next,
             }
-            attempts.again()?;
+            attempts.again(&txn, &snapshot)?;
         }
     }
 

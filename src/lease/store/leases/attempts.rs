@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::lease::error::StoreError;
-use crate::lease::store::table::{ClockError, Snapshot, StoreTime};
+use crate::lease::store::table::{ClockError, Snapshot, StoreTime, Txn};
 
 /// Conflicts without a pause, and the longest pause after one.
 const AT_ONCE: u32 = 3;
@@ -36,21 +36,20 @@ impl Attempts {
         self.conflicts
     }
 
-    /// Notes a conflict, and waits a random moment after the first few.
+    /// Notes that `txn` conflicted with the snapshot `found`, and waits a random moment after the
+    /// first few.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] if it was the last.
-    pub(super) fn again(&mut self) -> Result<(), StoreError> {
+    pub(super) fn again(&mut self, txn: &Txn, found: &Snapshot) -> Result<(), StoreError> {
         self.conflicts += 1;
         let is_last = match self.is_repeatable {
             true => self.conflicts >= MOST,
             false => self.started.elapsed() >= self.patience,
         };
         if is_last {
-            let conflicts = self.conflicts;
-            let text = format!("other processes changed the same entries {conflicts} times");
             return Err(StoreError::Unavailable {
-                source: text.into(),
+                source: self.cause(txn, found).into(),
             });
         }
         if !self.is_repeatable && self.conflicts > AT_ONCE {
@@ -59,6 +58,19 @@ impl Attempts {
             thread::sleep(longest.min(LONGEST_PAUSE) * share as u32 / 1024);
         }
         Ok(())
+    }
+
+    /// Why the last one conflicted.
+    fn cause(&self, txn: &Txn, found: &Snapshot) -> String {
+        let conflicts = self.conflicts;
+        let is_late = matches!(&found.time, Ok(time) if time.unix_ms > txn.not_after_unix_ms);
+        if is_late {
+            return format!(
+                "{conflicts} times, the change came later after its reading than the namespace's \
+                 skew allows; the store is slow, or the namespace needs a longer skew"
+            );
+        }
+        format!("other processes changed the same entries {conflicts} times")
     }
 
     /// The server's time in a snapshot, to be compared with a caller's time from before the
@@ -92,6 +104,7 @@ impl Attempts {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+    use std::error::Error;
 
     use super::*;
     use crate::lease::store::record::Incarnation;
@@ -108,17 +121,39 @@ mod tests {
     #[test]
     fn repeatable_attempts_end_by_their_number() {
         let mut attempts = Attempts::new(Duration::ZERO, true);
-        let conflicts = (1..).find(|_| attempts.again().is_err());
+        let again = |_: &u32| {
+            attempts
+                .again(&Txn::default(), &snapshot(Ok(StoreTime::exactly(7))))
+                .is_err()
+        };
+        let conflicts = (1..).find(again);
         assert_eq!(conflicts, Some(MOST));
     }
 
     #[test]
     fn attempts_end_with_the_patience() {
         let mut impatient = Attempts::new(Duration::ZERO, false);
-        let error = impatient.again().unwrap_err();
+        let found = snapshot(Ok(StoreTime::exactly(7)));
+        let error = impatient.again(&Txn::default(), &found).unwrap_err();
         assert!(matches!(error, StoreError::Unavailable { .. }), "{error}");
         let mut patient = Attempts::new(Duration::from_secs(3600), false);
-        (0..5).for_each(|_| patient.again().unwrap());
+        (0..5).for_each(|_| patient.again(&Txn::default(), &found).unwrap());
+    }
+
+    #[test]
+    fn a_slow_store_is_told_from_a_busy_one() {
+        for (not_after_unix_ms, cause) in [(6, "the store is slow"), (7, "other processes")] {
+            let txn = Txn {
+                not_after_unix_ms,
+                ..Txn::default()
+            };
+            let mut attempts = Attempts::new(Duration::ZERO, false);
+            let error = attempts
+                .again(&txn, &snapshot(Ok(StoreTime::exactly(7))))
+                .unwrap_err();
+            let why = error.source().unwrap().to_string();
+            assert!(why.contains(cause), "{why}");
+        }
     }
 
     #[test]

@@ -253,7 +253,7 @@ impl<T: Table> Leases<T> {
                 None => return Ok(self.done(changes, answers.into_iter().flatten())),
                 Some(next) => snapshot = next,
             }
-            attempts.again()?;
+            attempts.again(&txn, &snapshot)?;
         }
     }
 
