@@ -74,6 +74,12 @@ pub(crate) trait Rights: Send + Sync {
         Ok(())
     }
 
+    /// Takes back `amount` of what [`spend`](Self::spend) has counted, for IDs that were not
+    /// issued.
+    fn refund(&self, role: Role, token: Option<&[u8]>, amount: u64) {
+        let _ = (role, token, amount);
+    }
+
     /// Logs a refused request, at most once a minute for each peer and role.
     fn log_refusal(&self, peer: &str, role: Role, token: Option<&[u8]>, reason: &str) {
         let _ = (peer, role, token, reason);
@@ -164,8 +170,14 @@ impl Access {
         Ok(table)
     }
 
-    /// Replaces the rights of all requests from now on.
+    /// Replaces the rights of all requests from now on. A token that stays, with the same rate,
+    /// has used up as much of it as before.
     pub(crate) fn replace(&self, rights: Table) {
+        for (right, before) in rights.iter().zip(&**self.table.load()) {
+            if let (Right::Tokens(tokens), Right::Tokens(before)) = (right, before) {
+                tokens.continue_from(before);
+            }
+        }
         self.table.store(Arc::new(rights));
     }
 }
@@ -222,6 +234,12 @@ impl Rights for Access {
         spent.map_err(|retry_after| Exceeded::Rate { retry_after })
     }
 
+    fn refund(&self, role: Role, token: Option<&[u8]>, amount: u64) {
+        if let Some(token) = find(&self.table.load(), role, token) {
+            token.refund(amount);
+        }
+    }
+
     fn log_refusal(&self, peer: &str, role: Role, token: Option<&[u8]>, reason: &str) {
         let Some(suppressed) = self.refusals.permit(&format!("{peer} {role}")) else {
             return;
@@ -249,6 +267,50 @@ impl fmt::Debug for Access {
         f.debug_map()
             .entries(Role::ALL.iter().zip(&**table))
             .finish()
+    }
+}
+
+/// Rights of a test, which count what is used.
+#[cfg(test)]
+#[derive(Debug, Default)]
+pub(crate) struct Ledger {
+    counted: std::sync::atomic::AtomicU64,
+    refusal: std::sync::Mutex<Option<Exceeded>>,
+    /// Whether nobody may take IDs any more.
+    pub(crate) is_closed: std::sync::atomic::AtomicBool,
+}
+
+#[cfg(test)]
+impl Ledger {
+    /// What was spent and not refunded.
+    pub(crate) fn counted(&self) -> u64 {
+        self.counted.load(std::sync::atomic::Ordering::SeqCst)
+    }
+
+    /// The outcome of each later request.
+    pub(crate) fn refuse(&self, refusal: Option<Exceeded>) {
+        *self.refusal.lock().unwrap() = refusal;
+    }
+}
+
+#[cfg(test)]
+impl Rights for Arc<Ledger> {
+    fn allows(&self, role: Role, _: Option<&[u8]>) -> bool {
+        role != Role::Take || !self.is_closed.load(std::sync::atomic::Ordering::SeqCst)
+    }
+
+    fn spend(&self, _: Role, _: Option<&[u8]>, _: &str, amount: u64) -> Result<(), Exceeded> {
+        if let Some(refusal) = *self.refusal.lock().unwrap() {
+            return Err(refusal);
+        }
+        self.counted
+            .fetch_add(amount, std::sync::atomic::Ordering::SeqCst);
+        Ok(())
+    }
+
+    fn refund(&self, _: Role, _: Option<&[u8]>, amount: u64) {
+        self.counted
+            .fetch_sub(amount, std::sync::atomic::Ordering::SeqCst);
     }
 }
 
@@ -357,6 +419,27 @@ mod tests {
             panic!("ten IDs a second");
         };
         assert!(retry_after <= Duration::from_secs(1));
+    }
+
+    #[test]
+    fn a_rate_that_is_used_up_stays_so_when_the_files_are_read_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let read = |rate: u32| {
+            let limited = format!("{TAKE} rate={rate}");
+            Access::read(&take_from(file(&directory, &limited)), true, false).unwrap()
+        };
+        let access = Access::new(read(1_000_000));
+        let spend = |ids| access.spend(Role::Take, Some(TAKE.as_bytes()), "orders", ids);
+        // A thousand seconds of debt.
+        assert_eq!(spend(1_000_000_000), Ok(()));
+        access.replace(read(1_000_000));
+        assert!(spend(1).is_err());
+        access.refund(Role::Take, Some(TAKE.as_bytes()), 1_000_000_000);
+        assert_eq!(spend(1), Ok(()));
+        assert_eq!(spend(1_000_000_000), Ok(()));
+        // Another rate begins anew.
+        access.replace(read(1_000));
+        assert_eq!(spend(1_000), Ok(()));
     }
 
     #[test]

@@ -43,6 +43,13 @@ impl Bucket {
         ))
     }
 
+    /// Takes over the level of another one, if the rate is the same.
+    pub(crate) fn continue_from(&mut self, before: &Self) {
+        if (self.per_second, self.capacity) == (before.per_second, before.capacity) {
+            (self.level, self.as_of) = (before.level, before.as_of);
+        }
+    }
+
     /// Puts back what was not used.
     pub(crate) fn put_back(&mut self, amount: u64) {
         self.level = (self.level + amount as f64).min(self.capacity);

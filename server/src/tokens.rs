@@ -94,6 +94,19 @@ impl Tokens {
         self.0.get(found as usize)
     }
 
+    /// Takes over how much each token has used up of its rate.
+    pub(crate) fn continue_from(&self, before: &Self) {
+        for token in &self.0 {
+            let same = before.0.iter().find(|one| one.digest == token.digest);
+            if let (Some(after), Some(before)) = (&token.rate, same.and_then(|it| it.rate.as_ref()))
+            {
+                let before = before.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut after = after.lock().unwrap_or_else(PoisonError::into_inner);
+                after.continue_from(&before);
+            }
+        }
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Token> {
         self.0.iter()
     }
@@ -185,6 +198,14 @@ impl Token {
         };
         let mut bucket = rate.lock().unwrap_or_else(PoisonError::into_inner);
         bucket.take(amount, Instant::now())
+    }
+
+    /// Takes back what was counted and not used.
+    pub(crate) fn refund(&self, amount: u64) {
+        if let Some(rate) = &self.rate {
+            let mut bucket = rate.lock().unwrap_or_else(PoisonError::into_inner);
+            bucket.put_back(amount);
+        }
     }
 }
 
