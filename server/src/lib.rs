@@ -19,6 +19,7 @@
 //! could not be sent is lost, never sent to another.
 
 mod access;
+mod buffer_budget;
 mod causes;
 mod clients;
 mod config;

@@ -20,6 +20,7 @@ use self::alerts::Alert;
 use self::leases::Hold;
 use crate::front::FrontCounters;
 use crate::namespaces::Namespace;
+use crate::readiness::Obstacle;
 
 /// All of it.
 #[derive(Debug, Serialize)]
@@ -32,6 +33,9 @@ pub(crate) struct Status {
     uptime_ms: u64,
     /// Whether it is about to end.
     draining: bool,
+    /// Why clients can't begin namespaces though they may.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data_dir: Option<String>,
     fronts: Vec<Front>,
     namespaces: Vec<OfNamespace>,
 }
@@ -79,6 +83,7 @@ impl Status {
         fronts: Vec<Front>,
         uptime: Duration,
         draining: bool,
+        data_dir: Option<Obstacle>,
     ) -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let unix_ms = now.map_or(0, |now| now.as_millis() as u64);
@@ -88,6 +93,7 @@ impl Status {
             unix_ms,
             uptime_ms: uptime.as_millis() as u64,
             draining,
+            data_dir: data_dir.map(|obstacle| obstacle.to_string()),
             fronts,
             namespaces: namespaces.iter().map(of).collect(),
         }

@@ -7,17 +7,19 @@ use std::time::{Duration, Instant};
 use axum::http::Request;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::buffer_permit::{BufferPermit, ClientBudget, SMALL_BYTES};
+use super::buffer_permit::SMALL_BYTES;
 use super::deadlines::{Deadlines, Times};
 use super::namespace_metrics::NamespaceMetrics;
 use super::problem::{Kind, Problem};
 use super::setup::Setup;
 use crate::access::Rights;
+use crate::buffer_budget::{BufferPermit, ClientBudget};
 use crate::drain::Drain;
 use crate::front::FrontCounters;
 use crate::limits::Limits;
 use crate::log_limit::LogLimit;
 use crate::namespaces::{Namespace, Namespaces, OpenError};
+use crate::readiness::Obstacle;
 use crate::sublease::Subleases;
 use crate::tls::Tls;
 
@@ -66,6 +68,14 @@ impl App {
             store_failures: LogLimit::default(),
             started: Instant::now(),
         })
+    }
+
+    /// What keeps clients from beginning namespaces.
+    pub(super) async fn data_dir_obstacle(&self) -> Option<Obstacle> {
+        let namespaces = Arc::clone(&self.namespaces);
+        // It writes to a disk.
+        let checked = tokio::task::spawn_blocking(move || namespaces.data_dir_obstacle());
+        checked.await.ok().flatten()
     }
 
     /// The namespace of this name, opened if that is allowed.

@@ -14,12 +14,11 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::Sleep;
 
 use super::app::{App, Buffers};
-use super::buffer_permit::{
-    BYTES_PER_ACTIVE, BufferPermit, ClientBudget, ClientBudgets, LARGE_PER_CONNECTION,
-};
+use super::buffer_permit::{BYTES_PER_ACTIVE, ClientBudgets, LARGE_PER_CONNECTION};
 use super::call::{Calls, HEAD_BYTES};
 use super::cross_origin::Hosts;
 use super::deadlines::{Check, Deadlines, Watched};
+use crate::buffer_budget::{BufferPermit, ClientBudget};
 
 /// The first bytes of an HTTP/2 connection.
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";

@@ -105,10 +105,7 @@ pub(super) async fn readyz(State(app): State<Arc<App>>, head: Parts) -> Result<R
         .map(|namespace| OfNamespace::of(&namespace.name, namespace.readiness()))
         .collect();
     let sees_all = auth::check(&*app.rights, &head, Role::Admin).is_ok();
-    // It writes to a disk.
-    let checked = Arc::clone(&app.namespaces);
-    let data_dir = tokio::task::spawn_blocking(move || checked.data_dir_obstacle());
-    let data_dir = data_dir.await.ok().flatten();
+    let data_dir = app.data_dir_obstacle().await;
     let readiness = Readiness::of(each, data_dir, app.drain.has_begun(), sees_all);
     let status = if readiness.ready {
         StatusCode::OK

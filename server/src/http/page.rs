@@ -71,6 +71,7 @@ pub(super) async fn status(State(app): State<Arc<App>>, head: Parts) -> Result<R
         fronts.collect(),
         app.started.elapsed(),
         app.drain.has_begun(),
+        app.data_dir_obstacle().await,
     );
     Ok(Json(status).into_response())
 }

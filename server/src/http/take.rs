@@ -49,7 +49,21 @@ pub(super) async fn take(
         &request.namespace,
         request.count,
     )?;
-    let namespace = app.namespace(&request.namespace, &context).await?;
+    let mut left = request.count;
+    let answered = answer(&app, &context, &request, shape, &mut left).await;
+    auth::refund(&*app.rights, &head, Role::Take, left);
+    answered
+}
+
+/// Counts down `left` for each ID that is taken.
+async fn answer(
+    app: &App,
+    context: &Context,
+    request: &TakeRequest,
+    shape: ResponseFormat,
+    left: &mut usize,
+) -> Result<Response, Problem> {
+    let namespace = app.namespace(&request.namespace, context).await?;
     let writer = Writer {
         shape,
         format: request.format,
@@ -59,7 +73,7 @@ pub(super) async fn take(
     let mut out = Vec::with_capacity(bytes);
     writer.head(&namespace.name, &mut out);
     let generator = &namespace.generator;
-    write_ids(generator, request.count, writer, context.until, &mut out).await?;
+    write_ids(generator, left, writer, context.until, &mut out).await?;
     out.extend_from_slice(writer.tail());
     add_shared(&app.counters.ids, request.count as u64);
 
@@ -73,24 +87,25 @@ pub(super) async fn take(
     Ok(response)
 }
 
-/// Takes `count` IDs and writes them. After an error the IDs that were taken are lost, so an
+/// Takes `left` IDs, at least one, and writes them. After an error the IDs that were taken are lost, so an
 /// error that passes in time is waited for once some have been taken.
 async fn write_ids(
     generator: &CachedGenerator,
-    count: usize,
+    left: &mut usize,
     writer: Writer,
     until: Instant,
     out: &mut Vec<u8>,
 ) -> Result<(), TakeError> {
+    let count = *left;
     let mut batch = vec![Id::default(); count.min(BATCH)];
-    let (mut left, mut yield_at) = (count, out.len() + YIELD_BYTES);
-    while left > 0 {
-        let wanted = &mut batch[..left.min(BATCH)];
+    let mut yield_at = out.len() + YIELD_BYTES;
+    while *left > 0 {
+        let wanted = &mut batch[..BATCH.min(*left)];
         let taking = generator.take_batch_async(wanted);
         let taken = match tokio::time::timeout_at(until.into(), taking).await {
             Ok(Ok(taken)) => taken,
             Ok(Err(error)) => {
-                let wait = error.retry_after().filter(|_| left < count);
+                let wait = error.retry_after().filter(|_| *left < count);
                 let wait = wait.map(|wait| wait.max(SHORTEST_PAUSE));
                 let again = wait.and_then(|wait| Instant::now().checked_add(wait));
                 let Some(again) = again.filter(|again| *again < until) else {
@@ -101,8 +116,8 @@ async fn write_ids(
             }
             Err(_) => return Err(TakeError::Empty),
         };
-        writer.ids(&batch[..taken], left == count, out);
-        left -= taken;
+        writer.ids(&batch[..taken], *left == count, out);
+        *left -= taken;
         if out.len() >= yield_at {
             yield_at = out.len() + YIELD_BYTES;
             tokio::task::yield_now().await;

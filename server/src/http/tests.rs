@@ -10,8 +10,8 @@ mod leases;
 mod limits;
 mod proxied;
 mod quiet;
+mod rates;
 mod served;
-
 mod slow;
 mod takes;
 mod wire;

@@ -15,6 +15,7 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
+use super::budget::Share;
 use super::connection;
 use super::context::Shared;
 use super::session::Session;
@@ -71,6 +72,11 @@ impl Admission {
             shared: Arc::clone(shared),
             _task: task.clone(),
         })
+    }
+
+    /// Its share of the memory of all connections. `None` if it has no place.
+    fn share(&self) -> Option<Share> {
+        Some(self.shared.budget.share(self.client?))
     }
 
     /// Moves the place to another client. Returns whether that one may have one more.
@@ -167,51 +173,64 @@ fn spawn(
     draining: &watch::Receiver<bool>,
 ) {
     let worker = &workers[session.number as usize % workers.len()];
-    let draining = draining.clone();
+    let mut draining = draining.clone();
     match (stream, tls) {
         (Stream::Tcp(socket), None) => drop(worker.spawn(async move {
             let shared = Arc::clone(&admission.shared);
             if let Ok(mut stream) = TcpStream::from_std(socket)
-                && is_identified(&mut stream, &mut session, &mut admission).await
+                && is_identified(&mut stream, &mut session, &mut admission, &mut draining).await
+                && let Some(share) = admission.share()
             {
-                connection::serve(stream, session, None, &shared, draining).await;
+                connection::serve(stream, session, share, &shared, draining).await;
             }
         })),
         #[cfg(unix)]
         (Stream::Unix(socket), _) => drop(worker.spawn(async move {
             let shared = Arc::clone(&admission.shared);
-            if let Ok(stream) = UnixStream::from_std(socket) {
-                connection::serve(stream, session, None, &shared, draining).await;
+            if let Ok(stream) = UnixStream::from_std(socket)
+                && let Some(share) = admission.share()
+            {
+                connection::serve(stream, session, share, &shared, draining).await;
             }
         })),
         (Stream::Tcp(socket), Some(tls)) => {
             let acceptor = TlsAcceptor::from(tls.load_full());
-            let mut ends = draining.clone();
             drop(worker.spawn(async move {
                 let shared = Arc::clone(&admission.shared);
                 let Ok(mut stream) = TcpStream::from_std(socket) else {
                     return;
                 };
-                if !is_identified(&mut stream, &mut session, &mut admission).await {
+                if !is_identified(&mut stream, &mut session, &mut admission, &mut draining).await {
                     return;
                 }
+                let Some(mut share) = admission.share() else {
+                    return;
+                };
                 let handshake = async {
-                    let permits = Arc::clone(&shared.unauthenticated_tls);
-                    let permit = permits.acquire_owned().await.ok()?;
-                    tokio::select! {
-                        biased;
-                        stream = acceptor.accept(stream) => Some((stream.ok()?, permit)),
-                        _ = ends.wait_for(|begun| *begun) => None,
-                    }
+                    shared.budget.add_tls(&mut share).await;
+                    Some((acceptor.accept(stream).await.ok()?, share))
                 };
                 // A handshake's future is large. A connection does not keep it.
-                let handshake = Box::pin(timeout(shared.limits.request_time, handshake));
-                let stream = handshake.await;
-                if let Ok(Some((stream, permit))) = stream {
-                    connection::serve(stream, session, Some(permit), &shared, draining).await;
+                let handshake = Box::pin(begin(handshake, &shared, &mut draining));
+                if let Some((stream, share)) = handshake.await {
+                    connection::serve(stream, session, share, &shared, draining).await;
                 }
             }));
         }
+    }
+}
+
+/// What a connection begins with. `None` if it takes longer than a request may, or goes on when
+/// the drain begins.
+async fn begin<T>(
+    beginning: impl Future<Output = Option<T>>,
+    shared: &Shared,
+    draining: &mut watch::Receiver<bool>,
+) -> Option<T> {
+    tokio::select! {
+        biased;
+        begun = timeout(shared.limits.request_time, beginning) => begun.ok().flatten(),
+        _ = draining.wait_for(|begun| *begun) => None,
     }
 }
 
@@ -221,14 +240,15 @@ async fn is_identified(
     stream: &mut TcpStream,
     session: &mut Session,
     admission: &mut Admission,
+    draining: &mut watch::Receiver<bool>,
 ) -> bool {
     let shared = Arc::clone(&admission.shared);
     if !shared.proxy_protocol {
         return true;
     }
-    let header = proxy_protocol::read_header(stream);
-    match timeout(shared.limits.request_time, header).await {
-        Ok(Ok(Some(address))) => {
+    let header = async { proxy_protocol::read_header(stream).await.ok() };
+    match begin(header, &shared, draining).await {
+        Some(Some(address)) => {
             session.peer = address.to_string();
             let has_place = admission.transfer(address.ip().into());
             if !has_place && !shared.has_tls {
@@ -238,8 +258,8 @@ async fn is_identified(
             has_place
         }
         // A health check of the proxy itself.
-        Ok(Ok(None)) => true,
-        Ok(Err(_)) | Err(_) => false,
+        Some(None) => true,
+        None => false,
     }
 }
 

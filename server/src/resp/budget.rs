@@ -1,46 +1,29 @@
 //! Memory of all connections together, for what their turns leave over: input that is not
-//! answered yet, replies that are not sent yet, and queued transactions.
+//! answered yet, replies that are not sent yet, and queued transactions; and for the buffers of
+//! TLS until a client is authenticated.
 //!
-//! A connection that has nothing left over uses none, and touches no counter that others write.
+//! One client may hold half of each budget. A connection that has nothing left over uses none,
+//! and touches no counter that others write.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use crate::buffer_budget::{BufferBudget, BufferPermit, ClientBudget};
+use crate::clients::Client;
 
-/// TLS connections that are not authenticated yet. Each may take 45 KiB, most of which are
-/// buffers of TLS.
-pub(super) const UNAUTHENTICATED_TLS: usize = 4096;
+/// TLS connections that are not authenticated yet.
+const UNAUTHENTICATED_TLS: usize = 4096;
+
+/// Memory of each of them, most of it buffers of TLS.
+const TLS_BYTES: usize = 45 << 10;
 
 /// Maximum bytes of one request before authentication, enough for `HELLO 3 AUTH` with the
 /// longest token.
 pub(super) const UNAUTHENTICATED_BYTES: usize = 1 << 10;
 
-/// Bytes that are left over by all connections.
+/// The budgets of all connections.
 #[derive(Debug)]
 pub(super) struct Budget {
-    all: Account,
-    unauthenticated: Account,
-}
-
-#[derive(Debug)]
-struct Account {
-    used: AtomicUsize,
-    max: usize,
-}
-
-impl Account {
-    const fn new(max: usize) -> Self {
-        let used = AtomicUsize::new(0);
-        Self { used, max }
-    }
-
-    /// Returns whether the account has not too much then.
-    fn add(&self, bytes: usize) -> bool {
-        // A count of bytes, which orders nothing.
-        self.used.fetch_add(bytes, Ordering::Relaxed) + bytes <= self.max
-    }
-
-    fn remove(&self, bytes: usize) {
-        self.used.fetch_sub(bytes, Ordering::Relaxed);
-    }
+    all: BufferBudget,
+    unauthenticated: BufferBudget,
+    tls: BufferBudget,
 }
 
 impl Default for Budget {
@@ -50,69 +33,68 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// Uses all but these bytes of unauthenticated connections.
-    #[cfg(all(test, unix))]
-    pub(super) fn leave_unauthenticated(&self, bytes: usize) {
-        self.unauthenticated.add(self.unauthenticated.max - bytes);
+    fn new(all: usize, unauthenticated: usize) -> Self {
+        Self {
+            all: BufferBudget::new(all),
+            unauthenticated: BufferBudget::new(unauthenticated),
+            tls: BufferBudget::new(UNAUTHENTICATED_TLS * TLS_BYTES),
+        }
     }
 
-    const fn new(all: usize, unauthenticated: usize) -> Self {
-        Self {
-            all: Account::new(all),
-            unauthenticated: Account::new(unauthenticated),
+    /// For a connection of this client, which uses nothing yet.
+    pub(super) fn share(&self, client: Client) -> Share {
+        Share {
+            all: self.all.client(client),
+            unauthenticated: self.unauthenticated.client(client),
+            used: None,
+            used_unauthenticated: None,
+            bytes: 0,
+            tls: None,
         }
+    }
+
+    /// Waits until an unauthenticated client may have one more connection with TLS, and adds it
+    /// to `share`. Waits for ever if the server ends.
+    pub(super) async fn add_tls(&self, share: &mut Share) {
+        let client = share.all.client();
+        share.tls = self.tls.client(client).acquire(TLS_BYTES).await;
+    }
+
+    /// How many more unauthenticated connections with TLS there may be.
+    #[cfg(test)]
+    pub(super) fn free_tls(&self) -> usize {
+        self.tls.free() / TLS_BYTES
     }
 }
 
 /// What one connection uses of a [`Budget`].
 #[derive(Debug)]
-pub(super) struct Share<'a> {
-    budget: &'a Budget,
+pub(super) struct Share {
+    all: ClientBudget,
+    unauthenticated: ClientBudget,
+    used: Option<BufferPermit>,
+    used_unauthenticated: Option<BufferPermit>,
     bytes: usize,
-    is_authenticated: bool,
+    tls: Option<BufferPermit>,
 }
 
-impl<'a> Share<'a> {
-    pub(super) const fn new(budget: &'a Budget) -> Self {
-        Self {
-            budget,
-            bytes: 0,
-            is_authenticated: false,
-        }
-    }
-
+impl Share {
     /// Sets what the connection uses. Returns `false` if it wants more than there is; then the
     /// connection is to be closed.
     pub(super) fn set(&mut self, bytes: usize, is_authenticated: bool) -> bool {
-        if (bytes, is_authenticated) == (self.bytes, self.is_authenticated) {
+        if is_authenticated {
+            self.tls = None;
+            self.used_unauthenticated = None;
+        }
+        if bytes == self.bytes {
             return true;
         }
-        let grows = bytes > self.bytes;
-        self.release();
-        (self.bytes, self.is_authenticated) = (bytes, is_authenticated);
-        if bytes == 0 {
-            return true;
-        }
-        let mut fits = self.budget.all.add(bytes);
-        if !is_authenticated {
-            fits &= self.budget.unauthenticated.add(bytes);
-        }
-        fits || !grows
-    }
-
-    fn release(&mut self) {
-        if self.bytes > 0 {
-            self.budget.all.remove(self.bytes);
-            if !self.is_authenticated {
-                self.budget.unauthenticated.remove(self.bytes);
-            }
-        }
-    }
-}
-
-impl Drop for Share<'_> {
-    fn drop(&mut self) {
-        self.release();
+        self.bytes = bytes;
+        let unauthenticated = if is_authenticated { 0 } else { bytes };
+        self.all.try_resize(&mut self.used, bytes)
+            && self
+                .unauthenticated
+                .try_resize(&mut self.used_unauthenticated, unauthenticated)
     }
 }
 
@@ -120,30 +102,74 @@ impl Drop for Share<'_> {
 mod tests {
     use super::*;
 
+    const A: Client = Client::V4([192, 0, 2, 1]);
+    const B: Client = Client::V4([192, 0, 2, 2]);
+    const KIB: usize = 1 << 10;
+
     #[test]
     fn unauthenticated_connections_have_a_budget_of_their_own() {
-        let budget = Budget::new(100, 40);
-        let (mut stranger, mut other) = (Share::new(&budget), Share::new(&budget));
-        assert!(stranger.set(40, false));
+        let budget = Budget::new(100 * KIB, 40 * KIB);
+        let [mut stranger, mut other] = [A, A].map(|client| budget.share(client));
+        assert!(stranger.set(20 * KIB, false));
         assert!(!other.set(1, false));
         // A client that shrinks is not closed for what others use.
-        assert!(stranger.set(39, false));
-        let mut user = Share::new(&budget);
-        assert!(user.set(60, true));
-        assert!(!user.set(61, true));
+        assert!(stranger.set(19 * KIB, false));
+        let mut user = budget.share(A);
+        assert!(user.set(30 * KIB, true));
+        assert!(!user.set(32 * KIB, true));
         drop((stranger, other));
-        assert!(user.set(100, true));
+        assert!(user.set(50 * KIB, true));
         drop(user);
-        assert_eq!(budget.all.used.into_inner(), 0);
-        assert_eq!(budget.unauthenticated.used.into_inner(), 0);
+        assert_eq!(budget.all.free(), 100 * KIB);
+        assert_eq!(budget.unauthenticated.free(), 40 * KIB);
+    }
+
+    #[test]
+    fn a_client_holds_at_most_half_of_each_budget() {
+        let budget = Budget::new(100 * KIB, 40 * KIB);
+        let (mut first, mut second) = (budget.share(A), budget.share(A));
+        assert!(first.set(30 * KIB, true));
+        assert!(!second.set(21 * KIB, true), "with what the first one has");
+        assert!(budget.share(B).set(50 * KIB, true));
+        assert!(budget.share(B).set(20 * KIB, false));
+    }
+
+    #[test]
+    fn strangers_of_one_address_leave_tls_to_others() {
+        let budget = Budget::default();
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        runtime.unwrap().block_on(async {
+            let mut held = Vec::new();
+            let mut add = async |client| {
+                let mut share = budget.share(client);
+                tokio::select! {
+                    biased;
+                    () = budget.add_tls(&mut share) => {}
+                    () = tokio::task::yield_now() => return false,
+                }
+                held.push(share);
+                true
+            };
+            for number in 0..UNAUTHENTICATED_TLS / 2 {
+                assert!(add(A).await, "{number}");
+            }
+            assert!(!add(A).await);
+            assert!(add(B).await);
+            // Authenticated, it makes room.
+            held[0].set(0, true);
+            assert!(
+                budget.tls.client(A).try_acquire(TLS_BYTES).is_some(),
+                "another one of the first address"
+            );
+        });
     }
 
     #[test]
     fn a_share_moves_when_its_client_authenticates() {
-        let budget = Budget::new(100, 40);
-        let mut first = Share::new(&budget);
-        assert!(first.set(40, false));
-        assert!(first.set(40, true));
-        assert!(Share::new(&budget).set(40, false));
+        let budget = Budget::new(100 * KIB, 40 * KIB);
+        let mut first = budget.share(A);
+        assert!(first.set(20 * KIB, false));
+        assert!(first.set(20 * KIB, true));
+        assert!(budget.share(A).set(20 * KIB, false));
     }
 }

@@ -17,7 +17,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::watch;
 use tokio::task::{spawn_blocking, yield_now};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
@@ -71,8 +71,6 @@ struct Connection<'a, S> {
     shared: &'a Arc<Shared>,
     stream: S,
     session: Session,
-    /// Held until the client is authenticated, where one is needed.
-    permit: Option<OwnedSemaphorePermit>,
     /// Input that is not answered yet.
     input: Vec<u8>,
     /// Whether `input` holds no complete request.
@@ -83,32 +81,35 @@ struct Connection<'a, S> {
     /// Whether TLS holds bytes that the socket has not accepted.
     is_flushing: bool,
     /// Memory of `input`, `output` and the session's queue.
-    share: Share<'a>,
+    share: Share,
     /// Whether anything was answered or sent since the last wait.
     has_progress: bool,
+    /// How long the request in front has waited for its namespace.
+    opening_time: Duration,
 }
 
 /// Serves one client until either side closes.
 pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     stream: S,
     session: Session,
-    permit: Option<OwnedSemaphorePermit>,
+    share: Share,
     shared: &Arc<Shared>,
     mut draining: watch::Receiver<bool>,
 ) {
     let mut connection = Connection {
         shared,
         stream,
-        permit: permit.filter(|_| !session.is_authenticated()),
         session,
         input: Vec::new(),
         needs_input: true,
         output: Vec::new(),
         written: 0,
         is_flushing: false,
-        share: Share::new(&shared.budget),
+        share,
         has_progress: true,
+        opening_time: Duration::ZERO,
     };
+    connection.account();
     let mut waiting = Waiting::Idle;
     let mut deadline = Instant::now() + connection.patience(waiting);
     // No progress moves it.
@@ -120,10 +121,12 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
         let next = poll_fn(|context| {
             let mut turns = 0;
             loop {
-                match connection.turn(context) {
-                    Poll::Ready(None) => has_answered |= is_draining,
-                    Poll::Ready(Some(step)) => return Poll::Ready(step),
-                    Poll::Pending => break,
+                let Poll::Ready(step) = connection.turn(context) else {
+                    break;
+                };
+                has_answered |= is_draining;
+                if let Some(step) = step {
+                    return Poll::Ready(step);
                 }
                 turns += 1;
                 if turns == TURNS {
@@ -226,7 +229,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
             _ => self.write(context, &worker.output)?,
         }
         let answered = worker.context.answered().wrapping_sub(answered);
-        worker.context.record_duration(began.elapsed(), answered);
+        if answered > 0 {
+            let duration = began.elapsed() + std::mem::take(&mut self.opening_time);
+            worker.context.record_duration(duration, answered);
+        }
         if !self.account() {
             return Poll::Ready(Ok(Some(self.refuse_memory())));
         }
@@ -281,9 +287,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
     fn account(&mut self) -> bool {
         let bytes = self.input.capacity() + self.output.capacity() + self.session.queued_bytes();
         let is_authenticated = self.session.is_authenticated();
-        if is_authenticated {
-            self.permit = None;
-        }
         self.share.set(bytes, is_authenticated)
     }
 
@@ -334,7 +337,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
 
     /// Opens the namespace of the request in front. Replies before it are sent meanwhile.
     async fn open(&mut self, name: String) {
-        let shared = self.shared;
+        let (shared, began) = (self.shared, Instant::now());
         let mut opening = spawn_blocking({
             let (shared, name) = (Arc::clone(shared), name.clone());
             move || match shared.drain.has_begun() {
@@ -354,8 +357,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
         });
         let failure = match timeout(shared.limits.request_time, opened).await {
             Ok(Ok(failure)) => failure,
-            Ok(Err(_)) | Err(_) => Some(OpenFailure::Build),
+            Ok(Err(_)) => Some(OpenFailure::Build),
+            Err(_) => Some(OpenFailure::Slow),
         };
+        self.opening_time += began.elapsed();
         // One that no thread has begun is not needed any more.
         opening.abort();
         if let Some(failure) = failure {
@@ -399,6 +404,7 @@ mod tests {
     use tokio::net::UnixStream;
 
     use super::*;
+    use crate::clients::Client;
     use crate::drain::Drain;
     use crate::limits::Limits;
     use crate::namespaces::Namespaces;
@@ -463,13 +469,14 @@ mod tests {
         };
         let shared = shared(Namespaces::new(Box::new(|_| Ok(generator())), 2));
         let session = Session::new(1, String::new(), &shared);
+        let share = shared.budget.share(Client::User(None));
         let (_ends, draining) = watch::channel(false);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .unwrap();
         let served = runtime.block_on(async {
-            let served = serve(stream, session, None, &shared, draining);
+            let served = serve(stream, session, share, &shared, draining);
             timeout(Duration::from_secs(20), served).await
         });
         assert_eq!(replies.load(Ordering::Relaxed), 10 * TURNS + 1);
@@ -511,8 +518,9 @@ mod tests {
             runtime.block_on(async {
                 let stream = UnixStream::from_std(near).unwrap();
                 let session = Session::new(1, String::new(), &shared);
+                let share = shared.budget.share(Client::User(None));
                 let (_ends, draining) = watch::channel(false);
-                serve(stream, session, None, &shared, draining).await;
+                serve(stream, session, share, &shared, draining).await;
             });
         });
         let mut read = vec![0; filled - 100 + "*2000\r\n".len() + 2_000 * 20];

@@ -8,10 +8,9 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use ringflake::{Id, TakeError, lease};
-use tokio::sync::Semaphore;
 
 use super::announced::Announced;
-use super::budget::{Budget, UNAUTHENTICATED_TLS};
+use super::budget::Budget;
 use super::reply::Errors;
 use crate::access::{Exceeded, Rights, Role};
 use crate::clients::Clients;
@@ -44,8 +43,6 @@ pub(super) struct Shared {
     pub(super) announced: Option<Announced>,
     /// What is cut off from the beginning of names.
     pub(super) key_prefix: String,
-    /// A TLS connection holds a permit until it is authenticated.
-    pub(super) unauthenticated_tls: Arc<Semaphore>,
     pub(super) started: Instant,
     /// Those of the accept loops first, then those of each worker.
     pub(super) counters: Vec<Arc<FrontCounters>>,
@@ -73,7 +70,6 @@ impl Shared {
             has_tls: false,
             announced: None,
             key_prefix: String::new(),
-            unauthenticated_tls: Arc::new(Semaphore::new(UNAUTHENTICATED_TLS)),
             started: Instant::now(),
             counters: (0..=workers).map(|_| Arc::default()).collect(),
             budget: Budget::default(),
@@ -174,6 +170,8 @@ pub(super) enum OpenFailure {
     Refused(String),
     /// The server's log has more.
     Build,
+    /// It goes on.
+    Slow,
     /// The server drains.
     Ends,
 }
@@ -195,7 +193,7 @@ impl OpenFailure {
     pub(super) const fn code(&self) -> &'static str {
         match self {
             Self::Name | Self::NotInUse | Self::Refused(_) => "ERR",
-            Self::Build | Self::Ends => "TRYAGAIN",
+            Self::Build | Self::Slow | Self::Ends => "TRYAGAIN",
         }
     }
 }
@@ -214,6 +212,10 @@ impl fmt::Display for OpenFailure {
             Self::Build => f.write_str(
                 "the namespace can't be opened at the moment, and the server's log says why: \
                  try again in a second",
+            ),
+            Self::Slow => f.write_str(
+                "the namespace is still being opened, its store takes long to answer: try again \
+                 in a second",
             ),
             Self::Ends => f.write_str("the server stops: ask another one, or this one later"),
         }
@@ -350,6 +352,13 @@ impl WorkerContext {
         })
     }
 
+    /// Takes back what was counted for IDs that this token did not get.
+    pub(super) fn refund(&self, token: Option<&[u8]>, ids: usize) {
+        if ids > 0 {
+            self.shared.rights.refund(Role::Take, token, ids as u64);
+        }
+    }
+
     /// Requests that were answered so far.
     pub(super) fn answered(&self) -> u64 {
         self.counters.requests.load(Ordering::Relaxed)
@@ -357,9 +366,7 @@ impl WorkerContext {
 
     /// Counts the time that the requests of a turn took, each of them.
     pub(super) fn record_duration(&self, duration: Duration, requests: u64) {
-        if requests > 0 {
-            self.counters.durations.record(duration, requests, add);
-        }
+        self.counters.durations.record(duration, requests, add);
     }
 
     /// Counts a failed authentication, and logs some.

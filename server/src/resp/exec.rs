@@ -7,6 +7,10 @@ use super::reply::Replies;
 use super::session::{Missing, Session};
 use super::transaction::{Queued, Transaction};
 use super::turn::plain_take;
+use crate::access::Role;
+
+/// Maximum requests that are not takes. Takes of one name run as a batch.
+const COMMANDS: usize = 1024;
 
 /// Maximum bytes of the reply to `EXEC`, where its requests are not takes.
 const REPLY_BYTES: usize = 4 << 20;
@@ -35,6 +39,12 @@ impl Session {
                     "a transaction has at most {most} IDs and replies: use several"
                 )));
             }
+            let is_command = commands::taken_name(words).is_none();
+            if is_command && transaction.commands == COMMANDS {
+                return Err(Rejection::of(format!(
+                    "a transaction has at most {COMMANDS} requests that are not takes: use several"
+                )));
+            }
             if bytes > limits.request_bytes {
                 return Err(Rejection::of(format!(
                     "a transaction has at most {} bytes: use several",
@@ -42,6 +52,7 @@ impl Session {
                 )));
             }
             transaction.replies += more;
+            transaction.commands += usize::from(is_command);
             transaction.push(request);
             Ok(())
         });
@@ -76,6 +87,10 @@ impl Session {
         let missing = transaction.requests().find_map(|(request, _)| {
             let arguments = decode(request)?;
             let name = commands::taken_name(&arguments.of(request))?;
+            // The rights may have changed since it was queued.
+            if let Some(refusal) = context.refusal(Role::Take, self.token()) {
+                return Some(Missing::Refused(refusal));
+            }
             // The IDs are counted when they are taken.
             self.find_to_take(name, 0, context).err()
         });

@@ -12,6 +12,7 @@ use redis_protocol::resp2::types::OwnedFrame;
 use ringflake_kit::eventually;
 
 use self::kit::{Setup, error, incr, patient, request};
+use crate::clients::Client;
 use crate::limits::Limits;
 
 /// All IDs of replies to `INCR`.
@@ -492,7 +493,10 @@ fn a_client_that_keeps_asking_has_no_longer_to_authenticate() {
 fn a_client_over_the_budget_is_closed_with_an_error() {
     let setup = Setup::new().rights(kit::ByName).start();
     let part = [b"*1\r\n$900\r\n", &[b'x'; 800][..]].concat();
-    setup.shared().budget.leave_unauthenticated(part.len() / 2);
+    // Another connection of the same client has all but a little of its half.
+    let mut other = setup.shared().budget.share(Client::V4([127, 0, 0, 1]));
+    let half = (0..).find(|kib| !other.set(kib << 10, false)).unwrap() - 1;
+    assert_eq!(half, 4 << 10);
     let mut stranger = setup.connect(true);
     stranger.send(&part);
     let replies = stranger.replies(1);

@@ -5,7 +5,8 @@
 //! the same connection comes between.
 //!
 //! The queue is bounded: in bytes by `request-bytes`, and in replies by `count`, where a take
-//! of `n` IDs counts as `n`. A request over a bound gets an error, and `EXEC` is refused.
+//! of `n` IDs counts as `n`; requests that are not takes are at most 1,024. A request over a
+//! bound gets an error, and `EXEC` is refused.
 
 /// What a transaction has queued.
 #[derive(Debug, Default)]
@@ -15,6 +16,8 @@ pub(super) struct Transaction {
     pub(super) queue: Vec<Queued>,
     /// Replies of all requests, an ID counted as one.
     pub(super) replies: usize,
+    /// Requests that are not takes.
+    pub(super) commands: usize,
     pub(super) is_aborted: bool,
 }
 

@@ -186,7 +186,10 @@ impl Session {
     ) -> Option<(usize, NextAction)> {
         let run = run.take()?;
         let name = &input[run.name.0..run.name.1];
-        let name = self.take(name, run.form, run.count, context, replies)?;
+        let Some(name) = self.take(name, run.form, run.count, context, replies) else {
+            context.count_requests(run.count);
+            return None;
+        };
         // What was decoded behind it is decoded again.
         self.decoder.forget();
         Some((run.from, NextAction::Open(name)))
@@ -216,14 +219,12 @@ impl Session {
                 for _ in 0..count {
                     replies.error(failure.code(), &failure);
                 }
-                context.count_requests(count);
                 return None;
             }
             Err(Missing::Refused(Refusal { code, why })) => {
                 for _ in 0..count {
                     replies.error(code, why);
                 }
-                context.count_requests(count);
                 return None;
             }
         };
@@ -231,12 +232,13 @@ impl Session {
         for &id in ids {
             replies.id(id, form);
         }
+        let missing = count - ids.len();
         if let Some(error) = error {
-            for _ in ids.len()..count {
+            for _ in 0..missing {
                 refuse_take(replies, error);
             }
         }
-        context.count_requests(count);
+        context.refund(self.token(), missing);
         None
     }
 

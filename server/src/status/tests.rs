@@ -31,7 +31,7 @@ fn a_status_has_what_the_page_shows() {
     counters.accepted.store(3, Ordering::Relaxed);
     counters.closed.store(1, Ordering::Relaxed);
     let fronts = vec![Front::of("http", [&counters, &counters].into_iter())];
-    let status = Status::now(&[orders], fronts, Duration::from_millis(1_500), false);
+    let status = Status::now(&[orders], fronts, Duration::from_millis(1_500), false, None);
     let status: Value = serde_json::from_str(&serde_json::to_string(&status).unwrap()).unwrap();
 
     assert_eq!(status["uptime_ms"], 1_500);

@@ -165,6 +165,8 @@ fn an_on_demand_server_without_its_data_directory_is_not_ready() {
     assert_eq!(reply["ready"], false, "{reply}");
     let detail = reply["detail"].as_str().unwrap();
     assert!(detail.contains("data directory"), "{detail}");
+    let status = served.connect().get("/v1/status").json();
+    assert_eq!(status["data_dir"], detail, "{status}");
     let metrics = served.connect().get("/metrics").text();
     let line = "\nringflake_server_data_dir_ready 0\n";
     assert!(metrics.contains(line), "{metrics}");

@@ -74,6 +74,7 @@ fn take_many(call: Call<'_, '_>, name: &[u8], count: &[u8], form: Form) -> Flow 
         }
     };
     let (ids, error) = context.take(namespace, count);
+    let missing = count - ids.len();
     match error {
         Some(error) if ids.is_empty() => refuse_take(replies, error),
         // Fewer than asked for, as a list that has no more.
@@ -85,6 +86,7 @@ fn take_many(call: Call<'_, '_>, name: &[u8], count: &[u8], form: Form) -> Flow 
             }
         }
     }
+    context.refund(session.token(), missing);
     Flow::Done
 }
 

@@ -120,7 +120,7 @@ fn without_tls_there_is_no_reply_where_it_is_due() {
 #[test]
 fn a_permit_for_unauthenticated_connections_is_given_back() {
     let setup = Setup::new().tls().rights(ByName).start();
-    let free = || setup.shared().unauthenticated_tls.available_permits();
+    let free = || setup.shared().budget.free_tls();
     let all = free();
     let mut client = setup.connect_tls();
     client.send(&request(&["PING"]));

@@ -14,7 +14,7 @@ use redis_protocol::resp2::types::OwnedFrame;
 use ringflake::{CachedGenerator, Layout, StaticLease};
 
 use super::*;
-use crate::access::Rights;
+use crate::access::{Ledger, Rights};
 use crate::drain::Drain;
 use crate::limits::Limits;
 use crate::namespaces::Namespaces;

@@ -109,3 +109,14 @@ fn fewer_ids_are_a_list_and_none_an_error() {
     assert!((1..=16 * 11).contains(&taken[0]), "{taken:?}");
     assert!(taken.iter().all(|&count| count > 0), "{taken:?}");
 }
+
+#[test]
+fn ids_that_were_not_issued_are_not_counted() {
+    let ledger = Arc::new(Ledger::default());
+    let mut bench = Bench::of(Arc::clone(&ledger), slow);
+    while !matches!(bench.line("LPOP ns 1000"), OwnedFrame::Error(_)) {}
+    bench.lines("INCR ns\nINCR ns");
+    let issued = bench.context.shared.counters[1].ids.load(Relaxed);
+    assert!(issued > 0);
+    assert_eq!(ledger.counted(), issued);
+}

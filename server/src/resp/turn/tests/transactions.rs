@@ -98,6 +98,11 @@ fn a_transaction_has_limits() {
     let error = bench.lines(&format!("MULTI\n{many}EXEC")).pop().unwrap();
     assert!(matches!(error, OwnedFrame::Error(error) if error.starts_with("EXECABORT ")));
     assert_eq!(bench.session.queued_bytes(), 0);
+    let pings = |count: usize| format!("MULTI\n{}INCR a\nEXEC", "PING\n".repeat(count));
+    let replies = bench.lines(&pings(1_024)).pop().unwrap();
+    assert!(matches!(replies, OwnedFrame::Array(replies) if replies.len() == 1_025));
+    let error = bench.lines(&pings(1_025)).pop().unwrap();
+    assert!(matches!(error, OwnedFrame::Error(error) if error.starts_with("EXECABORT ")));
 }
 
 #[test]
@@ -135,4 +140,25 @@ fn commands_of_transactions_have_their_place() {
     let replies = bench.lines("MULTI\nINCR ns\nEXEC");
     assert!(matches!(&replies[1], OwnedFrame::Error(error) if error.starts_with("NOPERM ")));
     assert!(matches!(&replies[2], OwnedFrame::Error(error) if error.starts_with("EXECABORT ")));
+}
+
+#[test]
+fn a_request_of_a_transaction_is_counted_once() {
+    let mut bench = Bench::new(Everything);
+    bench.lines("MULTI\nINCR a\nINCR a\nINCR b\nEXEC");
+    assert_eq!(bench.context.answered(), 5);
+}
+
+#[test]
+fn a_right_that_was_lost_meanwhile_aborts_exec() {
+    let ledger = Arc::new(Ledger::default());
+    let mut bench = Bench::new(Arc::clone(&ledger));
+    bench.lines("INCR a\nMULTI\nPING\nINCR a");
+    ledger.is_closed.store(true, Relaxed);
+    let reply = bench.line("EXEC");
+    assert!(
+        matches!(&reply, OwnedFrame::Error(error) if error.starts_with("EXECABORT ")),
+        "{reply:?}"
+    );
+    assert_eq!(bench.context.shared.counters[1].ids.load(Relaxed), 1);
 }
