@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::future::Future;
-use std::io;
+use std::io::{self, Write};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -115,7 +115,7 @@ impl Listening {
                     self.spawn(proxied(self.clone(), stream, client, admitted), None);
                 }
                 Some(admitted) => self.spawn(tcp(self.clone(), stream, client), Some(admitted)),
-                None if self.tls.is_none() => turn_away(|answer| stream.try_write(answer)),
+                None if self.tls.is_none() => turn_away(stream.into_std()),
                 None => {}
             }
         }
@@ -133,7 +133,7 @@ impl Listening {
             let client = Client::User(stream.peer_cred().ok().map(|peer| peer.uid()));
             match self.admit(client) {
                 Some(admitted) => self.spawn(unix(self.clone(), stream, client), Some(admitted)),
-                None => turn_away(|answer| stream.try_write(answer)),
+                None => turn_away(stream.into_std()),
             }
         }
     }
@@ -221,10 +221,15 @@ fn is_of_connection(error: &io::Error) -> bool {
 
 /// A connection of a proxy, for the client that it names.
 async fn proxied(listening: Listening, mut stream: TcpStream, proxy: Client, admitted: Admitted) {
-    let time = listening.shared.app.limits.request_time;
-    let header = tokio::time::timeout(time, proxy_protocol::read_header(&mut stream));
+    let app = &listening.shared.app;
+    let mut draining = listening.shared.draining.clone();
+    let header = proxy_protocol::read_header(&mut stream);
+    let header = tokio::select! {
+        header = tokio::time::timeout(app.limits.request_time, header) => header,
+        () = drained(&mut draining, app.times.drain) => return,
+    };
     // Whoever sends no header is no proxy, and reads no answer of ours for one.
-    let Ok(Ok(address)) = header.await else {
+    let Ok(Ok(address)) = header else {
         return;
     };
     let Some(address) = address else {
@@ -236,7 +241,7 @@ async fn proxied(listening: Listening, mut stream: TcpStream, proxy: Client, adm
     let client = address.ip().into();
     match listening.admit(client) {
         Some(_admitted) => tcp(listening, stream, client).await,
-        None if listening.tls.is_none() => turn_away(|answer| stream.try_write(answer)),
+        None if listening.tls.is_none() => turn_away(stream.into_std()),
         None => {}
     }
 }
@@ -286,8 +291,9 @@ async fn unix(listening: Listening, stream: UnixStream, client: Client) {
     serve(stream, budgets, shared).await;
 }
 
-/// Response to a client that is turned away, short enough for any socket's buffer.
-fn turn_away(write: impl FnOnce(&[u8]) -> io::Result<usize>) {
+/// Sends a response to a client that is turned away, short enough for any socket's buffer. It
+/// does not wait, and not for the runtime's events either.
+fn turn_away(stream: io::Result<impl Write>) {
     let detail = "there are as many connections as there may be, of all clients or of this one: \
                   close some, or try again";
     let body = Problem::new(Kind::BUSY, detail)
@@ -301,7 +307,7 @@ fn turn_away(write: impl FnOnce(&[u8]) -> io::Result<usize>) {
     .into_bytes();
     answer.extend_from_slice(&body);
     // Whoever does not read it sees the end of the connection.
-    let _ = write(&answer);
+    let _ = stream.and_then(|mut stream| stream.write(&answer));
 }
 
 #[cfg(test)]
