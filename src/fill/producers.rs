@@ -120,6 +120,10 @@ fn produce(filler: &Filler, index: usize) {
                 PAUSE_AFTER_PANIC
             }
         };
+        // A child must not pause, whatever the fill came to.
+        if filler.source().timeline().is_forked() {
+            return;
+        }
         // Consumers that wait for this fill may have to give up.
         filler.wake_waiters();
         // IDs that grow too old are retired in time, also where none can replace them.

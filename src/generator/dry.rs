@@ -56,7 +56,7 @@ impl CachedGenerator {
             hook(RingEmpty { empties, answer });
         }
         let outcome = match answer {
-            OnEmpty::Generate => self.generate(rest),
+            OnEmpty::Generate => self.generate(rest, mark),
             // Some are better at once than all of them later.
             OnEmpty::Error | OnEmpty::Wait(_) if have > 0 => Ok(0),
             OnEmpty::Error => Err(self.reason().map_or(TakeError::Empty, TakeError::Refused)),
@@ -126,10 +126,13 @@ impl CachedGenerator {
     }
 
     /// Makes IDs in place; fewer than asked for at a limit, but at least one.
-    fn generate(&self, out: &mut [Id]) -> Result<usize, TakeError> {
+    fn generate(&self, out: &mut [Id], mark: RecallMark) -> Result<usize, TakeError> {
         let mut done = 0;
         while done < out.len() {
-            match self.filler.make_in_place(&mut out[done..]) {
+            let (had, rest) = out.split_at_mut(done);
+            // If a clock panics now, they go into the ring.
+            let taken = Taken::new(self, had, mark);
+            match self.filler.make_in_place(rest) {
                 Ok(made) => {
                     self.shared.dry.made_in_place(made);
                     done += made.given;
@@ -137,8 +140,11 @@ impl CachedGenerator {
                 Err(refused) => {
                     // The timeline is at its limit, but IDs claimed before may
                     // have reached the ring meanwhile.
-                    match self.filler.take_batch(&mut out[done..]) {
-                        0 if done > 0 => break,
+                    match self.filler.take_batch(rest) {
+                        0 if done > 0 => {
+                            taken.keep();
+                            break;
+                        }
                         0 => {
                             events::refused(&self.shared.refused, refused);
                             return Err(refused.into());
@@ -147,6 +153,7 @@ impl CachedGenerator {
                     }
                 }
             }
+            taken.keep();
         }
         Ok(done)
     }

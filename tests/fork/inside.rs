@@ -9,9 +9,9 @@ use std::io::Read;
 use std::os::fd::FromRawFd;
 use std::sync::atomic::AtomicI64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread::{self, ThreadId};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ringflake::{
     AssistFill, Clock, Id, ManualClock, OnEmpty, PaddingFill, Refused, TakeError, ThresholdFill,
@@ -23,7 +23,8 @@ use ringflake_kit::child::wait_for;
 use ringflake_kit::events::OnEvent;
 use ringflake_kit::eventually;
 use ringflake_kit::oracle::Oracle;
-use ringflake_kit::small::{POLICIES, cached, clock_at, direct, layout};
+use ringflake_kit::small::{POLICIES, Watched, cached, clock_at, direct, layout};
+use ringflake_kit::tricky_clock::in_producer;
 
 /// Forks the thread that made it, once, at one of its turns.
 #[derive(Debug)]
@@ -353,6 +354,40 @@ fn r3_a_fork_inside_a_build_leaves_no_producer_at_work() {
         }
     }
     assert!(forks >= 2, "only {forks} forks");
+}
+
+#[test]
+fn r3_a_child_that_a_clock_forks_in_a_producer_ends_at_once() {
+    let layout = layout(52, 8, 2);
+    let (child, forked) = mpsc::channel();
+    let child = Mutex::new(Some(child));
+    let fork = move || {
+        if !in_producer() {
+            return;
+        }
+        let Some(child) = child.lock().unwrap().take() else {
+            return;
+        };
+        // SAFETY: the child goes on with the fill, and ends with this thread, its only one.
+        match unsafe { libc::fork() } {
+            0 => std::mem::forget(child),
+            pid => child.send(pid).unwrap(),
+        }
+    };
+    let ids = cached(layout, 0..1, 0..400)
+        .clock(Watched(clock_at(layout, 0), fork))
+        .borrow_limit(HOUR)
+        .capacity(4)
+        .threshold_fill(ThresholdFill::percent(100))
+        .build()
+        .unwrap();
+    assert!(ids.take().is_ok());
+    let pid = forked.recv_timeout(Duration::from_secs(60)).unwrap();
+    let began = Instant::now();
+    assert_eq!(wait_for(pid), Ok(0));
+    // A producer that is refused for good pauses for a minute.
+    assert!(began.elapsed() < Duration::from_secs(30));
+    assert!(ids.take().is_ok());
 }
 
 #[test]

@@ -70,14 +70,17 @@ impl Filler {
     /// Makes IDs until `block` is full or nearly full. Returns how many, and the
     /// refusal if one ended it early.
     pub(super) fn mint_block(&self, block: &mut [Id]) -> (usize, Result<(), Refused>) {
-        let mut count = 0;
-        while count == 0 || block.len() - count >= TOP_UP {
-            match self.source.mint(&mut block[count..]) {
-                Ok(minted) => count += minted,
-                Err(refused) => return (count, Err(refused)),
+        let mut minted = Minted {
+            filler: self,
+            count: 0,
+        };
+        while minted.count == 0 || block.len() - minted.count >= TOP_UP {
+            match self.source.mint(&mut block[minted.count..]) {
+                Ok(count) => minted.count += count,
+                Err(refused) => return (minted.publish(), Err(refused)),
             }
         }
-        (count, Ok(()))
+        (minted.publish(), Ok(()))
     }
 
     /// Serves the open requests `wanted`, the most pressing of which is `cause`: takes
@@ -223,6 +226,26 @@ impl Filler {
                 }
             }
         }
+    }
+}
+
+/// IDs of a block that is not complete. If a clock panics, they are counted as given up.
+struct Minted<'a> {
+    filler: &'a Filler,
+    count: usize,
+}
+
+impl Minted<'_> {
+    fn publish(self) -> usize {
+        let count = self.count;
+        std::mem::forget(self);
+        count
+    }
+}
+
+impl Drop for Minted<'_> {
+    fn drop(&mut self) {
+        self.filler.count_given_up(self.count);
     }
 }
 

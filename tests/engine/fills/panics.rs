@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use ringflake::{CachedGeneratorBuilder, Id, OnEmpty, ScheduledFill, ThresholdFill};
+use ringflake::{
+    CachedGenerator, CachedGeneratorBuilder, Id, OnEmpty, PaddingFill, ScheduledFill, ThresholdFill,
+};
 
 use super::{HOUR, OFTEN, builder, level, take_some, tricky_builder};
 use ringflake_kit::eventually;
@@ -188,4 +190,82 @@ fn r3_a_clock_that_panics_in_mid_fill_costs_no_room() {
         eventually("the ring is full", || level(&ids) == 4096);
     }
     drop(ids);
+}
+
+/// The place of an ID among all of its node.
+fn place(ids: &CachedGenerator, id: Id) -> u64 {
+    let parts = ids.inspect(id).unwrap();
+    parts.tick * ids.layout().sequences() + parts.sequence
+}
+
+/// A clock that panics at its `n`th look from now on, in threads for which `counts`.
+fn panics_at(counts: fn() -> bool) -> (Arc<AtomicU64>, impl Fn() + Send + Sync + 'static) {
+    let left = Arc::new(AtomicU64::new(0));
+    let looks = Arc::clone(&left);
+    let look = move || {
+        if counts() && looks.load(Relaxed) > 0 && looks.fetch_sub(1, Relaxed) == 1 {
+            resume_unwind(Box::new("the clock breaks"));
+        }
+    };
+    (left, look)
+}
+
+#[test]
+fn r1_a_clock_that_panics_between_two_runs_loses_nothing() {
+    let layout = layout(40, 8, 10);
+    let mut most = 0;
+    for at in 1..=4 {
+        let (left, look) = panics_at(|| !in_producer());
+        let ids = cached(layout, 0..1, 0..100)
+            .clock(Watched(clock_at(layout, 0), look))
+            .borrow_limit(HOUR)
+            .capacity(65_536)
+            .stripes(1)
+            .padding_fill(PaddingFill::Off)
+            .threshold_fill(None)
+            .on_empty(OnEmpty::Generate)
+            .build()
+            .unwrap();
+        left.store(at, Relaxed);
+        let mut batch = vec![Id::default(); 40_960];
+        let died = catch_unwind(AssertUnwindSafe(|| ids.take_batch(&mut batch)));
+        assert!(died.is_err(), "at look {at}");
+        let back = level(&ids);
+        assert_eq!(ids.stats().issued, 0, "at look {at}");
+        most = most.max(back);
+        let places = (0..back + 1000).map(|_| place(&ids, ids.take().unwrap()));
+        assert!(places.eq(0..back as u64 + 1000), "at look {at}");
+    }
+    assert!(most > 1_000, "{most}");
+}
+
+#[test]
+fn r1_ids_of_a_block_that_a_clock_breaks_off_are_counted() {
+    let layout = layout(40, 8, 6);
+    let mut most = 0;
+    for at in 1..=8 {
+        let (left, look) = panics_at(in_producer);
+        let ids = cached(layout, 0..1, 0..1_000)
+            .clock(Watched(clock_at(layout, 0), look))
+            .borrow_limit(HOUR)
+            .capacity(4096)
+            .stripes(1)
+            .threshold_fill(ThresholdFill::percent(100))
+            .build()
+            .unwrap();
+        left.store(at, Relaxed);
+        let mut last = 0;
+        for _ in 0..2 {
+            eventually("the ring is full", || level(&ids) == 4096);
+            let mut taken = [Id::default(); 4096];
+            assert_eq!(ids.take_batch(&mut taken), Ok(4096));
+            let places = taken.into_iter().map(|id| place(&ids, id));
+            last = places.fold(last, u64::max);
+        }
+        assert_eq!(ids.stats().panics, 1, "at look {at}");
+        let missing = last + 1 - 2 * 4096;
+        assert_eq!(ids.stats().retired, missing, "at look {at}");
+        most = most.max(missing);
+    }
+    assert!(most > 0);
 }
