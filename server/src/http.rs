@@ -75,7 +75,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 
 use self::app::App;
 use self::listen::Listening;
@@ -83,7 +83,6 @@ pub(crate) use self::setup::{DRAIN_TIME, Setup};
 #[cfg(all(test, unix))]
 use crate::front::FrontCounters;
 
-/// A running HTTP server.
 pub(crate) struct HttpServer {
     runtime: Runtime,
     /// Each task has a sender; when all are gone, this ends.
@@ -112,10 +111,7 @@ impl HttpServer {
             .enable_io()
             .enable_time()
             .build()?;
-        let (drains, draining) = watch::channel(false);
-        setup.drain.on_begin(move || {
-            drains.send_replace(true);
-        });
+        let draining = setup.drain.subscribe();
         let (task, tasks) = mpsc::channel(1);
         let app = Arc::new(App::new(&setup)?);
         #[cfg(all(test, unix))]

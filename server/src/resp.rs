@@ -96,7 +96,6 @@ use crate::limits::Limits;
 use crate::listener::Listener;
 use crate::namespaces::Namespaces;
 
-/// Maximum number of workers.
 const MAX_WORKERS: usize = 256;
 
 /// Namespaces that the connections of one worker open at once.
@@ -105,17 +104,14 @@ const OPENINGS: usize = 4;
 /// How long a worker waits at its end for a store that does not answer.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// The running server.
 pub(crate) struct Frontend {
     workers: Vec<JoinHandle<()>>,
     shared: Arc<Shared>,
-    /// Tells the workers to end.
     stop: watch::Sender<bool>,
     /// Disconnected once every accept loop and connection has ended.
     tasks: Mutex<mpsc::Receiver<Infallible>>,
 }
 
-/// What to serve, and how.
 pub(crate) struct Options {
     pub(crate) listeners: Vec<Listener>,
     pub(crate) namespaces: Arc<Namespaces>,
@@ -123,11 +119,8 @@ pub(crate) struct Options {
     /// For all TCP listeners. Plain text is not accepted on them then.
     pub(crate) tls: Option<Tls>,
     pub(crate) limits: Limits,
-    /// Whether TCP connections begin with a header of the PROXY protocol.
     pub(crate) proxy_protocol: bool,
-    /// The address that cluster and Sentinel clients are given.
     pub(crate) announce: Option<String>,
-    /// What is cut off from the beginning of names.
     pub(crate) key_prefix: String,
     /// Worker threads; 0 for one per core.
     pub(crate) workers: usize,
@@ -172,7 +165,7 @@ impl Frontend {
             handles.push(handle);
             frontend.workers.push(thread);
         }
-        let (ends, draining) = watch::channel(false);
+        let draining = options.drain.subscribe();
         let first = handles[0].clone();
         let handles: Arc<[Handle]> = handles.into();
         let _in_runtime = first.enter();
@@ -187,9 +180,6 @@ impl Frontend {
             )?;
             first.spawn(accepting);
         }
-        options.drain.on_begin(move || {
-            ends.send_replace(true);
-        });
         Ok(frontend)
     }
 
