@@ -100,7 +100,6 @@ pub struct Config {
     pub(crate) namespaces: BTreeMap<String, NamespaceSettings>,
 }
 
-/// Where a front listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FrontConfig {
     pub(crate) listen: Vec<SocketAddr>,
@@ -109,17 +108,12 @@ pub(crate) struct FrontConfig {
     pub(crate) unix: Option<PathBuf>,
     pub(crate) unix_mode: u32,
     pub(crate) workers: usize,
-    /// Whether TCP connections begin with a header of the PROXY protocol.
     pub(crate) proxy_protocol: bool,
-    /// The address for cluster and Sentinel clients.
     pub(crate) announce: Option<String>,
-    /// What is cut off from the beginning of keys.
     pub(crate) key_prefix: String,
-    /// Names of the server, in lower case.
     pub(crate) hosts: Vec<String>,
 }
 
-/// The files of TLS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TlsFiles {
     pub(crate) certificate: PathBuf,
@@ -130,7 +124,6 @@ pub(crate) struct TlsFiles {
 /// Bounds of the time to drain.
 const DRAIN: std::ops::RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(3600);
 
-/// The most threads of a front.
 const MOST_WORKERS: usize = 1024;
 
 impl Config {
@@ -225,7 +218,6 @@ impl Config {
         Ok(config)
     }
 
-    /// Whether clients may begin a namespace of this name.
     pub(crate) fn may_begin(&self, name: &str) -> bool {
         let matches = |pattern: &String| match pattern.strip_suffix('*') {
             Some(beginning) => name.starts_with(beginning),
@@ -235,7 +227,6 @@ impl Config {
         self.on_demand && (names.is_empty() || names.iter().any(matches))
     }
 
-    /// Where this protocol listens.
     pub(crate) fn front(&self, protocol: Protocol) -> &FrontConfig {
         match protocol {
             Protocol::Resp => &self.resp,
@@ -281,7 +272,6 @@ impl Config {
         differ.map(|(key, _)| key).collect()
     }
 
-    /// The files that a reload reads.
     pub(crate) fn reloadable_files(&self) -> Vec<PathBuf> {
         let tls = self.tls.iter();
         let tls = tls.flat_map(|tls| {
@@ -311,7 +301,6 @@ impl Config {
     }
 }
 
-/// Whether only this machine can connect.
 pub(crate) fn is_local(address: SocketAddr) -> bool {
     address.ip().to_canonical().is_loopback()
 }
@@ -342,28 +331,20 @@ impl FrontConfig {
                 format!("{workers} is out of range: give 1 to {MOST_WORKERS}"),
             ));
         }
-        if hosts.is_some() && protocol != Protocol::Http {
-            return Err(ConfigError::value(
-                format!("{protocol}.hosts"),
-                "only requests of HTTP have names: give http.hosts, or leave it out",
-            ));
-        }
-        for (key, is_given) in [
-            ("announce", announce.is_some()),
-            ("key-prefix", key_prefix.is_some()),
+        for (key, is_given, of) in [
+            ("hosts", hosts.is_some(), Protocol::Http),
+            ("announce", announce.is_some(), Protocol::Resp),
+            ("key-prefix", key_prefix.is_some(), Protocol::Resp),
         ] {
-            if is_given && protocol != Protocol::Resp {
+            if is_given && protocol != of {
                 return Err(ConfigError::value(
                     format!("{protocol}.{key}"),
-                    format!("it is about the Redis protocol: give resp.{key}, or leave it out"),
+                    format!("only {of} has this setting: give {of}.{key}, or leave it out"),
                 ));
             }
         }
         let port = |address: &String| address.rsplit_once(':')?.1.parse::<u16>().ok();
-        if announce
-            .as_ref()
-            .is_some_and(|address| port(address).is_none())
-        {
+        if announce.as_ref().is_some_and(|it| port(it).is_none()) {
             return Err(ConfigError::value(
                 format!("{protocol}.announce"),
                 "it needs a host and a port, such as ids.example.com:6379",

@@ -10,7 +10,6 @@ use serde::Serialize;
 
 use crate::access::{Access, Right, Role};
 use crate::config::{Config, Protocol, is_local};
-use crate::limits::Limits;
 use crate::listener::Address;
 use crate::server::StartError;
 use crate::supply::Supply;
@@ -183,29 +182,21 @@ fn namespaces(config: &Config, supply: &Supply) -> Result<Vec<PlannedNamespace>,
 }
 
 fn limits(config: &Config) -> BTreeMap<&'static str, u64> {
-    let Limits {
-        connections,
-        connections_per_client,
-        count,
-        request_bytes,
-        request_time,
-        idle_time,
-        namespaces,
-        leases,
-        leases_per_minute,
-    } = config.limits;
+    let limits = &config.limits;
     let number = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
-    BTreeMap::from([
-        ("connections", number(connections)),
-        ("connections-per-client", number(connections_per_client)),
-        ("count", number(count)),
-        ("request-bytes", number(request_bytes)),
-        ("request-time-ms", in_ms(request_time)),
-        ("idle-time-ms", in_ms(idle_time)),
-        ("namespaces", number(namespaces)),
-        ("leases", number(leases)),
-        ("leases-per-minute", number(leases_per_minute)),
-    ])
+    #[rustfmt::skip]
+    let all = [
+        ("connections", number(limits.connections)),
+        ("connections-per-client", number(limits.connections_per_client)),
+        ("count", number(limits.count)),
+        ("request-bytes", number(limits.request_bytes)),
+        ("request-time-ms", in_ms(limits.request_time)),
+        ("idle-time-ms", in_ms(limits.idle_time)),
+        ("namespaces", number(limits.namespaces)),
+        ("leases", number(limits.leases)),
+        ("leases-per-minute", number(limits.leases_per_minute)),
+    ];
+    BTreeMap::from(all)
 }
 
 fn in_ms(time: Duration) -> u64 {
@@ -219,44 +210,41 @@ fn warnings(
     rights: &BTreeMap<&'static str, String>,
 ) -> Vec<String> {
     let takers = &*rights[Role::Take.name()];
-    let mut warnings = Vec::new();
-    let mut warn = |holds: bool, text: &str| {
-        if holds {
-            warnings.push(text.to_owned());
-        }
-    };
-    warn(
-        !all_local && takers == "everybody",
-        "everybody on the network can take IDs, as the configuration says: give tokens.take",
-    );
-    warn(
-        takers == "nobody" && config.tokens.lease.is_none(),
-        "nobody can take IDs: one file of tokens closes every role; give tokens.take",
-    );
-    warn(
-        !all_local && config.tls.is_none(),
-        "everybody on the network can read along, as the configuration says: give tls",
-    );
-    warn(
-        !all_local && config.on_demand,
-        "clients of the network can begin namespaces, up to limits.namespaces: name those that \
-         are meant, or give on-demand = false",
-    );
-    warn(
-        sockets.is_empty(),
-        "there is no socket but those that a service manager hands over: give resp.listen or \
-         http.listen if none does",
-    );
-    warn(
-        config.tls.is_some() && sockets.iter().all(|socket| !socket.tls),
-        "there is a certificate, and no TCP socket: Unix sockets have no TLS",
-    );
-    warn(
-        config.best_effort,
-        "stores are accepted that can lose what they have confirmed, and then IDs come twice: \
-         leave out best-effort where IDs matter",
-    );
-    warnings
+    let all = [
+        (
+            !all_local && takers == "everybody",
+            "everybody on the network can take IDs, as the configuration says: give tokens.take",
+        ),
+        (
+            takers == "nobody" && config.tokens.lease.is_none(),
+            "nobody can take IDs: one file of tokens closes every role; give tokens.take",
+        ),
+        (
+            !all_local && config.tls.is_none(),
+            "everybody on the network can read along, as the configuration says: give tls",
+        ),
+        (
+            !all_local && config.on_demand,
+            "clients of the network can begin namespaces, up to limits.namespaces: name those \
+             that are meant, or give on-demand = false",
+        ),
+        (
+            sockets.is_empty(),
+            "there is no socket but those that a service manager hands over: give resp.listen or \
+             http.listen if none does",
+        ),
+        (
+            config.tls.is_some() && sockets.iter().all(|socket| !socket.tls),
+            "there is a certificate, and no TCP socket: Unix sockets have no TLS",
+        ),
+        (
+            config.best_effort,
+            "stores are accepted that can lose what they have confirmed, and then IDs come \
+             twice: leave out best-effort where IDs matter",
+        ),
+    ];
+    let holds = all.into_iter().filter(|(holds, _)| *holds);
+    holds.map(|(_, text)| text.to_owned()).collect()
 }
 
 #[cfg(test)]
@@ -335,61 +323,36 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_warns_of_what_is_open_or_may_be_lost() {
-        let home = tempfile::tempdir().unwrap();
-        let open = "
-            open-to-the-network-without-tokens-or-tls = true
-            best-effort = true
-            resp.listen = '0.0.0.0:1'
-            ";
-        let warnings = plan(open, home.path()).unwrap().warnings;
-        for said in ["can take", "can read along", "can begin", "come twice"] {
-            assert!(warnings.iter().any(|text| text.contains(said)), "{said}");
-        }
-        assert_eq!(warnings.len(), 4);
-        let warned = |text: &str| plan(text, home.path()).unwrap().warnings;
-        let none = warned("resp.listen = 'off'\nhttp.listen = 'off'");
-        assert!(none[0].contains("no socket"), "{none:?}");
-        assert_eq!(warned(""), [""; 0]);
-    }
-
-    #[test]
-    fn a_server_that_nobody_can_use_is_warned_of() {
+    fn a_plan_warns_of_what_an_operator_may_not_mean() {
         let home = tempfile::tempdir().unwrap();
         let file = home.path().join("tokens");
         std::fs::write(&file, "admin-0123456789ab").unwrap();
         ringflake_kit::tls::only_for_us(&file);
-        let warnings = plan("tokens.admin = 'tokens'", home.path())
-            .unwrap()
-            .warnings;
-        assert!(warnings[0].contains("nobody can take IDs"), "{warnings:?}");
-        let leases = plan("tokens.lease = 'tokens'", home.path())
-            .unwrap()
-            .warnings;
-        assert_eq!(leases, [""; 0]);
-    }
-
-    #[test]
-    fn a_certificate_is_for_tcp() {
-        let home = tempfile::tempdir().unwrap();
         let identity = ringflake_kit::tls::Identity::new();
         let tls = format!(
             "tls.certificate = '{}'\ntls.key = '{}'\nhttp.listen = 'off'\n",
             identity.certificate().display(),
             identity.key().display(),
         );
-        let tcp = plan(&tls, home.path()).unwrap();
-        assert!(tcp.sockets[0].tls);
-        assert_eq!(tcp.warnings, [""; 0]);
-
-        let unix = format!("{tls}resp.listen = 'off'\nresp.unix = 'r.sock'");
-        let unix = plan(&unix, home.path()).unwrap();
-        assert!(!unix.sockets[0].tls);
-        let [warning] = &unix.warnings[..] else {
-            panic!("{:?}", unix.warnings)
-        };
-        assert!(warning.contains("no TCP socket"), "{warning}");
-
+        let open = "open-to-the-network-without-tokens-or-tls = true\nresp.listen = '0.0.0.0:1'";
+        for (text, warnings) in [
+            ("", &[][..]),
+            (open, &["can take", "can read along", "can begin"]),
+            ("best-effort = true", &["come twice"]),
+            ("resp.listen = 'off'\nhttp.listen = 'off'", &["no socket"]),
+            ("tokens.admin = 'tokens'", &["nobody can take IDs"]),
+            ("tokens.lease = 'tokens'", &[]),
+            (&tls, &[]),
+            (&format!("{tls}resp.unix = 'r.sock'"), &["no TCP socket"]),
+        ] {
+            let plan = plan(text, home.path()).unwrap();
+            assert_eq!(plan.warnings.len(), warnings.len(), "{text}: {plan:?}");
+            for (warning, said) in plan.warnings.iter().zip(warnings) {
+                assert!(warning.contains(said), "{warning}");
+            }
+            let is_tls = |socket: &PlannedSocket| socket.tls == socket.address.contains("6379");
+            assert!(!text.contains("tls.key") || plan.sockets.iter().all(is_tls));
+        }
         // It is read, so that a start does not fail at it.
         let missing = "tls.certificate = 'no.pem'\ntls.key = 'no.key'";
         let error = plan(missing, home.path()).unwrap_err();
@@ -397,22 +360,12 @@ mod tests {
     }
 
     #[test]
-    fn a_tier_is_said_beside_its_store() {
-        let home = tempfile::tempdir().unwrap();
-        let text = "
-            data-dir = 'data'
-            [namespaces.a]
-            store = 'sqlite:leases.db'
-            plain = true
-            tier = true
-            ";
-        let store = &plan(text, home.path()).unwrap().namespaces[0].store;
-        assert_eq!(store, "sqlite, with a tier in the data directory");
-    }
-
-    #[test]
     fn a_namespace_that_can_not_be_is_named() {
         let home = tempfile::tempdir().unwrap();
+        let store = "[namespaces.a]\nstore = 'sqlite:leases.db'\nplain = true\ntier = true";
+        let tier = plan(&format!("data-dir = 'data'\n{store}"), home.path()).unwrap();
+        let said = "sqlite, with a tier in the data directory";
+        assert_eq!(tier.namespaces[0].store, said);
         for (text, said) in [
             ("[namespaces.Orders]", "'O'"),
             ("[namespaces.a]\ncapacity = 7", "7"),
@@ -434,8 +387,10 @@ mod tests {
                 panic!("{error}")
             };
             let source = source.to_string();
-            assert!(source.contains(said), "{said} is not in: {source}");
-            assert!(!source.contains("hunter2"), "{source}");
+            assert!(
+                source.contains(said) && !source.contains("hunter2"),
+                "{source}"
+            );
         }
     }
 }

@@ -9,89 +9,46 @@ use super::error::ConfigError;
 use super::settings::LimitSettings;
 use crate::limits::{Limits, MAX_COUNT};
 
-const MOST_CONNECTIONS: usize = 1 << 20;
-
-/// From a head of usual length to more than any list of IDs needs.
-const REQUEST_BYTES: RangeInclusive<usize> = 1024..=1 << 24;
-
-const COUNT: RangeInclusive<usize> = 1..=MAX_COUNT;
-
-/// Each has rings and threads of its own.
-const NAMESPACES: RangeInclusive<usize> = 1..=4096;
-
-/// As many as a store gives in one step.
-const LEASES: RangeInclusive<usize> = 1..=MAX_ACQUIRE as usize;
-
-const LEASES_PER_MINUTE: RangeInclusive<usize> = 1..=1 << 20;
-
 const TIME: RangeInclusive<Duration> = Duration::from_millis(10)..=Duration::from_secs(86_400);
 
 /// The default, where `settings` say nothing.
 pub(super) fn read(settings: LimitSettings) -> Result<Limits, ConfigError> {
-    let LimitSettings {
-        connections,
-        connections_per_client,
-        count,
-        request_bytes,
-        request_time,
-        idle_time,
-        namespaces,
-        leases,
-        leases_per_minute,
-    } = settings;
-    let default = Limits::default();
-    let connections = number(
-        "connections",
-        connections.unwrap_or(default.connections),
-        1..=MOST_CONNECTIONS,
-    )?;
-    Ok(Limits {
-        connections,
-        connections_per_client: number(
-            "connections-per-client",
-            // No client has more than all.
-            connections_per_client.unwrap_or(default.connections_per_client.min(connections)),
-            1..=connections,
-        )?,
-        count: number("count", count.unwrap_or(default.count), COUNT)?,
-        request_bytes: number(
-            "request-bytes",
-            request_bytes.unwrap_or(default.request_bytes),
-            REQUEST_BYTES,
-        )?,
-        request_time: time("request-time", request_time.unwrap_or(default.request_time))?,
-        idle_time: time("idle-time", idle_time.unwrap_or(default.idle_time))?,
-        namespaces: number(
-            "namespaces",
-            namespaces.unwrap_or(default.namespaces),
-            NAMESPACES,
-        )?,
-        leases: number("leases", leases.unwrap_or(default.leases), LEASES)?,
-        leases_per_minute: number(
-            "leases-per-minute",
-            leases_per_minute.unwrap_or(default.leases_per_minute),
-            LEASES_PER_MINUTE,
-        )?,
-    })
-}
-
-fn number(key: &str, given: usize, range: RangeInclusive<usize>) -> Result<usize, ConfigError> {
-    if range.contains(&given) {
-        return Ok(given);
+    let mut limits = Limits::default();
+    // No client has more than all.
+    let connections = settings.connections.unwrap_or(limits.connections);
+    limits.connections_per_client = limits.connections_per_client.min(connections);
+    // Bytes: from a head of usual length to more than any list of IDs needs. Namespaces: each
+    // has rings and threads of its own. Leases: as many as a store gives in one step.
+    #[rustfmt::skip]
+    let numbers = [
+        ("connections", settings.connections, &mut limits.connections, 1..=1 << 20),
+        ("connections-per-client", settings.connections_per_client, &mut limits.connections_per_client, 1..=connections),
+        ("count", settings.count, &mut limits.count, 1..=MAX_COUNT),
+        ("request-bytes", settings.request_bytes, &mut limits.request_bytes, 1024..=1 << 24),
+        ("namespaces", settings.namespaces, &mut limits.namespaces, 1..=4096),
+        ("leases", settings.leases, &mut limits.leases, 1..=MAX_ACQUIRE as usize),
+        ("leases-per-minute", settings.leases_per_minute, &mut limits.leases_per_minute, 1..=1 << 20),
+    ];
+    let refused = |key, reason| Err(ConfigError::value(format!("limits.{key}"), reason));
+    for (key, given, limit, range) in numbers {
+        *limit = given.unwrap_or(*limit);
+        if !range.contains(limit) {
+            let (least, most) = range.into_inner();
+            return refused(
+                key,
+                format!("{limit} is out of range: give {least} to {most}"),
+            );
+        }
     }
-    let (least, most) = range.into_inner();
-    Err(ConfigError::value(
-        format!("limits.{key}"),
-        format!("{given} is out of range: give {least} to {most}"),
-    ))
-}
-
-fn time(key: &str, given: Duration) -> Result<Duration, ConfigError> {
-    match TIME.contains(&given) {
-        true => Ok(given),
-        false => Err(ConfigError::value(
-            format!("limits.{key}"),
-            "it is out of range: give 10ms to 24h",
-        )),
+    let (request, idle) = (&mut limits.request_time, &mut limits.idle_time);
+    for (key, given, limit) in [
+        ("request-time", settings.request_time, request),
+        ("idle-time", settings.idle_time, idle),
+    ] {
+        *limit = given.unwrap_or(*limit);
+        if !TIME.contains(limit) {
+            return refused(key, "it is out of range: give 10ms to 24h".to_owned());
+        }
     }
+    Ok(limits)
 }

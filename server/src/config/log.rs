@@ -2,76 +2,29 @@
 
 use std::fmt;
 
-/// The form of a line of the log.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum LogFormat {
-    /// For people.
-    #[default]
-    Text,
-    /// An object on each line.
-    Json,
-}
-
-impl LogFormat {
-    /// All of them.
-    pub const ALL: [Self; 2] = [Self::Text, Self::Json];
-
-    /// As it is written in the configuration.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Text => "text",
-            Self::Json => "json",
+/// An enum whose variants are written by name in the configuration.
+macro_rules! named {
+    ($(#[$meta:meta])* $type:ident, $what:literal {
+        $($(#[$of:meta])* $variant:ident = $name:literal,)*
+    }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub enum $type {
+            $($(#[$of])* $variant,)*
         }
-    }
-}
 
-/// The events that are logged: those of a level, and the more important ones.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum LogLevel {
-    /// None.
-    Off,
-    /// What needs somebody.
-    Error,
-    /// What may need somebody.
-    Warn,
-    /// What changes the server.
-    #[default]
-    Info,
-    /// What clients do wrong.
-    Debug,
-    /// All there is.
-    Trace,
-}
-
-impl LogLevel {
-    /// All of them.
-    pub const ALL: [Self; 6] = [
-        Self::Off,
-        Self::Error,
-        Self::Warn,
-        Self::Info,
-        Self::Debug,
-        Self::Trace,
-    ];
-
-    /// As it is written in the configuration.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Off => "off",
-            Self::Error => "error",
-            Self::Warn => "warn",
-            Self::Info => "info",
-            Self::Debug => "debug",
-            Self::Trace => "trace",
-        }
-    }
-}
-
-macro_rules! by_name {
-    ($type:ident, $what:literal) => {
         impl $type {
+            /// All of them.
+            pub const ALL: [Self; [$($name),*].len()] = [$(Self::$variant),*];
+
+            /// As it is written in the configuration.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)*
+                }
+            }
+
             /// The one with this name.
             ///
             /// # Errors
@@ -93,22 +46,32 @@ macro_rules! by_name {
     };
 }
 
-by_name!(LogFormat, "format of the log");
-by_name!(LogLevel, "level of the log");
+named! {
+    /// The form of a line of the log.
+    LogFormat, "format of the log" {
+        /// For people.
+        #[default]
+        Text = "text",
+        /// An object on each line.
+        Json = "json",
+    }
+}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_has_a_name_of_its_own() {
-        for level in LogLevel::ALL {
-            assert_eq!(LogLevel::from_name(level.name()), Ok(level));
-        }
-        for format in LogFormat::ALL {
-            assert_eq!(LogFormat::from_name(format.name()), Ok(format));
-        }
-        let error = LogLevel::from_name("loud").unwrap_err();
-        assert!(error.contains("warn, info, debug"), "{error}");
+named! {
+    /// The events that are logged: those of a level, and the more important ones.
+    LogLevel, "level of the log" {
+        /// None.
+        Off = "off",
+        /// What needs somebody.
+        Error = "error",
+        /// What may need somebody.
+        Warn = "warn",
+        /// What changes the server.
+        #[default]
+        Info = "info",
+        /// What clients do wrong.
+        Debug = "debug",
+        /// All there is.
+        Trace = "trace",
     }
 }

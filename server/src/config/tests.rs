@@ -151,42 +151,35 @@ fn an_error_names_the_line_and_what_is_allowed() {
 
 #[test]
 fn what_contradicts_itself_is_refused_by_its_key() {
-    for (text, key) in [
-        ("on-demand = false", "on-demand"),
-        ("drain = \"2h\"", "drain"),
-        ("[resp]\nworkers = 0", "resp.workers"),
-        ("[http]\nunix-mode = \"0660\"", "http.unix-mode"),
-        ("[tls]\nkey = \"a\"", "tls.certificate"),
-        ("[tls]\ncertificate = \"a\"", "tls.key"),
-        ("[tls]\nclient-ca = \"a\"", "tls.certificate"),
-        ("[limits]\ncount = 0", "limits.count"),
-        ("[limits]\nrequest-bytes = 10", "limits.request-bytes"),
-        ("[limits]\nidle-time = \"1ms\"", "limits.idle-time"),
-        (
-            "[limits]\nconnections = 5\nconnections-per-client = 6",
-            "limits.connections-per-client",
-        ),
-        (
-            "[namespaces.a]\nstore = \"sqlite:a\"\nstore-url-file = \"b\"",
-            "namespaces.a.store",
-        ),
-        (
-            "[namespaces.a]\nstore = \"sqlite:a\"",
-            "namespaces.a.secret-file",
-        ),
-        (
-            "[namespaces.a]\nplain = true\nsecret-file = \"b\"",
-            "namespaces.a.secret-file",
-        ),
-        (
-            "[namespaces.a]\nsecret-file = \"b\"",
-            "namespaces.a.secret-file",
-        ),
-        ("[namespaces.a]\ntier = true", "namespaces.a.tier"),
-        ("[namespaces.a]\nblock-bits = 1", "namespaces.a.block-bits"),
-    ] {
-        let said = refusal(text);
-        assert!(said.starts_with(&format!("{key}: ")), "{text}: {said}");
+    let table = "
+        on-demand = false            | on-demand
+        drain = '2h'                 | drain
+        on-demand-names = ['a']; [namespaces.a] | on-demand-names
+        http.proxy-protocol = true   | http.proxy-protocol
+        resp.workers = 0             | resp.workers
+        resp.hosts = ['a']           | resp.hosts
+        http.announce = 'a:1'        | http.announce
+        http.key-prefix = 'a'        | http.key-prefix
+        resp.announce = 'a'          | resp.announce
+        http.unix-mode = '0660'      | http.unix-mode
+        tls.key = 'a'                | tls.certificate
+        tls.certificate = 'a'        | tls.key
+        tls.client-ca = 'a'          | tls.certificate
+        limits.count = 0             | limits.count
+        limits.request-bytes = 10    | limits.request-bytes
+        limits.idle-time = '1ms'     | limits.idle-time
+        limits.connections = 0       | limits.connections
+        limits.connections = 5; limits.connections-per-client = 6 | limits.connections-per-client
+        namespaces.a.store = 'sqlite:a'; namespaces.a.store-url-file = 'b' | namespaces.a.store
+        namespaces.a.store = 'sqlite:a'   | namespaces.a.secret-file
+        namespaces.a.plain = true; namespaces.a.secret-file = 'b' | namespaces.a.secret-file
+        namespaces.a.secret-file = 'b'    | namespaces.a.secret-file
+        namespaces.a.tier = true          | namespaces.a.tier
+        namespaces.a.block-bits = 1       | namespaces.a.block-bits";
+    for row in table.trim().lines() {
+        let (text, key) = row.split_once('|').unwrap();
+        let said = refusal(&text.replace("; ", "\n"));
+        assert!(said.starts_with(&format!("{}: ", key.trim())), "{said}");
     }
 }
 
@@ -207,7 +200,11 @@ fn the_network_needs_a_token_and_tls() {
         let flag = "--open-to-the-network-without-tokens-or-tls";
         assert!(refused.contains(flag), "{refused}");
     }
-    for text in [format!("{OPEN}{TLS}{TOKEN}"), format!("{FLAG}{OPEN}")] {
+    for text in [
+        format!("{OPEN}{TLS}{TOKEN}"),
+        format!("{FLAG}{OPEN}"),
+        format!("http.proxy-protocol = true\n{TOKEN}"),
+    ] {
         Config::new(from(&text).unwrap()).unwrap();
     }
 }
@@ -245,64 +242,38 @@ fn no_text_shows_the_url_of_a_store() {
 }
 
 #[test]
-fn the_environment_lies_over_the_file() {
-    let variables = [
-        ("RINGFLAKE_DATA_DIR", "relative"),
-        ("RINGFLAKE_BEST_EFFORT", "0"),
-        ("RINGFLAKE_SERVE_ON_DEMAND", "false"),
-        ("RINGFLAKE_SERVE_DRAIN", "4s"),
-        ("RINGFLAKE_SERVE_RESP", "localhost:1,localhost:2"),
-        ("RINGFLAKE_SERVE_RESP_UNIX", "a"),
-        ("RINGFLAKE_SERVE_RESP_UNIX_MODE", "0666"),
-        ("RINGFLAKE_SERVE_HTTP", "localhost:3"),
-        ("RINGFLAKE_SERVE_HTTP_UNIX", "b"),
-        ("RINGFLAKE_SERVE_HTTP_UNIX_MODE", "0666"),
-        ("RINGFLAKE_SERVE_HTTP_HOSTS", "a.example,b.example"),
-        ("RINGFLAKE_SERVE_TLS_CERTIFICATE", "c"),
-        ("RINGFLAKE_SERVE_TLS_KEY", "d"),
-        ("RINGFLAKE_SERVE_TLS_CLIENT_CA", "e"),
-        ("RINGFLAKE_SERVE_TAKE_TOKENS", "f"),
-        ("RINGFLAKE_SERVE_INSPECT_TOKENS", "g"),
-        ("RINGFLAKE_SERVE_LEASE_TOKENS", "h"),
-        ("RINGFLAKE_SERVE_ADMIN_TOKENS", "i"),
-        ("RINGFLAKE_SERVE_LOG_FORMAT", "text"),
-        ("RINGFLAKE_SERVE_LOG_LEVEL", "warn"),
+fn a_variable_says_what_a_key_of_a_file_says() {
+    #[rustfmt::skip]
+    let all = [
+        ("DATA_DIR", "relative", "data-dir = 'relative'"),
+        ("BEST_EFFORT", "0", "best-effort = false"),
+        ("SERVE_ON_DEMAND", "1", "on-demand = true"),
+        ("SERVE_DRAIN", "4s", "drain = '4s'"),
+        ("SERVE_RESP", "localhost:1,[::1]:2", "resp.listen = ['127.0.0.1:1', '[::1]:2']"),
+        ("SERVE_RESP_UNIX", "a", "resp.unix = 'a'"),
+        ("SERVE_RESP_UNIX_MODE", "0666", "resp.unix-mode = '0666'"),
+        ("SERVE_HTTP", "off", "http.listen = 'off'"),
+        ("SERVE_HTTP_UNIX", "b", "http.unix = 'b'"),
+        ("SERVE_HTTP_UNIX_MODE", "0600", "http.unix-mode = '0600'"),
+        ("SERVE_HTTP_HOSTS", "a.b,c.d", "http.hosts = ['a.b', 'c.d']"),
+        ("SERVE_TLS_CERTIFICATE", "c", "tls.certificate = 'c'"),
+        ("SERVE_TLS_KEY", "d", "tls.key = 'd'"),
+        ("SERVE_TLS_CLIENT_CA", "e", "tls.client-ca = 'e'"),
+        ("SERVE_TAKE_TOKENS", "f", "tokens.take = 'f'"),
+        ("SERVE_INSPECT_TOKENS", "g", "tokens.inspect = 'g'"),
+        ("SERVE_LEASE_TOKENS", "h", "tokens.lease = 'h'"),
+        ("SERVE_ADMIN_TOKENS", "i", "tokens.admin = 'i'"),
+        ("SERVE_LOG_FORMAT", "text", "log.format = 'text'"),
+        ("SERVE_LOG_LEVEL", "warn", "log.level = 'warn'"),
     ];
-    let get = |name: &str| {
-        let found = variables.iter().find(|(variable, _)| *variable == name);
-        found.map(|(_, value)| value.into())
-    };
-    let upper = Settings::from_environment(get).unwrap();
-    let whole = upper.clone().over(from(WHOLE).unwrap());
-    // Each variable counts, and all the rest is the file's.
-    assert_eq!(whole.clone().over(from(WHOLE).unwrap()), whole);
-    let config = Config::new(whole).unwrap();
-    assert_eq!(config.data_dir, Some("relative".into()));
-    assert!(!config.best_effort && !config.on_demand);
-    assert_eq!(config.drain(), Duration::from_secs(4));
-    assert_eq!(config.resp.listen.len(), 2);
-    assert_eq!(config.resp.unix, Some("a".into()));
-    assert_eq!(config.resp.unix_mode, 0o666);
-    assert_eq!(config.resp.workers, 2);
-    assert_eq!(config.http.listen, ["127.0.0.1:3".parse().unwrap()]);
-    assert_eq!(config.http.unix, Some("b".into()));
-    assert_eq!(config.http.unix_mode, 0o666);
-    assert_eq!(config.http.hosts, ["a.example", "b.example"]);
-    assert_eq!(config.log_format(), LogFormat::Text);
-    assert_eq!(config.log_level(), LogLevel::Warn);
-    let files = config.tokens;
-    let files = [files.take, files.inspect, files.lease, files.admin];
-    assert_eq!(
-        files.map(Option::unwrap),
-        ["f", "g", "h", "i"].map(PathBuf::from)
-    );
-    let tls = config.tls.unwrap();
-    let files = [Some(tls.certificate), Some(tls.key), tls.client_ca];
-    assert_eq!(
-        files.map(Option::unwrap),
-        ["c", "d", "e"].map(PathBuf::from)
-    );
-    assert_eq!(config.limits.count, 1000);
+    for (name, value, text) in all {
+        let name = format!("RINGFLAKE_{name}");
+        let get = |asked: &str| (*asked == name).then(|| value.into());
+        let found = Settings::from_environment(get).unwrap();
+        let file = Settings::from_toml(text, Path::new("serve.toml")).unwrap();
+        assert_eq!(found, file, "{name}");
+        assert_ne!(found, Settings::default(), "{name}");
+    }
 }
 
 #[test]
@@ -326,51 +297,20 @@ fn a_wrong_variable_is_refused_by_its_name() {
     }
 }
 
-/// Layers that say this or that.
-fn layer() -> impl Strategy<Value = Settings> {
-    let namespaces = prop::collection::btree_map("[ab]", any::<Option<u32>>(), 0..3);
-    let parts = (
-        any::<Option<bool>>(),
-        any::<Option<u16>>(),
-        any::<Option<usize>>(),
-        any::<Option<usize>>(),
-        namespaces,
-    );
-    parts.prop_map(|(on_demand, port, count, workers, namespaces)| {
-        let mut layer = Settings {
-            on_demand,
-            ..Settings::default()
-        };
-        layer.resp.listen = port.map(|port| vec![([127, 0, 0, 1], port).into()]);
-        layer.http.workers = workers;
-        layer.limits.count = count;
-        layer.namespaces = namespaces
-            .into_iter()
-            .map(|(name, blocks)| {
-                let namespace = NamespaceSettings {
-                    blocks,
-                    ..NamespaceSettings::default()
-                };
-                (name, namespace)
-            })
-            .collect();
-        layer
-    })
+#[test]
+fn a_layer_lies_over_another_key_by_key() {
+    let upper = "limits.count = 1\nhttp.workers = 2\n[namespaces.a]\nblocks = 3";
+    let lower = "limits.count = 4\nlimits.leases = 5\n[namespaces.a]\nblocks = 6\ncapacity = 7\n\
+                 [namespaces.b]\nblocks = 8";
+    let whole = "limits.count = 1\nlimits.leases = 5\nhttp.workers = 2\n\
+                 [namespaces.a]\nblocks = 3\ncapacity = 7\n[namespaces.b]\nblocks = 8";
+    let [upper, lower, whole] = [upper, lower, whole].map(|text| from(text).unwrap());
+    assert_eq!(upper.clone().over(lower), whole);
+    assert_eq!(upper.clone().over(Settings::default()), upper);
+    assert_eq!(Settings::default().over(upper.clone()), upper);
 }
 
 proptest! {
-    #[test]
-    fn layers_add_up_in_their_order(a in layer(), b in layer(), c in layer()) {
-        let by_pairs = a.clone().over(b.clone()).over(c.clone());
-        prop_assert_eq!(&by_pairs, &a.clone().over(b.clone().over(c.clone())));
-        prop_assert_eq!(a.clone().over(Settings::default()), a.clone());
-        prop_assert_eq!(Settings::default().over(a.clone()), a.clone());
-        let first = [&a, &b, &c].into_iter().find_map(|layer| layer.limits.count);
-        prop_assert_eq!(by_pairs.limits.count, first);
-        let of_a = |layer: &Settings| layer.namespaces.get("a").and_then(|a| a.blocks);
-        prop_assert_eq!(of_a(&by_pairs), [&a, &b, &c].into_iter().find_map(of_a));
-    }
-
     #[test]
     fn no_file_makes_the_parser_panic(text in "(\\[[a-z.]{1,8}\\]\n)?[a-z-]{1,10} = .{0,12}") {
         let _ = from(&text).and_then(Config::new);
@@ -379,11 +319,7 @@ proptest! {
 
 #[test]
 fn a_layout_named_after_a_width_has_that_width() {
-    let config = |text: &str| {
-        let text = format!("[namespaces.a]\n{text}");
-        let settings = Settings::from_toml(&text, Path::new("serve.toml")).unwrap();
-        Config::new(settings)
-    };
+    let config = |text: &str| from(&format!("[namespaces.a]\n{text}")).and_then(Config::new);
     for (layout, width) in [
         ("positive", Some(IdWidth::Positive)),
         ("positive-ms", Some(IdWidth::Positive)),
@@ -395,8 +331,9 @@ fn a_layout_named_after_a_width_has_that_width() {
     }
     assert!(config("layout = 'positive'\nid-width = 'positive'").is_ok());
     assert!(config("layout = 'positive'\nid-width = 'full'\nplain = true").is_ok());
-    let error = config("layout = 'positive'\nid-width = 'full'").unwrap_err();
-    let error = error.to_string();
+    let error = config("layout = 'positive'\nid-width = 'full'")
+        .unwrap_err()
+        .to_string();
     assert!(
         error.starts_with("namespaces.a.id-width: the layout positive"),
         "{error}"
@@ -405,35 +342,10 @@ fn a_layout_named_after_a_width_has_that_width() {
 
 #[test]
 fn clients_may_begin_the_names_that_the_configuration_lists() {
-    let config = |text: &str| {
-        let settings = Settings::from_toml(text, Path::new("serve.toml")).unwrap();
-        Config::new(settings)
-    };
+    let config = |text: &str| from(text).and_then(Config::new);
     let may = |config: &Config| ["orders", "app-1", "app", "ap"].map(|name| config.may_begin(name));
     assert_eq!(may(&config("").unwrap()), [true; 4]);
     assert_eq!(may(&config("[namespaces.orders]").unwrap()), [false; 4]);
     let listed = config("on-demand-names = ['app-*', 'orders']").unwrap();
     assert_eq!(may(&listed), [true, true, false, false]);
-    let error = config("on-demand-names = ['a']\n[namespaces.orders]").unwrap_err();
-    assert!(
-        error.to_string().starts_with("on-demand-names: "),
-        "{error}"
-    );
-}
-
-#[test]
-fn clients_of_a_proxy_need_tokens() {
-    let config = |text: &str| {
-        let text = format!("http.proxy-protocol = true\n{text}");
-        let settings = Settings::from_toml(&text, Path::new("serve.toml")).unwrap();
-        Config::new(settings)
-    };
-    let error = config("").unwrap_err().to_string();
-    assert!(error.starts_with("http.proxy-protocol: "), "{error}");
-    assert!(
-        config("tokens.take = 'tokens'")
-            .unwrap()
-            .http
-            .proxy_protocol
-    );
 }
