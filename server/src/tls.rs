@@ -20,7 +20,6 @@ use x509_cert::der::Decode as _;
 
 use crate::config::{ConfigError, Protocol, TlsFiles};
 
-/// The settings of new connections, for each protocol.
 pub(crate) struct Tls {
     resp: Arc<ArcSwap<ServerConfig>>,
     http: Arc<ArcSwap<ServerConfig>>,
@@ -145,6 +144,45 @@ fn expiry(certificate: &CertificateDer<'_>) -> Option<u64> {
     Some(validity.not_after.to_unix_duration().as_secs())
 }
 
+/// TLS of servers and clients that tests start, for `localhost`.
+#[cfg(test)]
+pub(crate) mod testing {
+    use ringflake_kit::tls::file;
+    use rustls::ClientConfig;
+
+    use super::*;
+
+    fn names(alpn: &[&str]) -> Vec<Vec<u8>> {
+        alpn.iter().map(|name| name.as_bytes().to_vec()).collect()
+    }
+
+    pub(crate) fn server(alpn: &[&str]) -> Arc<ArcSwap<ServerConfig>> {
+        let chain = CertificateDer::pem_file_iter(file("server.pem")).unwrap();
+        let key = PrivateKeyDer::from_pem_file(file("server.key")).unwrap();
+        let mut config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(chain.collect::<Result<_, _>>().unwrap(), key)
+            .unwrap();
+        config.alpn_protocols = names(alpn);
+        Arc::new(ArcSwap::from_pointee(config))
+    }
+
+    pub(crate) fn client(alpn: &[&str]) -> Arc<ClientConfig> {
+        let mut roots = RootCertStore::empty();
+        let authority = CertificateDer::from_pem_file(file("ca.pem")).unwrap();
+        roots.add(authority).unwrap();
+        let mut config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        config.alpn_protocols = names(alpn);
+        Arc::new(config)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -178,6 +216,8 @@ mod tests {
     fn http_offers_its_versions_and_the_redis_protocol_none() {
         let identity = Identity::new();
         let tls = Tls::new(Loaded::from_files(&files(&identity)).unwrap());
+        // As `openssl x509 -enddate` prints it.
+        assert_eq!(tls.expires_unix_seconds(), Some(4_731_436_800));
         let http = tls.of(Protocol::Http).load_full();
         assert_eq!(http.alpn_protocols, [&b"h2"[..], b"http/1.1"]);
         let resp = tls.of(Protocol::Resp);
@@ -190,14 +230,6 @@ mod tests {
     }
 
     #[test]
-    fn the_expiry_is_that_of_the_certificate() {
-        let identity = Identity::new();
-        let tls = Tls::new(Loaded::from_files(&files(&identity)).unwrap());
-        // As `openssl x509 -enddate` prints it.
-        assert_eq!(tls.expires_unix_seconds(), Some(4_731_436_800));
-    }
-
-    #[test]
     fn a_file_that_is_wrong_is_refused_by_its_name() {
         let identity = Identity::new();
         let good = files(&identity);
@@ -207,28 +239,20 @@ mod tests {
         };
         assert!(Loaded::from_files(&of_clients).is_ok());
 
-        let other = TlsFiles {
-            certificate: file("server.pem").into(),
-            ..good.clone()
+        let with = |change: fn(&mut TlsFiles, &TlsFiles)| {
+            let mut files = good.clone();
+            change(&mut files, &good);
+            allow(&files.key, 0o600);
+            refusal(&files)
         };
-        assert!(refusal(&other).contains("can't be used with the key"));
-        let swapped = TlsFiles {
-            certificate: good.key.clone(),
-            key: good.certificate.clone(),
-            client_ca: None,
-        };
-        assert!(refusal(&swapped).contains("no certificate"));
-        let no_key = TlsFiles {
-            key: good.certificate.clone(),
-            ..good.clone()
-        };
-        allow(&no_key.key, 0o600);
-        assert!(refusal(&no_key).contains("no private key"));
-        let no_ca = TlsFiles {
-            client_ca: Some(good.key.clone()),
-            ..good.clone()
-        };
-        assert!(refusal(&no_ca).contains("client.key: there is no certificate"));
+        let other = with(|files, _| files.certificate = file("server.pem").into());
+        assert!(other.contains("can't be used with the key"));
+        let swapped = with(|files, good| files.certificate.clone_from(&good.key));
+        assert!(swapped.contains("no certificate"));
+        let no_key = with(|files, good| files.key.clone_from(&good.certificate));
+        assert!(no_key.contains("no private key"));
+        let no_ca = with(|files, good| files.client_ca = Some(good.key.clone()));
+        assert!(no_ca.contains("client.key: there is no certificate"));
         allow(&good.key, 0o666);
         assert!(refusal(&good).contains("chmod 600"));
         fs::remove_file(&good.certificate).unwrap();

@@ -64,7 +64,6 @@ impl Session {
         self.is_authenticated
     }
 
-    /// Memory of a transaction that is open.
     pub(super) fn queued_bytes(&self) -> usize {
         self.transaction.as_ref().map_or(0, |queue| queue.bytes())
     }
@@ -118,7 +117,6 @@ impl Session {
         self.failed = Some((name, failure));
     }
 
-    /// The namespace of a request.
     pub(super) fn find(
         &mut self,
         name: &[u8],
@@ -148,7 +146,6 @@ impl Session {
     }
 }
 
-/// Why there is no namespace for a request.
 #[derive(Debug)]
 pub(super) enum Missing {
     /// It has to be opened first.

@@ -46,7 +46,6 @@ pub(super) enum NextAction {
     Close,
 }
 
-/// Takes that follow each other.
 struct Run {
     /// Where the first of them begins in the input.
     from: usize,

@@ -1,26 +1,25 @@
 //! HTTP/2, by prior knowledge and by ALPN, with another implementation's client.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
 use axum::body::Body;
 use axum::http::{Request, Response, Version};
 use hyper::body::Incoming;
 use hyper::client::conn::http2::{SendRequest, handshake};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use ringflake_kit::{eventually, tls};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use ringflake_kit::eventually;
+use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
 use super::super::buffer_permit::LARGE_PER_CONNECTION;
-use super::super::setup::TlsConfig;
 use super::served::{Served, serve};
+use crate::tls;
+
+const ALPN: [&str; 2] = ["h2", "http/1.1"];
 
 fn runtime() -> Runtime {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
@@ -35,6 +34,10 @@ async fn client(
         .await
         .unwrap();
     (client, tokio::spawn(connection))
+}
+
+async fn connect(served: &Served) -> (SendRequest<Body>, JoinHandle<hyper::Result<()>>) {
+    client(TcpStream::connect(served.at).await.unwrap()).await
 }
 
 fn post(served: &Served, query: &str) -> Request<Body> {
@@ -63,8 +66,7 @@ async fn bytes(
 fn many_requests_share_a_connection() {
     let served = serve(|_| {});
     let mut ids: Vec<[u8; 8]> = runtime().block_on(async {
-        let stream = TcpStream::connect(served.at).await.unwrap();
-        let (client, _connection) = client(stream).await;
+        let (client, _connection) = connect(&served).await;
         let answers: Vec<_> = (0..100)
             .map(|number| {
                 let (mut client, count) =
@@ -91,8 +93,7 @@ fn many_requests_share_a_connection() {
 fn the_authority_is_a_name_that_leads_here_alone() {
     let served = serve(|_| {});
     runtime().block_on(async {
-        let stream = TcpStream::connect(served.at).await.unwrap();
-        let (mut client, _connection) = client(stream).await;
+        let (mut client, _connection) = connect(&served).await;
         for (authority, status) in [
             ("evil.example:7464", 421),
             ("localhost:7464", 200),
@@ -173,18 +174,13 @@ fn as_many_requests_as_clients_send_at_first_are_begun() {
     assert_eq!(refused, 0, "of {COUNT}");
 }
 
+/// The windows of the client let less of it come.
 #[test]
-fn a_large_answer_that_nobody_reads_ends() {
+fn an_answer_that_nobody_reads_ends() {
     assert_ends_unread("namespace=orders&count=65536", 1 << 10);
-}
-
-#[test]
-fn a_small_answer_that_nobody_reads_ends() {
     assert_ends_unread("namespace=orders", 1);
 }
 
-/// That the server ends the connection of a client that reads no more of a response than its
-/// windows let come, each of which has so many bytes.
 #[track_caller]
 fn assert_ends_unread(query: &str, window: u32) {
     // The response must begin within the request timeout. A busy machine may miss that, and
@@ -312,8 +308,7 @@ fn the_end_is_said_by_goaway() {
     let served = serve(|_| {});
     let runtime = runtime();
     let (_client, connection) = runtime.block_on(async {
-        let stream = TcpStream::connect(served.at).await.unwrap();
-        let (mut client, connection) = client(stream).await;
+        let (mut client, connection) = connect(&served).await;
         bytes(&mut client, post(&served, "namespace=orders"))
             .await
             .unwrap();
@@ -330,10 +325,10 @@ fn the_end_is_said_by_goaway() {
 
 #[test]
 fn tls_agrees_on_http2() {
-    let served = serve(|setup| setup.tls = Some(server_config()));
+    let served = serve(|setup| setup.tls = Some(tls::testing::server(&ALPN)));
     runtime().block_on(async {
         let stream = TcpStream::connect(served.at).await.unwrap();
-        let connector = tokio_rustls::TlsConnector::from(Arc::new(client_config()));
+        let connector = tokio_rustls::TlsConnector::from(tls::testing::client(&ALPN));
         let name = ServerName::try_from("localhost").unwrap();
         let stream = connector.connect(name, stream).await.unwrap();
         assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
@@ -348,56 +343,20 @@ fn tls_agrees_on_http2() {
     });
 }
 
+/// Nor does it hold up the end of the server.
 #[test]
 fn a_handshake_that_never_ends_is_closed() {
-    let served = serve(|setup| {
-        setup.tls = Some(server_config());
-        setup.limits.request_time = Duration::from_millis(300);
-    });
-    let mut wire = served.connect();
-    wire.send([22]);
-    wire.assert_closed();
-}
-
-#[test]
-fn a_handshake_that_never_ends_does_not_hold_the_end_up() {
-    let served = serve(|setup| {
-        setup.tls = Some(server_config());
-        setup.limits.request_time = Duration::from_secs(3600);
-    });
-    let mut wire = served.connect();
-    wire.send([22]);
-    served.until(1, 0);
-    assert!(served.end(Duration::from_secs(60)));
-    wire.assert_closed();
-}
-
-fn provider() -> Arc<rustls::crypto::CryptoProvider> {
-    Arc::new(rustls::crypto::ring::default_provider())
-}
-
-fn server_config() -> TlsConfig {
-    let chain = CertificateDer::pem_file_iter(tls::file("server.pem")).unwrap();
-    let chain = chain.collect::<Result<Vec<_>, _>>().unwrap();
-    let key = PrivateKeyDer::from_pem_file(tls::file("server.key")).unwrap();
-    let builder = rustls::ServerConfig::builder_with_provider(provider());
-    let builder = builder.with_safe_default_protocol_versions().unwrap();
-    let mut config = builder
-        .with_no_client_auth()
-        .with_single_cert(chain, key)
-        .unwrap();
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Arc::new(ArcSwap::from_pointee(config))
-}
-
-fn client_config() -> rustls::ClientConfig {
-    let mut roots = rustls::RootCertStore::empty();
-    roots
-        .add(CertificateDer::from_pem_file(tls::file("ca.pem")).unwrap())
-        .unwrap();
-    let builder = rustls::ClientConfig::builder_with_provider(provider());
-    let builder = builder.with_safe_default_protocol_versions().unwrap();
-    let mut config = builder.with_root_certificates(roots).with_no_client_auth();
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    config
+    for (request_time, ends_first) in [(300, false), (3_600_000, true)] {
+        let served = serve(|setup| {
+            setup.tls = Some(tls::testing::server(&ALPN));
+            setup.limits.request_time = Duration::from_millis(request_time);
+        });
+        let mut wire = served.connect();
+        wire.send([22]);
+        if ends_first {
+            served.until(1, 0);
+            assert!(served.end(Duration::from_secs(60)));
+        }
+        wire.assert_closed();
+    }
 }

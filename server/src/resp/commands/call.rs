@@ -5,18 +5,15 @@ use crate::resp::context::WorkerContext;
 use crate::resp::reply::Replies;
 use crate::resp::session::Session;
 
-/// What a command is given.
 pub(super) struct Call<'a, 'r> {
     pub(super) session: &'a mut Session,
     /// Those after the command's name.
     pub(super) arguments: &'a [&'a [u8]],
-    /// All commands that there are.
     pub(super) commands: &'static [Command],
     pub(super) context: &'a mut WorkerContext,
     pub(super) replies: &'a mut Replies<'r>,
 }
 
-/// What a client needs for a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Needs {
     Nothing,
@@ -51,10 +48,8 @@ pub(super) const fn command(
     }
 }
 
-/// What a command has come to.
 #[derive(Debug)]
 pub(in crate::resp) enum Flow {
-    /// It is answered.
     Done,
     /// It can't be answered before this is opened.
     Open(String),

@@ -1,6 +1,7 @@
 //! `CLIENT`, as far as clients send it on their own.
 
 use super::call::{Call, Flow, Quoted, number};
+use crate::resp::session::Session;
 
 pub(super) const BAD_NAME: &str =
     "Client names cannot contain spaces, newlines or special characters.";
@@ -16,60 +17,45 @@ pub(super) fn checked_name(name: &[u8]) -> Option<&str> {
     is_printable.then(|| std::str::from_utf8(kept).ok())?
 }
 
-/// Whether these are the options of `CLIENT TRACKING ON`.
-fn are_of_tracking(mut options: &[&[u8]]) -> bool {
-    let is = |word: &[u8], expected: &[&str]| {
-        let mut expected = expected.iter();
-        expected.any(|expected| word.eq_ignore_ascii_case(expected.as_bytes()))
-    };
-    loop {
-        options = match *options {
-            [] => return true,
-            [word, ref rest @ ..] if is(word, &["bcast", "optin", "optout", "noloop"]) => rest,
-            [word, _, ref rest @ ..] if is(word, &["prefix"]) => rest,
-            [word, id, ref rest @ ..] if is(word, &["redirect"]) && number(id).is_some() => rest,
-            _ => return false,
-        };
+/// Whether these are the options of `CLIENT TRACKING ON`, in lower case.
+fn are_of_tracking(options: &[&[u8]]) -> bool {
+    match options {
+        [] => true,
+        [b"bcast" | b"optin" | b"optout" | b"noloop", rest @ ..] => are_of_tracking(rest),
+        [b"prefix", _, rest @ ..] => are_of_tracking(rest),
+        [b"redirect", id, rest @ ..] => number(id).is_some() && are_of_tracking(rest),
+        _ => false,
     }
 }
 
 pub(super) fn client(call: Call<'_, '_>) -> Flow {
     let arguments = call.arguments;
-    let is = |word: &[u8], expected: &str| word.eq_ignore_ascii_case(expected.as_bytes());
-    match *arguments {
-        [word] if is(word, "id") => {
+    let lower: Vec<_> = arguments
+        .iter()
+        .map(|word| word.to_ascii_lowercase())
+        .collect();
+    let lower: Vec<&[u8]> = lower.iter().map(Vec::as_slice).collect();
+    match lower[..] {
+        [b"id"] => {
             call.replies.integer(call.session.number.cast_signed());
             Flow::Done
         }
-        [word] if is(word, "getname") => {
+        [b"getname"] => {
             match call.session.name.as_str() {
                 "" => call.replies.null(),
                 name => call.replies.bulk(name.as_bytes()),
             }
             Flow::Done
         }
-        [word, name] if is(word, "setname") => match checked_name(name) {
-            Some(name) => {
-                call.session.name = name.to_owned();
-                call.ok()
-            }
-            None => call.refuse(BAD_NAME),
-        },
-        [word, which, value] if is(word, "setinfo") => {
-            let place = usize::from(is(which, "lib-ver"));
-            if place == 0 && !is(which, "lib-name") {
-                return call.refuse(format_args!("Unrecognized option {}", Quoted(which)));
-            }
-            match checked_name(value) {
-                Some(value) => {
-                    call.session.library[place] = value.to_owned();
-                    call.ok()
-                }
-                None => call.refuse(BAD_NAME),
-            }
+        [b"setname", _] => set_name(call, arguments[1], |session| &mut session.name),
+        [b"setinfo", b"lib-name", _] => {
+            set_name(call, arguments[2], |session| &mut session.library[0])
+        }
+        [b"setinfo", b"lib-ver", _] => {
+            set_name(call, arguments[2], |session| &mut session.library[1])
         }
         // Others are nobody's business, so a list has this one.
-        [word, ..] if is(word, "info") || is(word, "list") => {
+        [b"info" | b"list", ..] => {
             let session = &*call.session;
             let line = format!(
                 "id={} addr={} name={} db=0 resp={} lib-name={} lib-ver={}\n",
@@ -83,35 +69,28 @@ pub(super) fn client(call: Call<'_, '_>) -> Flow {
             call.replies.bulk(line.as_bytes());
             Flow::Done
         }
-        [word, switch]
-            if (is(word, "no-evict") || is(word, "no-touch"))
-                && (is(switch, "on") || is(switch, "off")) =>
-        {
-            call.ok()
-        }
-        [word, switch] if is(word, "reply") && is(switch, "on") => call.ok(),
-        // Nothing that is read here may be cached, so nothing is ever to be said of it.
-        [word, switch, ref options @ ..]
-            if is(word, "tracking")
-                && (is(switch, "on") || is(switch, "off"))
-                && are_of_tracking(options) =>
-        {
-            call.ok()
-        }
-        [word, switch] if is(word, "caching") && (is(switch, "yes") || is(switch, "no")) => {
-            call.ok()
-        }
+        [b"no-evict" | b"no-touch", b"on" | b"off"]
+        | [b"reply", b"on"]
+        | [b"caching", b"yes" | b"no"] => call.ok(),
         // redis-py and others ask to be told of failovers. There are none.
-        [word, switch, ..]
-            if is(word, "maint_notifications") && (is(switch, "on") || is(switch, "off")) =>
-        {
-            call.ok()
-        }
-        [word, ..] => call.refuse(format_args!(
+        [b"maint_notifications", b"on" | b"off", ..] => call.ok(),
+        // Nothing that is read here may be cached, so nothing is ever to be said of it.
+        [b"tracking", b"on" | b"off", ref options @ ..] if are_of_tracking(options) => call.ok(),
+        _ => call.refuse(format_args!(
             "unknown subcommand or wrong arguments of {}: CLIENT has ID, GETNAME, SETNAME, \
              SETINFO, INFO, LIST, TRACKING and CACHING here",
-            Quoted(word)
+            Quoted(arguments.first().unwrap_or(&&[][..]))
         )),
-        [] => Flow::Done,
+    }
+}
+
+/// Keeps a name, if it can be one.
+fn set_name(call: Call<'_, '_>, name: &[u8], place: fn(&mut Session) -> &mut String) -> Flow {
+    match checked_name(name) {
+        Some(name) => {
+            name.clone_into(place(call.session));
+            call.ok()
+        }
+        None => call.refuse(BAD_NAME),
     }
 }

@@ -8,7 +8,6 @@ use super::call::{Call, Flow, Quoted};
 use crate::resp::announced::Announced;
 use crate::resp::reply::Replies;
 
-/// Slots of a Redis cluster.
 const SLOTS: u16 = 16_384;
 
 /// The name of the primary that Sentinel clients find in a list. They may ask for any name.

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::kit::{Setup, error, incr, request};
+use super::kit::{error, incr, request, serve};
 use crate::access::{Exceeded, Rights, Role};
 use crate::limits::Limits;
 
@@ -33,7 +33,7 @@ impl Rights for FiveOrders {
 #[test]
 fn a_token_beyond_its_limits_takes_nothing() {
     let rights = FiveOrders::default();
-    let setup = Setup::new().rights(rights.clone()).start();
+    let setup = serve(|it| it.rights = Arc::new(rights.clone()));
     let mut client = setup.connect(true);
     client.send(&incr("orders").repeat(5));
     client.replies(5);
@@ -57,8 +57,11 @@ fn the_client_is_the_one_that_the_proxy_names() {
         connections_per_client: 1,
         ..Limits::default()
     };
-    let setup = Setup::new().rights(rights.clone()).limits(limits);
-    let setup = setup.proxy_protocol().start();
+    let setup = serve(|it| {
+        it.rights = Arc::new(rights.clone());
+        it.limits = limits;
+        it.proxy_protocol = true;
+    });
     let connect = |address: &str| {
         let mut client = setup.connect(true);
         let header = format!("PROXY TCP4 {address} 198.51.100.1 1 2\r\n");
@@ -80,7 +83,7 @@ fn the_client_is_the_one_that_the_proxy_names() {
 
 #[test]
 fn a_connection_without_the_header_of_a_proxy_gets_no_reply() {
-    let setup = Setup::new().proxy_protocol().start();
+    let setup = serve(|it| it.proxy_protocol = true);
     let mut client = setup.connect(true);
     client.send(&request(&["PING"]).repeat(3));
     assert_eq!(client.read_to_end(), b"");

@@ -8,14 +8,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use arc_swap::ArcSwap;
 use redis_protocol::resp2::decode::decode;
 use redis_protocol::resp2::types::OwnedFrame;
 use ringflake::{CachedGenerator, Layout, StaticLease};
 use ringflake_kit::eventually;
-use rustls::crypto::ring::default_provider;
-use rustls::pki_types::CertificateDer;
-use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, StreamOwned};
+use rustls::{ClientConnection, StreamOwned};
 
 use crate::access::{Rights, Role};
 use crate::drain::Drain;
@@ -25,6 +22,7 @@ use crate::listener::Listener;
 use crate::namespaces::{Namespaces, OpenError};
 use crate::resp::context::Shared;
 use crate::resp::{Frontend, Options, Tls};
+use crate::tls;
 
 /// Far longer than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -50,7 +48,6 @@ pub(in crate::resp) fn generator() -> CachedGenerator {
         .unwrap()
 }
 
-/// Everybody may do everything.
 pub(in crate::resp) struct Everything;
 
 impl Rights for Everything {
@@ -68,114 +65,63 @@ impl Rights for ByName {
     }
 }
 
-pub(super) struct Setup {
-    rights: Arc<dyn Rights>,
-    limits: Limits,
-    proxy_protocol: bool,
-    workers: usize,
-    tls: Option<(Tls, CertificateDer<'static>)>,
+/// TLS on TCP, for [`Running::connect_tls`].
+pub(super) fn server_tls() -> Tls {
+    tls::testing::server(&[])
 }
 
-impl Setup {
-    pub(super) fn new() -> Self {
-        Self {
-            rights: Arc::new(Everything),
-            limits: patient(),
-            proxy_protocol: false,
-            workers: 2,
-            tls: None,
+/// A server for everybody, with this changed.
+pub(super) fn serve(change: impl FnOnce(&mut Options)) -> Running {
+    let fails = Arc::new(AtomicBool::new(false));
+    let build = {
+        let fails = Arc::clone(&fails);
+        move |_: &str| match fails.load(Relaxed) {
+            true => Err(OpenError::Unknown),
+            false => Ok(generator()),
         }
-    }
-
-    /// TLS on TCP, with a certificate of its own.
-    pub(super) fn tls(mut self) -> Self {
-        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-        let certificate = made.cert.der().clone();
-        let key = made.signing_key.serialize_der().try_into().unwrap();
-        let config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(vec![certificate.clone()], key)
-            .unwrap();
-        self.tls = Some((Arc::new(ArcSwap::from_pointee(config)), certificate));
-        self
-    }
-
-    pub(super) fn limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
-        self
-    }
-
-    pub(super) fn rights(mut self, rights: impl Rights + 'static) -> Self {
-        self.rights = Arc::new(rights);
-        self
-    }
-
-    pub(super) fn proxy_protocol(mut self) -> Self {
-        self.proxy_protocol = true;
-        self
-    }
-
-    pub(super) fn workers(mut self, workers: usize) -> Self {
-        self.workers = workers;
-        self
-    }
-
-    pub(super) fn start(self) -> Running {
-        let fails = Arc::new(AtomicBool::new(false));
-        let build = {
-            let fails = Arc::clone(&fails);
-            move |_: &str| match fails.load(Relaxed) {
-                true => Err(OpenError::Unknown),
-                false => Ok(generator()),
-            }
-        };
-        let namespaces = Arc::new(Namespaces::new(Box::new(build), 64));
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("socket");
-        let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = tcp.local_addr().unwrap();
-        let unix = UnixListener::bind(&path).unwrap();
-        let drain = Drain::default();
-        let (tls, certificate) = self.tls.unzip();
-        let front = Frontend::start(Options {
-            listeners: vec![Listener::Tcp(tcp), Listener::Unix(unix)],
-            namespaces: Arc::clone(&namespaces),
-            rights: self.rights,
-            tls,
-            limits: self.limits,
-            proxy_protocol: self.proxy_protocol,
-            announce: None,
-            key_prefix: String::new(),
-            workers: self.workers,
-            drain: drain.clone(),
-        });
-        Running {
-            front: front.unwrap(),
-            namespaces,
-            drain,
-            address,
-            path,
-            certificate,
-            fails,
-            _directory: directory,
-        }
+    };
+    let namespaces = Arc::new(Namespaces::new(Box::new(build), 64));
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("socket");
+    let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = tcp.local_addr().unwrap();
+    let unix = UnixListener::bind(&path).unwrap();
+    let drain = Drain::default();
+    let mut options = Options {
+        listeners: vec![Listener::Tcp(tcp), Listener::Unix(unix)],
+        namespaces: Arc::clone(&namespaces),
+        rights: Arc::new(Everything),
+        tls: None,
+        limits: patient(),
+        proxy_protocol: false,
+        announce: None,
+        key_prefix: String::new(),
+        workers: 2,
+        drain: drain.clone(),
+    };
+    change(&mut options);
+    Running {
+        front: Some(Frontend::start(options).unwrap()),
+        namespaces,
+        drain,
+        address,
+        path,
+        fails,
+        _directory: directory,
     }
 }
 
+/// A server that runs. Dropped, it must end by itself.
 pub(super) struct Running {
-    front: Frontend,
+    front: Option<Frontend>,
     pub(super) namespaces: Arc<Namespaces>,
     pub(super) drain: Drain,
     address: SocketAddr,
     path: PathBuf,
-    certificate: Option<CertificateDer<'static>>,
     fails: Arc<AtomicBool>,
     _directory: tempfile::TempDir,
 }
 
-/// The sums of all workers.
 pub(super) struct Counts {
     pub(super) turned_away: u64,
     pub(super) closed: u64,
@@ -184,35 +130,27 @@ pub(super) struct Counts {
 }
 
 impl Running {
+    fn connect_tcp(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.address).unwrap();
+        stream.set_nodelay(true).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream
+    }
+
     pub(super) fn connect(&self, tcp: bool) -> Client {
-        let stream = if tcp {
-            let stream = TcpStream::connect(self.address).unwrap();
-            stream.set_nodelay(true).unwrap();
-            stream.set_read_timeout(Some(PATIENCE)).unwrap();
-            Stream::Tcp(stream)
-        } else {
-            let stream = UnixStream::connect(&self.path).unwrap();
-            stream.set_read_timeout(Some(PATIENCE)).unwrap();
-            Stream::Unix(stream)
-        };
+        if tcp {
+            return Client::new(self.connect_tcp());
+        }
+        let stream = UnixStream::connect(&self.path).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
         Client::new(stream)
     }
 
-    /// A client of [`Setup::tls`].
+    /// A client of [`server_tls`]. What it sends at once is a record of its own.
     pub(super) fn connect_tls(&self) -> Client {
-        let mut roots = RootCertStore::empty();
-        roots.add(self.certificate.clone().unwrap()).unwrap();
-        let config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_root_certificates(roots)
-            .with_no_client_auth();
         let name = "localhost".try_into().unwrap();
-        let session = ClientConnection::new(Arc::new(config), name).unwrap();
-        let Stream::Tcp(socket) = self.connect(true).stream else {
-            unreachable!("it is TCP");
-        };
-        Client::new(Stream::Tls(Box::new(StreamOwned::new(session, socket))))
+        let session = ClientConnection::new(tls::testing::client(&[]), name).unwrap();
+        Client::new(StreamOwned::new(session, self.connect_tcp()))
     }
 
     pub(super) fn fail_builds(&self, fails: bool) {
@@ -220,12 +158,12 @@ impl Running {
     }
 
     pub(super) fn shared(&self) -> &Shared {
-        self.front.shared()
+        self.front.as_ref().unwrap().shared()
     }
 
     pub(super) fn counts(&self) -> Counts {
         let sum = |of: fn(&FrontCounters) -> &AtomicU64| {
-            let counters = self.front.counters().iter();
+            let counters = self.front.as_ref().unwrap().counters().iter();
             counters.map(|counters| of(counters).load(Relaxed)).sum()
         };
         Counts {
@@ -237,70 +175,66 @@ impl Running {
     }
 
     /// Drains, and says whether all of the front has gone and left the namespaces.
-    pub(super) fn end(self) -> bool {
+    pub(super) fn end(mut self) -> bool {
         self.end_within(PATIENCE)
     }
 
-    pub(super) fn end_within(self, patience: Duration) -> bool {
+    pub(super) fn end_within(&mut self, patience: Duration) -> bool {
+        let Some(front) = self.front.take() else {
+            return true;
+        };
         self.drain.begin();
-        let has_answered_all = self.front.join(Instant::now() + patience);
-        if !has_answered_all {
-            // `join` does not wait for long for a worker that a busy machine does not run.
-            eventually("the front lets go of its namespaces", || {
-                Arc::strong_count(&self.namespaces) == 1
-            });
-        }
-        // Whatever the clients do.
-        assert!(Arc::try_unwrap(self.namespaces).is_ok());
+        let has_answered_all = front.join(Instant::now() + patience);
+        // Whatever the clients do. `join` does not wait for long for a worker that a busy machine
+        // does not run.
+        eventually("the front lets go of its namespaces", || {
+            Arc::strong_count(&self.namespaces) == 1
+        });
         has_answered_all
     }
 }
 
-pub(super) enum Stream {
-    Tcp(TcpStream),
-    Unix(UnixStream),
-    /// What is written at once is a record of its own.
-    Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
-}
-
-impl Read for Stream {
-    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
-        match self {
-            Self::Tcp(stream) => stream.read(into),
-            Self::Unix(stream) => stream.read(into),
-            Self::Tls(stream) => stream.read(into),
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            assert!(self.end_within(PATIENCE));
         }
     }
 }
 
-impl Write for Stream {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        match self {
-            Self::Tcp(stream) => stream.write(bytes),
-            Self::Unix(stream) => stream.write(bytes),
-            Self::Tls(stream) => stream.write(bytes),
-        }
-    }
+pub(super) trait Stream: Read + Write + Send {
+    fn end_output(&self) -> io::Result<()>;
+}
 
-    fn flush(&mut self) -> std::io::Result<()> {
-        match self {
-            Self::Tls(stream) => stream.flush(),
-            Self::Tcp(_) | Self::Unix(_) => Ok(()),
-        }
+impl Stream for TcpStream {
+    fn end_output(&self) -> io::Result<()> {
+        self.shutdown(Shutdown::Write)
+    }
+}
+
+impl Stream for UnixStream {
+    fn end_output(&self) -> io::Result<()> {
+        self.shutdown(Shutdown::Write)
+    }
+}
+
+impl Stream for StreamOwned<ClientConnection, TcpStream> {
+    fn end_output(&self) -> io::Result<()> {
+        self.sock.end_output()
     }
 }
 
 pub(super) struct Client {
-    pub(super) stream: Stream,
+    pub(super) stream: Box<dyn Stream>,
     input: Vec<u8>,
     /// What is done with of it.
     at: usize,
 }
 
 impl Client {
-    fn new(stream: Stream) -> Self {
+    fn new(stream: impl Stream + 'static) -> Self {
         Self {
-            stream,
+            stream: Box::new(stream),
             input: Vec::new(),
             at: 0,
         }
@@ -317,14 +251,9 @@ impl Client {
     }
 
     pub(super) fn end_output(&self) {
-        let _ = match &self.stream {
-            Stream::Tcp(stream) => stream.shutdown(Shutdown::Write),
-            Stream::Unix(stream) => stream.shutdown(Shutdown::Write),
-            Stream::Tls(stream) => stream.sock.shutdown(Shutdown::Write),
-        };
+        let _ = self.stream.end_output();
     }
 
-    /// The next so many replies.
     pub(super) fn replies(&mut self, count: usize) -> Vec<OwnedFrame> {
         self.try_replies(count).unwrap()
     }

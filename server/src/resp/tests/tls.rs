@@ -2,18 +2,19 @@
 
 use std::collections::HashSet;
 use std::io::Write as _;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use redis_protocol::resp2::types::OwnedFrame;
 use ringflake_kit::eventually;
 
-use super::integers;
-use super::kit::{ByName, Setup, incr, request};
+use super::kit::{ByName, incr, request, serve, server_tls};
+use super::{distinct, integers};
 use crate::limits::Limits;
 
 #[test]
 fn requests_may_be_cut_by_records_anywhere() {
-    let setup = Setup::new().tls().start();
+    let setup = serve(|it| it.tls = Some(server_tls()));
     let mut client = setup.connect_tls();
     let mut ids = Vec::new();
     // A byte a record, some bytes, and a pipeline of several records.
@@ -25,41 +26,26 @@ fn requests_may_be_cut_by_records_anywhere() {
     }
     let distinct: HashSet<_> = ids.iter().collect();
     assert_eq!((ids.len(), distinct.len()), (2_053, 2_053));
-    assert!(setup.end());
 }
 
 #[test]
 fn a_reply_of_many_records_is_whole() {
-    let setup = Setup::new().tls().start();
+    let setup = serve(|it| it.tls = Some(server_tls()));
     let mut client = setup.connect_tls();
     // Several times what the sockets have room for, and asked for before any of it is read.
     client.send(&request(&["LPOP", "orders", "60000"]).repeat(16));
     client.send(&request(&["ECHO", "end"]));
-    let mut seen = HashSet::new();
-    for reply in client.replies(16) {
-        let OwnedFrame::Array(ids) = reply else {
-            panic!("{reply:?}")
-        };
-        assert!(!ids.is_empty());
-        for id in ids {
-            let OwnedFrame::BulkString(id) = id else {
-                panic!("{id:?}")
-            };
-            assert!(seen.insert(id));
-        }
-    }
+    distinct(client.replies(16));
     assert_eq!(client.replies(1), [OwnedFrame::BulkString(b"end".to_vec())]);
-    assert!(setup.end());
 }
 
 #[test]
 fn a_connection_ends_with_the_goodbye_of_tls() {
-    let setup = Setup::new().tls().start();
+    let setup = serve(|it| it.tls = Some(server_tls()));
     let mut client = setup.connect_tls();
     client.send(&request(&["QUIT"]));
     // Without it the end of file would be an error, as anybody on the way can cause one.
     assert_eq!(client.read_to_end(), b"+OK\r\n");
-    assert!(setup.end());
 }
 
 #[test]
@@ -68,7 +54,10 @@ fn a_handshake_has_the_time_of_a_request() {
         request_time: Duration::from_secs(2),
         ..Limits::default()
     };
-    let setup = Setup::new().tls().limits(limits).start();
+    let setup = serve(|it| {
+        it.tls = Some(server_tls());
+        it.limits = limits;
+    });
     // One that is done, behind which there is silence as anywhere. A busy machine may need more
     // than one attempt.
     let mut done = None;
@@ -94,12 +83,11 @@ fn a_handshake_has_the_time_of_a_request() {
     std::thread::sleep(Duration::from_millis(2_200).saturating_sub(start.elapsed()));
     client.send(&request(&["PING"]));
     client.replies(1);
-    assert!(setup.end());
 }
 
 #[test]
 fn without_tls_there_is_no_reply_where_it_is_due() {
-    let setup = Setup::new().tls().start();
+    let setup = serve(|it| it.tls = Some(server_tls()));
     let mut plain = setup.connect(true);
     // Long enough for a header of TLS, which it is not.
     plain.send(&incr("orders"));
@@ -119,7 +107,10 @@ fn without_tls_there_is_no_reply_where_it_is_due() {
 
 #[test]
 fn a_permit_for_unauthenticated_connections_is_given_back() {
-    let setup = Setup::new().tls().rights(ByName).start();
+    let setup = serve(|it| {
+        it.tls = Some(server_tls());
+        it.rights = Arc::new(ByName);
+    });
     let free = || setup.shared().budget.free_tls();
     let all = free();
     let mut client = setup.connect_tls();
@@ -138,5 +129,4 @@ fn a_permit_for_unauthenticated_connections_is_given_back() {
     assert_eq!(free(), all - 1);
     drop(stranger);
     eventually("a closed connection has no permit", || free() == all);
-    assert!(setup.end());
 }

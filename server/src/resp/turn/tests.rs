@@ -1,7 +1,6 @@
-mod cluster;
+//! Sessions without sockets: lines in, replies out.
+
 mod figures;
-mod options;
-mod strangers;
 mod transactions;
 
 use std::sync::Arc;
@@ -18,10 +17,10 @@ use crate::access::{Ledger, Rights};
 use crate::drain::Drain;
 use crate::limits::Limits;
 use crate::namespaces::Namespaces;
+use crate::resp::announced::Announced;
 use crate::resp::context::Shared;
 use crate::resp::tests::kit::{ByName, Everything, generator};
 
-/// A session without a socket.
 struct Bench {
     session: Session,
     context: WorkerContext,
@@ -41,13 +40,8 @@ impl Bench {
             request_bytes: 4_096,
             ..Limits::default()
         };
-        let shared = Arc::new(Shared::new(
-            Arc::new(rights),
-            limits,
-            Arc::clone(&namespaces),
-            Drain::default(),
-            1,
-        ));
+        let (rights, all, drain) = (Arc::new(rights), Arc::clone(&namespaces), Drain::default());
+        let shared = Arc::new(Shared::new(rights, limits, all, drain, 1));
         Self {
             session: Session::new(7, "192.0.2.1:5".to_owned(), &shared),
             context: WorkerContext::new(shared, 0),
@@ -56,17 +50,30 @@ impl Bench {
         }
     }
 
-    /// Everything that comes back for this, and whether the connection goes on.
+    /// With an address for cluster clients, and a prefix of keys.
+    fn announcing() -> Self {
+        let mut bench = Self::new(Everything);
+        let shared = Arc::get_mut(&mut bench.context.shared).unwrap();
+        shared.announced = Announced::new("ids.example.com:6380");
+        shared.key_prefix = "app:".to_owned();
+        bench
+    }
+
+    /// One turn: how many bytes it answers, what comes next, and the replies.
+    fn turn(&mut self, input: &[u8]) -> (usize, NextAction, Vec<u8>) {
+        let mut output = Vec::new();
+        let (used, next) = self.session.turn(input, &mut self.context, &mut output);
+        (used, next, output)
+    }
+
     fn answer(&mut self, pieces: &[&[u8]]) -> (Vec<u8>, bool) {
         let (mut input, mut output) = (Vec::new(), Vec::new());
         for piece in pieces {
             input.extend_from_slice(piece);
             loop {
-                let mut turn = Vec::new();
-                let (used, next) = self.session.turn(&input, &mut self.context, &mut turn);
-
+                let (used, next, replies) = self.turn(&input);
                 input.drain(..used);
-                output.extend(turn);
+                output.extend(replies);
                 match next {
                     NextAction::Input => break,
                     NextAction::Turn | NextAction::Delay => {}
@@ -81,24 +88,30 @@ impl Bench {
         (output, true)
     }
 
-    /// The replies to some lines.
     fn lines(&mut self, lines: &str) -> Vec<OwnedFrame> {
         let lines = lines.replace('\n', "\r\n") + "\r\n";
         frames(&self.answer(&[lines.as_bytes()]).0)
     }
 
-    /// The one reply to a line.
+    #[track_caller]
     fn line(&mut self, line: &str) -> OwnedFrame {
         let mut replies = self.lines(line);
         assert_eq!(replies.len(), 1, "{line}: {replies:?}");
         replies.remove(0)
     }
 
-    fn error(&mut self, line: &str) -> String {
-        match self.line(line) {
-            OwnedFrame::Error(error) => error,
-            other => panic!("{line}: {other:?}"),
+    /// Sends each line of a table of `line => reply`. A `*` stands for any text.
+    #[track_caller]
+    fn check(&mut self, table: &str) {
+        for row in table.trim().lines() {
+            let (line, expected) = row.trim().split_once(" => ").expect(row);
+            let found = shown(&self.line(line));
+            assert!(is_like(&found, expected), "{row}\nfound {found}");
         }
+    }
+
+    fn ids(&self) -> u64 {
+        self.context.shared.counters[1].ids.load(Relaxed)
     }
 }
 
@@ -112,44 +125,76 @@ fn frames(mut bytes: &[u8]) -> Vec<OwnedFrame> {
     frames
 }
 
-fn ok() -> OwnedFrame {
-    OwnedFrame::SimpleString(b"OK".to_vec())
+/// A reply as a table has it: `+simple`, `-error`, `:7`, `"bulk"`, `null`, `[a, b]`.
+fn shown(reply: &OwnedFrame) -> String {
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    match reply {
+        OwnedFrame::SimpleString(line) => format!("+{}", text(line)),
+        OwnedFrame::Error(line) => format!("-{line}"),
+        OwnedFrame::Integer(number) => format!(":{number}"),
+        OwnedFrame::BulkString(bytes) => format!("{:?}", text(bytes)),
+        OwnedFrame::Null => "null".to_owned(),
+        OwnedFrame::Array(items) => {
+            let items: Vec<_> = items.iter().map(shown).collect();
+            format!("[{}]", items.join(", "))
+        }
+    }
 }
 
-fn string(text: &str) -> OwnedFrame {
-    OwnedFrame::BulkString(text.as_bytes().to_vec())
+fn all_shown(replies: &[OwnedFrame]) -> Vec<String> {
+    replies.iter().map(shown).collect()
 }
 
+fn is_like(found: &str, pattern: &str) -> bool {
+    let Some((start, rest)) = pattern.split_once('*') else {
+        return found == pattern;
+    };
+    found.strip_prefix(start).is_some_and(|found| {
+        let mut ends = (0..=found.len()).filter_map(|at| found.get(at..));
+        ends.any(|end| is_like(end, rest))
+    })
+}
+
+/// The items of a list, or the text of a string.
 fn texts(reply: &OwnedFrame) -> Vec<String> {
-    let OwnedFrame::Array(items) = reply else {
-        panic!("{reply:?}")
-    };
-    let text = |item: &OwnedFrame| match item {
-        OwnedFrame::BulkString(text) => String::from_utf8(text.clone()).unwrap(),
-        OwnedFrame::Integer(number) => number.to_string(),
+    match reply {
+        OwnedFrame::Array(items) => items.iter().flat_map(texts).collect(),
+        OwnedFrame::BulkString(text) => vec![String::from_utf8(text.clone()).unwrap()],
+        OwnedFrame::Integer(number) => vec![number.to_string()],
         other => panic!("{other:?}"),
-    };
-    items.iter().map(text).collect()
+    }
+}
+
+fn is_integer(reply: &OwnedFrame) -> bool {
+    matches!(reply, OwnedFrame::Integer(_))
+}
+
+/// A generator of 16 IDs a second, and ten seconds ahead of the clock at most.
+fn slow() -> CachedGenerator {
+    // A node that no other of this process has.
+    static NEXT: AtomicU64 = AtomicU64::new(400);
+    let node = NEXT.fetch_add(1, Relaxed);
+    let layout = Layout::builder().bits(46, 14, 4).build().unwrap();
+    CachedGenerator::builder(layout)
+        .plain()
+        .lease(StaticLease::assume_unique(layout, node..node + 1))
+        .capacity(64)
+        .borrow_limit(Duration::from_secs(10))
+        .build()
+        .unwrap()
 }
 
 #[test]
 fn incr_and_lpop_name_ids_alike() {
     let mut bench = Bench::new(Everything);
-    let OwnedFrame::Integer(first) = bench.line("INCR ns") else {
-        panic!()
-    };
-    let mut ids = vec![first.to_string()];
-    let OwnedFrame::BulkString(second) = bench.line("lpop ns") else {
-        panic!()
-    };
-    ids.push(String::from_utf8(second).unwrap());
-    ids.extend(texts(&bench.line("LPOP ns 20")));
-    ids.extend(texts(&bench.line("RINGFLAKE.TAKE ns 20")));
-    assert_eq!(ids.len(), 42);
-    let mut raws: Vec<_> = ids
+    let takes = ["INCR ns", "lpop ns", "LPOP ns 20", "RINGFLAKE.TAKE ns 20"];
+    let ids: Vec<_> = takes
         .iter()
-        .map(|id| texts(&bench.line(&format!("RINGFLAKE.INSPECT ns {id}"))))
+        .flat_map(|take| texts(&bench.line(take)))
         .collect();
+    assert_eq!(ids.len(), 42);
+    let inspect = |id| texts(&bench.line(&format!("RINGFLAKE.INSPECT ns {id}")));
+    let mut raws: Vec<_> = ids.iter().map(inspect).collect();
     for parts in &raws {
         let names: Vec<_> = parts.iter().step_by(2).collect();
         assert_eq!(names, ["tick", "unix_ms", "node", "sequence"]);
@@ -173,275 +218,223 @@ fn each_form_of_an_id_is_inspected_alike() {
         let parts = texts(&bench.line(&format!("RINGFLAKE.INSPECT ns {id} FORMAT {read}")));
         assert_eq!(parts.len(), 8, "{take}");
     }
-    assert!(
-        bench
-            .error("RINGFLAKE.TAKE ns 1 FORMAT hex")
-            .contains("'hex'")
-    );
-    assert!(
-        bench
-            .error("RINGFLAKE.INSPECT ns x1")
-            .contains("this is no ID")
+    bench.check(
+        "RINGFLAKE.TAKE ns 1 FORMAT hex => -ERR *'hex'*
+         RINGFLAKE.INSPECT ns x1 => -ERR this is no ID*",
     );
 }
 
 #[test]
 fn a_pipeline_of_takes_is_one_batch() {
     let mut bench = Bench::new(Everything);
-    bench.line("INCR ns");
-    let replies = bench.lines(&["INCR ns", "INCRBY ns 1", "INCR other", "LPOP ns"].join("\n"));
+    let replies = bench.lines("INCR ns\nINCRBY ns 1\nINCR other\nLPOP ns");
     assert_eq!(replies.len(), 4);
     // All that came are one run, but for the budget.
     let many = "INCR ns\r\n".repeat(REQUESTS);
-    let mut output = Vec::new();
-    let (used, next) = bench
-        .session
-        .turn(many.as_bytes(), &mut bench.context, &mut output);
+    let (used, next, output) = bench.turn(many.as_bytes());
     assert_eq!((used, next), (many.len(), NextAction::Turn));
     assert_eq!(frames(&output).len(), REQUESTS);
-    let (used, next) = bench.session.turn(b"", &mut bench.context, &mut output);
-    assert_eq!((used, next), (0, NextAction::Input));
+    assert_eq!(bench.turn(b""), (0, NextAction::Input, Vec::new()));
 }
 
 #[test]
 fn a_request_behind_an_empty_line_is_decoded_anew() {
-    let mut bench = Bench::new(Everything);
     // The bytes before the second one are an end of the first, with the empty line.
-    let replies = bench.lines("INCR ns\n\nCR ns\n");
-    assert!(matches!(replies[0], OwnedFrame::Integer(_)), "{replies:?}");
-    let OwnedFrame::Error(error) = &replies[1] else {
-        panic!("{replies:?}")
-    };
-    assert!(error.contains("unknown command 'CR'"), "{error}");
+    let replies = Bench::new(Everything).lines("INCR ns\n\nCR ns\n");
+    assert!(is_integer(&replies[0]), "{replies:?}");
+    assert!(shown(&replies[1]).contains("unknown command 'CR'"));
 }
 
 #[test]
 fn takes_of_two_forms_are_answered_each_in_its_own() {
-    let mut bench = Bench::new(Everything);
-    let replies = bench.lines("INCR ns\nLPOP ns\nLPOP ns\nINCR ns");
-    let is_integer = |reply: &OwnedFrame| matches!(reply, OwnedFrame::Integer(_));
+    let replies = Bench::new(Everything).lines("INCR ns\nLPOP ns\nLPOP ns\nINCR ns");
     let integers: Vec<_> = replies.iter().map(is_integer).collect();
     assert_eq!(integers, [true, false, false, true], "{replies:?}");
 }
 
 #[test]
-fn a_name_that_begins_another_is_a_name_of_its_own() {
-    let mut bench = Bench::new(Everything);
-    bench.lines("INCR orders\nINCR order\nINCR orders2\nINCR order");
+fn names_are_compared_whole_and_without_their_prefix() {
+    let mut bench = Bench::announcing();
+    bench.lines("INCR orders\nINCR order\nINCR app:orders\nINCR orders2\nLPOP app:order 2");
     assert_eq!(bench.opened, ["orders", "order", "orders2"]);
+    for name in ["x".repeat(65).as_bytes(), b"\xff"] {
+        let line = [b"INCR ", name, b"\r\nLPOP ", name, b" 2\r\n"].concat();
+        let replies = all_shown(&frames(&bench.answer(&[&line]).0));
+        assert_eq!(replies.len(), 2);
+        assert!(replies.iter().all(|reply| reply.contains("1 to 64 bytes")));
+    }
+    assert_eq!(bench.opened.len(), 3);
 }
 
 #[test]
 fn a_command_gets_all_of_its_arguments_or_none() {
-    let mut bench = Bench::new(Everything);
     let docs = |count| format!("COMMAND DOCS{}", " x".repeat(count));
     let most = crate::resp::decode::KEPT - 2;
-    assert_eq!(bench.line(&docs(most)), OwnedFrame::Array(Vec::new()));
-    let error = bench.error(&docs(most + 1));
-    assert!(error.contains("wrong number of arguments"), "{error}");
-}
-
-/// A generator of 16 IDs a second.
-fn slow() -> CachedGenerator {
-    rare(4)
-}
-
-/// A generator of so many bits of IDs a second, and ten seconds ahead of the clock at most.
-fn rare(bits: u32) -> CachedGenerator {
-    // A node that no other of this process has.
-    static NEXT: AtomicU64 = AtomicU64::new(400);
-    let node = NEXT.fetch_add(1, Relaxed);
-    let layout = Layout::builder().bits(46, 18 - bits, bits).build().unwrap();
-    CachedGenerator::builder(layout)
-        .plain()
-        .lease(StaticLease::assume_unique(layout, node..node + 1))
-        .capacity(64)
-        .borrow_limit(Duration::from_secs(10))
-        .build()
-        .unwrap()
+    Bench::new(Everything).check(&format!(
+        "{} => []\n{} => -ERR wrong number of arguments*",
+        docs(most),
+        docs(most + 1)
+    ));
 }
 
 #[test]
 fn takes_that_get_nothing_are_refused_one_by_one() {
     let mut bench = Bench::of(Everything, slow);
     bench.line("INCR ns");
-    let replies = bench.lines(&["INCR ns"; REQUESTS].join("\n"));
+    let replies = all_shown(&bench.lines(&["INCR ns"; REQUESTS].join("\n")));
     assert_eq!(replies.len(), REQUESTS);
-    let is_refused = |reply: &OwnedFrame| match reply {
-        OwnedFrame::Integer(_) => false,
-        OwnedFrame::Error(error) => error.starts_with("TRYAGAIN "),
-        other => panic!("{other:?}"),
-    };
     // Those in front have what there was.
-    let first = replies.iter().position(is_refused).unwrap();
-    assert!(replies[first..].iter().all(is_refused), "{replies:?}");
+    let given = replies.iter().take_while(|it| it.starts_with(':')).count();
+    let mut refused = replies[given..].iter();
+    assert!(given < REQUESTS && refused.all(|reply| reply.starts_with("-TRYAGAIN ")));
+}
+
+#[test]
+fn fewer_ids_are_a_list_and_none_an_error() {
+    let mut bench = Bench::of(Everything, slow);
+    bench.line("INCR ns");
+    let mut taken = Vec::new();
+    // All that there are for now; in a later second there are more.
+    let error = loop {
+        match bench.line("LPOP ns 1000") {
+            OwnedFrame::Error(error) => break error,
+            list => taken.push(texts(&list).len()),
+        }
+    };
+    assert!(error.starts_with("TRYAGAIN "), "{error}");
+    // Ten seconds of sixteen, and the one that is running.
+    assert!((1..=16 * 11).contains(&taken[0]), "{taken:?}");
+    assert!(taken.iter().all(|&count| count > 0), "{taken:?}");
 }
 
 #[test]
 fn half_a_request_behind_a_take_waits_with_it() {
-    let mut bench = Bench::new(Everything);
     // The take's namespace is to be opened when half of the next request is decoded.
     let pieces = [&b"INCR new\r\n*2\r\n$4\r\nECHO\r\n$2\r\n"[..], b"ab\r\n"];
-    let (output, goes_on) = bench.answer(&pieces);
-    assert!(goes_on);
+    let (output, goes_on) = Bench::new(Everything).answer(&pieces);
     let replies = frames(&output);
-    assert!(matches!(replies[0], OwnedFrame::Integer(_)), "{replies:?}");
-    assert_eq!(replies[1..], [OwnedFrame::BulkString(b"ab".to_vec())]);
+    assert!(goes_on && is_integer(&replies[0]), "{replies:?}");
+    assert_eq!(all_shown(&replies[1..]), ["\"ab\""]);
 }
 
 #[test]
 fn a_turn_ends_at_its_budget() {
     let mut bench = Bench::new(Everything);
     let many = "PING\r\n".repeat(3 * REQUESTS);
-    let mut output = Vec::new();
-    let (used, next) = bench
-        .session
-        .turn(many.as_bytes(), &mut bench.context, &mut output);
+    let (used, next, _) = bench.turn(many.as_bytes());
     assert_eq!((used, next), (REQUESTS * 6, NextAction::Turn));
     bench.line("INCR ns");
     let long = "LPOP ns 2048\r\n".repeat(8);
-    let (used, next) = bench
-        .session
-        .turn(long.as_bytes(), &mut bench.context, &mut output);
-    assert_eq!(next, NextAction::Turn);
-    assert!(used < long.len());
-}
-
-#[test]
-fn a_look_begins_no_namespace() {
-    let mut bench = Bench::new(Everything);
-    for line in ["RINGFLAKE.INSPECT never 5", "RINGFLAKE.STATS never"] {
-        let error = bench.error(line);
-        assert!(
-            error.starts_with("ERR no namespace of this name is in use"),
-            "{error}"
-        );
-    }
-    assert!(bench.opened.is_empty());
+    let (used, next, _) = bench.turn(long.as_bytes());
+    assert!(next == NextAction::Turn && used < long.len());
 }
 
 #[test]
 fn a_token_that_is_too_long_to_be_one_is_wrong() {
     let mut bench = Bench::new(Everything);
     let longest = "t".repeat(512);
-    for line in [
-        format!("AUTH {longest}t"),
-        format!("HELLO 3 AUTH u {longest}t"),
-    ] {
-        assert!(bench.error(&line).starts_with("WRONGPASS "));
-        assert_eq!(bench.session.token(), None);
-    }
-    bench.line(&format!("AUTH {longest}"));
+    bench.check(&format!(
+        "AUTH {longest}t => -WRONGPASS *\nHELLO 3 AUTH u {longest}t => -WRONGPASS *"
+    ));
+    assert_eq!(bench.session.token(), None);
+    bench.check(&format!("AUTH {longest} => +OK"));
     assert_eq!(bench.session.token(), Some(longest.as_bytes()));
 }
 
 #[test]
-fn a_count_has_its_range() {
-    let mut bench = Bench::new(Everything);
-    assert_eq!(bench.line("LPOP ns 0"), OwnedFrame::Array(Vec::new()));
-    for count in ["10001", "-1", "x", "99999999999999999999"] {
-        let error = bench.error(&format!("LPOP ns {count}"));
-        assert!(error.ends_with("it is 0 to 10000"), "{error}");
-    }
-    assert!(bench.error("INCRBY ns 2").contains("LPOP name count"));
+fn a_client_without_a_token_can_authenticate_and_nothing_else() {
+    let mut bench = Bench::new(ByName);
+    bench.check(
+        "PING => -NOAUTH Authentication required.
+         INCR ns => -NOAUTH Authentication required.
+         INFO => -NOAUTH Authentication required.
+         CLIENT ID => -NOAUTH Authentication required.
+         RINGFLAKE.STATS => -NOAUTH Authentication required.
+         LPOP ns 3 => -NOAUTH Authentication required.
+         MULTI => -NOAUTH Authentication required.
+         HELLO 3 => -NOAUTH HELLO must be called*
+         AUTH nobody => -WRONGPASS *
+         HELLO 2 AUTH default nobody => -WRONGPASS *",
+    );
+    assert_eq!(bench.opened, [""; 0]);
+    let quit = bench.answer(&[b"QUIT\r\nPING\r\n"]);
+    assert_eq!(quit, (b"+OK\r\n".to_vec(), false));
 }
 
 #[test]
-fn a_name_has_its_range() {
-    let mut bench = Bench::new(Everything);
-    for name in ["x".repeat(65).as_bytes(), b"\xff"] {
-        let line = [b"INCR ", name, b"\r\nLPOP ", name, b" 2\r\n"].concat();
-        let replies = frames(&bench.answer(&[&line]).0);
-        assert_eq!(replies.len(), 2);
-        for reply in replies {
-            let OwnedFrame::Error(error) = reply else {
-                panic!("{reply:?}")
-            };
-            assert!(error.contains("1 to 64 bytes"), "{error}");
+fn a_request_before_authentication_is_short() {
+    let mut bench = Bench::new(ByName);
+    let part = [b"*1\r\n$2000\r\n", &[b'x'; 1_100][..]].concat();
+    let (output, goes_on) = bench.answer(&[&part]);
+    assert!(!goes_on);
+    assert!(output.starts_with(b"-ERR Protocol error: a request has at most 1024 bytes"));
+    // The longest token fits, and requests are longer then.
+    let mut bench = Bench::new(ByName);
+    let (token, text) = ("t".repeat(512), "x".repeat(3_000));
+    bench.check(&format!(
+        "HELLO 3 AUTH default {token} => -WRONGPASS *
+         AUTH take => +OK
+         ECHO {text} => {text:?}
+         RESET => +RESET"
+    ));
+    assert!(!bench.answer(&[&part]).1);
+}
+
+#[test]
+fn a_failed_authentication_is_counted_and_delayed() {
+    let mut bench = Bench::new(ByName);
+    for (lines, next, failures) in [
+        ("AUTH wrong\r\nAUTH wrong\r\n", NextAction::Delay, 1),
+        ("HELLO 3 AUTH x wrong\r\n", NextAction::Delay, 2),
+        ("AUTH take\r\n", NextAction::Input, 2),
+    ] {
+        assert_eq!(bench.turn(lines.as_bytes()).1, next);
+        let counted = &bench.context.shared.counters[1].auth_failures;
+        assert_eq!(counted.load(Relaxed), failures);
+    }
+}
+
+#[test]
+fn a_header_of_the_proxy_protocol_gets_no_reply() {
+    let v2 = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c";
+    let v1 = b"PROXY TCP4 192.0.2.1 192.0.2.2 5 6\r\n";
+    for header in [&v1[..], v2] {
+        let whole = [header, b"INCR ns\r\n"].concat();
+        for pieces in [vec![&whole[..]], whole.chunks(1).collect()] {
+            let answer = Bench::new(Everything).answer(&pieces);
+            assert_eq!(answer, (Vec::new(), false));
         }
     }
-    assert_eq!(bench.opened, [""; 0]);
-}
-
-#[test]
-fn without_a_token_nothing_but_its_request_is_answered() {
-    let mut bench = Bench::new(ByName);
-    for line in [
-        "PING",
-        "INCR ns",
-        "INFO",
-        "CLIENT ID",
-        "RINGFLAKE.STATS",
-        "LPOP ns 3",
-    ] {
-        assert_eq!(
-            bench.error(line),
-            "NOAUTH Authentication required.",
-            "{line}"
-        );
-    }
-    assert!(
-        bench
-            .error("HELLO 3")
-            .starts_with("NOAUTH HELLO must be called")
-    );
-    assert!(bench.error("AUTH nobody").starts_with("WRONGPASS "));
-    assert!(
-        bench
-            .error("HELLO 2 AUTH default nobody")
-            .starts_with("WRONGPASS ")
-    );
-    assert_eq!(bench.opened, [""; 0]);
-    assert_eq!(bench.line("QUIT"), ok());
+    // Anywhere else it is a request like any other, and empty lines are none.
+    let (output, goes_on) = Bench::new(Everything).answer(&[b"\r\n", b"\r\nPING\r\n", v1]);
+    assert!(goes_on && output.starts_with(b"+PONG\r\n-ERR unknown command 'PROXY'"));
 }
 
 #[test]
 fn a_token_gives_the_rights_that_it_has() {
     let mut bench = Bench::new(ByName);
-    let allowed = [
-        ("take", ["INCR ns", "LPOP ns 2"]),
-        ("inspect", ["RINGFLAKE.INSPECT ns 5", "PING"]),
-        ("admin", ["RINGFLAKE.STATS", "RINGFLAKE.STATS ns"]),
-    ];
     bench.namespaces.open("ns").unwrap();
-    for (token, own) in allowed {
-        assert_eq!(bench.line(&format!("AUTH default {token}")), ok());
-        for (of, lines) in allowed {
-            for line in lines.into_iter().filter(|line| *line != "PING") {
-                let is_refused = matches!(bench.line(line), OwnedFrame::Error(error) if error.starts_with("NOPERM "));
-                assert_eq!(is_refused, of != token, "{token}: {line}");
-            }
-        }
-        assert!(
-            !matches!(bench.line(own[1]), OwnedFrame::Error(_)),
-            "{}",
-            own[1]
-        );
-    }
-    assert_eq!(
-        bench.line("RESET"),
-        OwnedFrame::SimpleString(b"RESET".to_vec())
+    bench.check(
+        "AUTH default take => +OK
+         PING => +PONG
+         INCR ns => :*
+         LPOP ns 2 => [*]
+         RINGFLAKE.INSPECT ns 5 => -NOPERM *
+         RINGFLAKE.STATS => -NOPERM *
+         RINGFLAKE.STATS ns => -NOPERM *
+         AUTH default inspect => +OK
+         INCR ns => -NOPERM *
+         LPOP ns 2 => -NOPERM *
+         RINGFLAKE.INSPECT ns 5 => [*, :5]
+         RINGFLAKE.STATS => -NOPERM *
+         AUTH default admin => +OK
+         INCR ns => -NOPERM *
+         RINGFLAKE.INSPECT ns 5 => -NOPERM *
+         RINGFLAKE.STATS => [*]
+         RINGFLAKE.STATS ns => [*]
+         RESET => +RESET
+         PING => -NOAUTH *",
     );
-    assert!(bench.error("PING").starts_with("NOAUTH"));
-}
-
-#[test]
-fn figures_need_the_right_to_them() {
-    let mut bench = Bench::new(ByName);
-    let mut sections = |token: &str| {
-        bench.line(&format!("AUTH {token}"));
-        let OwnedFrame::BulkString(text) = bench.line("INFO") else {
-            panic!()
-        };
-        let text = String::from_utf8(text).unwrap();
-        assert!(text.contains("redis_version:"));
-        (
-            text.contains("total_commands_processed:"),
-            text.contains("connected_clients:"),
-        )
-    };
-    assert_eq!(sections("take"), (false, false));
-    assert_eq!(sections("admin"), (true, true));
 }
 
 #[test]
@@ -449,115 +442,119 @@ fn hello_chooses_the_protocol_and_names_the_client() {
     let mut bench = Bench::new(ByName);
     let (reply, _) = bench.answer(&[b"HELLO 3 AUTH default take SETNAME me\r\n"]);
     assert!(reply.starts_with(b"%7\r\n$6\r\nserver\r\n$5\r\nredis\r\n"));
-    assert_eq!(bench.answer(&[b"CLIENT GETNAME\r\n"]).0, b"$2\r\nme\r\n");
-    assert!(bench.error("HELLO 4").starts_with("NOPROTO "));
-    assert!(bench.error("HELLO 2 WHAT").contains("'WHAT'"));
-    // A map is a list for the older protocol.
-    let hello = bench.line("HELLO 2");
-    assert!(matches!(hello, OwnedFrame::Array(items) if items.len() == 14));
+    // A map is a list for the older protocol. Both name one version.
+    bench.check(
+        "CLIENT GETNAME => \"me\"
+         HELLO 4 => -NOPROTO *
+         HELLO 2 WHAT => -ERR *'WHAT'*",
+    );
+    let hello = texts(&bench.line("HELLO 2"));
+    assert_eq!((hello.len(), &*hello[2]), (13, "version"));
+    let info = texts(&bench.line("INFO server")).remove(0);
+    assert!(info.contains(&format!("\r\nredis_version:{}\r\n", hello[3])));
+}
+
+#[test]
+fn a_protocol_is_kept_until_a_reset() {
+    let mut bench = Bench::new(Everything);
+    for (lines, reply) in [
+        (&b"CLIENT GETNAME\r\n"[..], &b"$-1\r\n"[..]),
+        (b"HELLO 3\r\nCLIENT GETNAME\r\n", b"_\r\n"),
+        (b"HELLO\r\nCLIENT GETNAME\r\n", b"_\r\n"),
+        // At once, and from then on.
+        (b"RESET\r\nCLIENT GETNAME\r\n", b"+RESET\r\n$-1\r\n"),
+        (b"CLIENT GETNAME\r\n", b"$-1\r\n"),
+    ] {
+        assert!(bench.answer(&[lines]).0.ends_with(reply));
+    }
 }
 
 #[test]
 fn what_clients_send_on_their_own_is_answered() {
     let mut bench = Bench::new(Everything);
-    for line in [
-        "CLIENT SETNAME me",
-        "CLIENT SETINFO LIB-NAME redis-py",
-        "CLIENT SETINFO lib-ver 7.1.0",
-        "CLIENT NO-EVICT ON",
-        "CLIENT NO-TOUCH off",
-        "CLIENT REPLY ON",
-        "CLIENT TRACKING OFF",
-        "CLIENT TRACKING ON",
-        "CLIENT TRACKING on optin noloop prefix a redirect 5",
-        "CLIENT CACHING YES",
-        "CLIENT CACHING no",
-        "CLIENT MAINT_NOTIFICATIONS ON moving-endpoint-type external-ip",
-        "CLIENT MAINT_NOTIFICATIONS OFF",
-        "SELECT 0",
-        "SELECT 1",
-        "SELECT 15",
-        "READONLY",
-        "AUTH default secret",
-    ] {
-        assert_eq!(bench.line(line), ok(), "{line}");
-    }
-    assert_eq!(bench.line("CLIENT ID"), OwnedFrame::Integer(7));
-    assert_eq!(
-        bench.line("CLIENT INFO"),
-        string("id=7 addr=192.0.2.1:5 name=me db=0 resp=2 lib-name=redis-py lib-ver=7.1.0\n"),
+    bench.check(
+        r#"CLIENT SETNAME me => +OK
+        CLIENT SETINFO LIB-NAME redis-py => +OK
+        CLIENT SETINFO lib-ver 7.1.0 => +OK
+        CLIENT NO-EVICT ON => +OK
+        CLIENT NO-TOUCH off => +OK
+        CLIENT REPLY ON => +OK
+        CLIENT TRACKING OFF => +OK
+        CLIENT TRACKING ON => +OK
+        CLIENT TRACKING on optin noloop prefix a redirect 5 => +OK
+        CLIENT CACHING YES => +OK
+        CLIENT CACHING no => +OK
+        CLIENT MAINT_NOTIFICATIONS ON moving-endpoint-type external-ip => +OK
+        CLIENT MAINT_NOTIFICATIONS OFF => +OK
+        SELECT 0 => +OK
+        SELECT 1 => +OK
+        SELECT 15 => +OK
+        READONLY => +OK
+        AUTH default secret => +OK
+        CLIENT ID => :7
+        CLIENT INFO => "id=7 addr=192.0.2.1:5 name=me db=0 resp=2 lib-name=redis-py lib-ver=7.1.0\n"
+        PING hello => "hello"
+        ECHO hello => "hello"
+        CONFIG GET save => ["save", ""]
+        CONFIG GET maxmemory => []
+        CONFIG GET appendonly maxmemory SAVE => ["appendonly", "no", "SAVE", ""]
+        COMMAND COUNT => :28
+        COMMAND DOCS incr => ["incr", [*]]
+        COMMAND INFO incr get => [["incr", :2, [+fast], :1, :1, :1], null]
+        COMMAND INFO ping => [["ping", :-1, [+fast], :0, :0, :0]]
+        CLIENT GETNAME => "me""#,
     );
-    assert_eq!(bench.line("PING hello"), string("hello"));
-    assert_eq!(bench.line("ECHO hello"), string("hello"));
-    assert_eq!(texts(&bench.line("CONFIG GET save")), ["save", ""]);
-    assert_eq!(
-        bench.line("CONFIG GET maxmemory"),
-        OwnedFrame::Array(Vec::new())
-    );
-    assert_eq!(
-        texts(&bench.line("CONFIG GET appendonly maxmemory SAVE")),
-        ["appendonly", "no", "SAVE", ""]
-    );
-    assert_eq!(bench.line("COMMAND COUNT"), OwnedFrame::Integer(28));
     assert!(matches!(bench.line("COMMAND"), OwnedFrame::Array(all) if all.len() == 28));
-    assert!(matches!(bench.line("COMMAND DOCS incr"), OwnedFrame::Array(all) if all.len() == 2));
-    let OwnedFrame::Array(known) = bench.line("COMMAND INFO incr get") else {
-        panic!()
-    };
-    assert_eq!(known[1], OwnedFrame::Null);
-    let OwnedFrame::Array(incr) = &known[0] else {
-        panic!("{known:?}")
-    };
-    assert_eq!(incr[..2], [string("incr"), OwnedFrame::Integer(2)]);
     assert_eq!(texts(&bench.line("RINGFLAKE.HELP")).len(), 7);
+    assert_eq!(bench.session.token(), Some(&b"secret"[..]));
+    bench.check("RESET => +RESET\nCLIENT GETNAME => null");
+    assert_eq!(bench.session.token(), None);
 }
 
 #[test]
 fn everything_else_is_refused_with_words() {
     let mut bench = Bench::new(Everything);
-    for line in [
-        "GET x",
-        "SET x 1",
-        "SUBSCRIBE x",
-        "EVAL x 0",
-        "MGET a b c d",
-    ] {
-        let error = bench.error(line);
-        assert!(error.starts_with("ERR unknown command '"), "{error}");
-        assert!(
-            error.contains("this is a server of unique IDs: INCR name"),
-            "{error}"
-        );
-    }
-    for line in [
-        "INCR",
-        "INCR a b",
-        "LPOP",
-        "ECHO",
-        "RINGFLAKE.TAKE ns",
-        "SELECT",
-    ] {
-        assert!(
-            bench
-                .error(line)
-                .starts_with("ERR wrong number of arguments"),
-            "{line}"
-        );
-    }
-    for line in [
-        "CONFIG SET save x",
-        "CLIENT KILL x",
-        "CLIENT REPLY OFF",
-        "CLIENT TRACKING",
-        "CLIENT TRACKING ON WHAT",
-        "CLIENT TRACKING ON REDIRECT x",
-        "CLIENT CACHING MAYBE",
-        "COMMAND GETKEYS x",
-        "SELECT 16",
-        "SELECT -1",
-    ] {
-        bench.error(line);
-    }
+    bench.check(
+        "GET x => -ERR unknown command '*this is a server of unique IDs: INCR name*
+         SET x 1 => -ERR unknown command '*
+         SUBSCRIBE x => -ERR unknown command '*
+         EVAL x 0 => -ERR unknown command '*
+         MGET a b c d => -ERR unknown command '*
+         INCR => -ERR wrong number of arguments*
+         INCR a b => -ERR wrong number of arguments*
+         LPOP => -ERR wrong number of arguments*
+         ECHO => -ERR wrong number of arguments*
+         RINGFLAKE.TAKE ns => -ERR wrong number of arguments*
+         SELECT => -ERR wrong number of arguments*
+         INCRBY ns 2 => -ERR *LPOP name count
+         LPOP ns 10001 => -ERR *it is 0 to 10000
+         LPOP ns -1 => -ERR *it is 0 to 10000
+         LPOP ns x => -ERR *it is 0 to 10000
+         LPOP ns 99999999999999999999 => -ERR *it is 0 to 10000
+         RINGFLAKE.INSPECT never 5 => -ERR no namespace of this name is in use*
+         RINGFLAKE.STATS never => -ERR no namespace of this name is in use*
+         CONFIG SET save x => -ERR *
+         CLIENT KILL x => -ERR *
+         CLIENT REPLY OFF => -ERR *
+         CLIENT TRACKING => -ERR *
+         CLIENT TRACKING ON WHAT => -ERR *
+         CLIENT TRACKING ON REDIRECT x => -ERR *
+         CLIENT CACHING MAYBE => -ERR *
+         COMMAND GETKEYS x => -ERR *
+         SELECT 16 => -ERR *
+         SELECT -1 => -ERR *
+         HELLO 2 WHAT default secret => -ERR *
+         HELLO 2 WHAT me => -ERR *
+         CLIENT WHAT LIB-NAME me => -ERR *
+         COMMAND WHAT => -ERR *
+         RINGFLAKE.TAKE ns 1 WHAT text => -ERR *
+         RINGFLAKE.INSPECT ns 5 WHAT decimal => -ERR *",
+    );
+    assert_eq!(bench.session.token(), None);
+    assert_eq!(bench.session.library, ["", ""]);
+    assert_eq!(bench.session.name, "");
+    assert_eq!(bench.opened, [""; 0], "none of them begins a namespace");
+    bench.check("LPOP ns 0 => []");
     // Of a long or hostile name only what is harmless comes back.
     let (reply, _) = bench.answer(&[&[b"*1\r\n$300\r\n", &[b'\n'; 300][..], b"\r\n"].concat()]);
     assert!(reply.len() < 400);
@@ -570,41 +567,39 @@ fn a_long_name_is_cut_and_a_name_with_spaces_is_refused() {
     let long = "n".repeat(65);
     let (reply, _) = bench.answer(&[format!("HELLO 3 SETNAME {long}\r\n").as_bytes()]);
     assert!(reply.starts_with(b"%7\r\n"), "{}", reply.escape_ascii());
-    bench.answer(&[b"HELLO 2\r\n"]);
-    assert_eq!(bench.line("CLIENT GETNAME"), string(&long[..64]));
-    assert_eq!(bench.line(&format!("CLIENT SETNAME m{long}")), ok());
-    assert_eq!(bench.line(&format!("CLIENT SETINFO lib-name {long}")), ok());
+    bench.check(&format!(
+        "HELLO 2 => [*]
+         CLIENT GETNAME => {:?}
+         CLIENT SETNAME m{long} => +OK
+         CLIENT SETINFO lib-name {long} => +OK",
+        &long[..64]
+    ));
     assert_eq!(bench.session.name.len(), 64);
     assert_eq!(bench.session.library[0].len(), 64);
     for name in ["a b".to_owned(), format!("{long}\n")] {
-        let request = format!(
-            "*3\r\n$6\r\nCLIENT\r\n$7\r\nSETNAME\r\n${}\r\n{name}\r\n",
-            name.len()
-        );
+        let length = name.len();
+        let request = format!("*3\r\n$6\r\nCLIENT\r\n$7\r\nSETNAME\r\n${length}\r\n{name}\r\n");
         let (reply, _) = bench.answer(&[request.as_bytes()]);
-        assert!(
-            reply.starts_with(b"-ERR Client names cannot contain spaces"),
-            "{name}"
-        );
+        assert!(reply.starts_with(b"-ERR Client names cannot contain spaces"));
     }
 }
 
 #[test]
-fn hello_and_info_say_one_version() {
-    let mut bench = Bench::new(Everything);
-    let OwnedFrame::BulkString(info) = bench.line("INFO server") else {
-        panic!()
-    };
-    let info = String::from_utf8(info).unwrap();
-    let version = info
-        .lines()
-        .find_map(|line| line.strip_prefix("redis_version:"))
-        .unwrap();
-    let (hello, _) = bench.answer(&[b"HELLO 2\r\n"]);
-    let expected = format!("\r\nversion\r\n${}\r\n{version}\r\n", version.len());
-    assert!(
-        String::from_utf8(hello).unwrap().contains(&expected),
-        "{version}"
+fn cluster_and_sentinel_clients_find_the_one_node() {
+    let mut bench = Bench::announcing();
+    let id = texts(&bench.line("CLUSTER MYID")).remove(0);
+    bench.check(&format!(
+        r#"CLUSTER SLOTS => [[:0, :16383, ["ids.example.com", :6380, "{id}"]]]
+        CLUSTER NODES => "{id} ids.example.com:6380@6380 myself,master *"
+        CLUSTER KEYSLOT 123456789 => :12739
+        SENTINEL get-master-addr-by-name anything => ["ids.example.com", "6380"]
+        SENTINEL MASTERS => [["name", "mymaster", *]]
+        SENTINEL REPLICAS mymaster => []
+        ROLE => ["master", *]"#
+    ));
+    Bench::new(Everything).check(
+        "CLUSTER SLOTS => -ERR This instance has cluster support disabled
+         SENTINEL MASTERS => -ERR *resp.announce*",
     );
 }
 

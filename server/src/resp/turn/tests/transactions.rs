@@ -2,71 +2,44 @@
 
 use super::*;
 
-fn queued() -> OwnedFrame {
-    OwnedFrame::SimpleString(b"QUEUED".to_vec())
-}
-
 #[test]
 fn exec_runs_the_queue_in_order() {
     let mut bench = Bench::new(Everything);
-    let lines = "MULTI\nINCR a\nINCR a\nLPOP b 3\nECHO x\nLPOP a\nEXEC\nPING";
-    let replies = bench.lines(lines);
-    assert_eq!(replies[0], ok());
-    assert!(
-        replies[1..6].iter().all(|reply| *reply == queued()),
-        "{replies:?}"
-    );
-    let OwnedFrame::Array(results) = &replies[6] else {
-        panic!("{replies:?}")
+    let replies =
+        bench.lines("MULTI\nINCR a\nINCR a\nLPOP b 3\nECHO x\nLPOP a\nUNWATCH\nEXEC\nPING");
+    let shown = all_shown(&replies);
+    assert_eq!(shown[0], "+OK");
+    assert_eq!(shown[1..7], ["+QUEUED"; 6]);
+    assert!(is_like(&shown[7], "[:*, :*, [*], \"x\", \"*\", +OK]"));
+    let ids: std::collections::HashSet<_> = match &replies[7] {
+        OwnedFrame::Array(results) => results[..3].iter().flat_map(texts).collect(),
+        other => panic!("{other:?}"),
     };
-    assert!(matches!(
-        results[..],
-        [
-            OwnedFrame::Integer(first),
-            OwnedFrame::Integer(second),
-            OwnedFrame::Array(_),
-            OwnedFrame::BulkString(_),
-            OwnedFrame::BulkString(_)
-        ] if first != second
-    ));
-    assert_eq!(texts(&results[2]).len(), 3);
-    assert_eq!(results[3], string("x"));
-    assert_eq!(replies[7], OwnedFrame::SimpleString(b"PONG".to_vec()));
+    assert_eq!((ids.len(), &*shown[8]), (5, "+PONG"));
     assert_eq!(bench.opened, ["a", "b"]);
 }
 
 #[test]
 fn no_id_is_taken_before_exec() {
     let mut bench = Bench::new(Everything);
-    let ids = |bench: &Bench| bench.context.shared.counters[1].ids.load(Relaxed);
     bench.lines("MULTI\nINCR a\nLPOP a 100");
-    assert_eq!((ids(&bench), bench.opened.len()), (0, 0));
-    assert_eq!(bench.line("DISCARD"), ok());
-    assert!(matches!(bench.line("INCR a"), OwnedFrame::Integer(_)));
-    assert_eq!(ids(&bench), 1);
+    assert_eq!((bench.ids(), bench.opened.len()), (0, 0));
+    bench.check("DISCARD => +OK\nINCR a => :*");
+    assert_eq!(bench.ids(), 1);
     bench.lines("MULTI\nINCR a\nLPOP a 100\nEXEC");
-    assert_eq!(ids(&bench), 102);
+    assert_eq!(bench.ids(), 102);
 }
 
 #[test]
 fn a_request_that_can_not_be_queued_aborts_exec() {
     let mut bench = Bench::new(Everything);
     for line in ["GET x", "ECHO", "AUTH default secret", "LPOP a 10000"] {
-        let replies = bench.lines(&format!("MULTI\nINCR a\n{line}\nINCR a\nEXEC"));
-        assert!(
-            matches!(replies[2], OwnedFrame::Error(_)),
-            "{line}: {replies:?}"
-        );
-        assert_eq!(replies[3], queued());
-        let OwnedFrame::Error(error) = &replies[4] else {
-            panic!("{line}: {replies:?}")
-        };
-        assert!(error.starts_with("EXECABORT "), "{error}");
+        let replies = all_shown(&bench.lines(&format!("MULTI\nINCR a\n{line}\nINCR a\nEXEC")));
+        assert!(replies[2].starts_with('-'), "{line}: {replies:?}");
+        assert_eq!(replies[3], "+QUEUED");
+        assert!(replies[4].starts_with("-EXECABORT "), "{replies:?}");
         // The connection goes on.
-        assert_eq!(
-            bench.line("PING"),
-            OwnedFrame::SimpleString(b"PONG".to_vec())
-        );
+        bench.check("PING => +PONG");
     }
     assert_eq!(bench.opened, [""; 0]);
 }
@@ -75,28 +48,16 @@ fn a_request_that_can_not_be_queued_aborts_exec() {
 fn a_transaction_has_limits() {
     let mut bench = Bench::new(Everything);
     // As many as one reply may have, though more bytes than a request.
-    let full = format!("MULTI\n{}EXEC", "INCR a\n".repeat(10_000));
-    let replies = bench.lines(&full);
-    let OwnedFrame::Array(ids) = replies.last().unwrap() else {
-        panic!("{:?}", replies.last())
-    };
-    let mut ids: Vec<_> = ids
-        .iter()
-        .map(|id| match id {
-            OwnedFrame::Integer(id) => *id,
-            other => panic!("{other:?}"),
-        })
-        .collect();
+    let mut exec = |requests: String| bench.lines(&format!("MULTI\n{requests}EXEC")).pop();
+    let mut ids = texts(&exec("INCR a\n".repeat(10_000)).unwrap());
     ids.sort_unstable();
     ids.dedup();
     assert_eq!(ids.len(), 10_000);
-    let over = format!("MULTI\n{}EXEC", "INCR a\n".repeat(10_001));
-    let error = bench.lines(&over).pop().unwrap();
-    assert!(matches!(error, OwnedFrame::Error(error) if error.starts_with("EXECABORT ")));
-    // Different requests, which need memory.
-    let many: String = (0..1_000).map(|name| format!("ECHO {name}\n")).collect();
-    let error = bench.lines(&format!("MULTI\n{many}EXEC")).pop().unwrap();
-    assert!(matches!(error, OwnedFrame::Error(error) if error.starts_with("EXECABORT ")));
+    // Different requests need memory.
+    let many = (0..1_000).map(|name| format!("ECHO {name}\n")).collect();
+    for requests in ["INCR a\n".repeat(10_001), many] {
+        assert!(shown(&exec(requests).unwrap()).starts_with("-EXECABORT "));
+    }
     assert_eq!(bench.session.queued_bytes(), 0);
     let pings = |count: usize| format!("MULTI\n{}INCR a\nEXEC", "PING\n".repeat(count));
     let replies = bench.lines(&pings(1_024)).pop().unwrap();
@@ -110,36 +71,35 @@ fn a_namespace_that_can_not_be_opened_aborts_exec() {
     let mut bench = Bench::new(Everything);
     let long = "x".repeat(65);
     let replies = bench.lines(&format!("MULTI\nINCR a\nINCR {long}\nEXEC\nINCR a"));
-    let OwnedFrame::Error(error) = &replies[3] else {
-        panic!("{replies:?}")
-    };
-    assert!(error.starts_with("EXECABORT "), "{error}");
-    assert!(matches!(replies[4], OwnedFrame::Integer(_)));
-    assert_eq!(bench.context.shared.counters[1].ids.load(Relaxed), 1);
+    assert!(shown(&replies[3]).starts_with("-EXECABORT "), "{replies:?}");
+    assert!(is_integer(&replies[4]));
+    assert_eq!(bench.ids(), 1);
 }
 
 #[test]
 fn commands_of_transactions_have_their_place() {
     let mut bench = Bench::new(Everything);
-    assert_eq!(bench.error("EXEC"), "ERR EXEC without MULTI");
-    assert_eq!(bench.error("DISCARD"), "ERR DISCARD without MULTI");
-    assert_eq!(bench.line("WATCH a b"), ok());
-    assert_eq!(bench.line("UNWATCH"), ok());
-    assert_eq!(bench.line("MULTI"), ok());
-    assert!(bench.error("MULTI").contains("nested"));
-    assert!(bench.error("WATCH a").contains("inside MULTI"));
-    assert_eq!(bench.line("UNWATCH"), queued());
-    assert_eq!(bench.line("EXEC"), OwnedFrame::Array(vec![ok()]));
-    bench.line("MULTI");
-    bench.line("RESET");
-    assert!(matches!(bench.line("INCR ns"), OwnedFrame::Integer(_)));
+    bench.check(
+        "EXEC => -ERR EXEC without MULTI
+         DISCARD => -ERR DISCARD without MULTI
+         WATCH a b => +OK
+         UNWATCH => +OK
+         MULTI => +OK
+         MULTI => -ERR *nested*
+         WATCH a => -ERR *inside MULTI*
+         UNWATCH => +QUEUED
+         EXEC => [+OK]
+         MULTI => +OK
+         RESET => +RESET
+         INCR ns => :*",
+    );
     assert!(!bench.answer(&[b"MULTI\r\nQUIT\r\n"]).1);
-    let mut bench = Bench::new(ByName);
-    assert!(bench.error("MULTI").starts_with("NOAUTH "));
-    bench.line("AUTH inspect");
-    let replies = bench.lines("MULTI\nINCR ns\nEXEC");
-    assert!(matches!(&replies[1], OwnedFrame::Error(error) if error.starts_with("NOPERM ")));
-    assert!(matches!(&replies[2], OwnedFrame::Error(error) if error.starts_with("EXECABORT ")));
+    Bench::new(ByName).check(
+        "AUTH inspect => +OK
+         MULTI => +OK
+         INCR ns => -NOPERM *
+         EXEC => -EXECABORT *",
+    );
 }
 
 #[test]
