@@ -63,10 +63,10 @@
 //! |---|---|---|
 //! | blocks of one request | `Limits::leases` | refused |
 //! | blocks given away in a minute, of each namespace | `Limits::leases_per_minute` | refused, with the time to wait |
-//! | calls that wait for one store, but for those that give back | `LINE` | refused |
+//! | calls that wait for one store, but for those that give back | `MAX_QUEUED` | refused |
 //! | how far a lease reaches | the namespace's horizon (S7) | it ends there |
 
-mod desk;
+mod service;
 mod terms;
 mod text;
 
@@ -79,9 +79,10 @@ use std::time::{Duration, Instant};
 use ringflake::Clock;
 use ringflake::lease::{Acquire, Grant, Holder, Renew, StoreError};
 
-use self::desk::{Desk, lock};
+use self::service::{LeaseService, lock};
 pub(crate) use self::terms::{
-    DEFAULT_DURATION, Given, MOST_DURATION, MOST_HAD, Origin, Refusal, Size, Sublease, Wanted,
+    AcquireRequest, DEFAULT_DURATION, Granted, MOST_DURATION, MOST_HAD, Origin, Refusal, Size,
+    Sublease,
 };
 pub(crate) use self::text::MOST_BYTES as MOST_TEXT;
 use self::text::Record;
@@ -99,7 +100,7 @@ pub(crate) struct Subleases {
     most_blocks: u32,
     per_minute: u32,
     /// Locked for moments.
-    desks: Mutex<HashMap<String, Arc<Desk>>>,
+    services: Mutex<HashMap<String, Arc<LeaseService>>>,
     counts: Counts,
 }
 
@@ -121,7 +122,7 @@ impl Subleases {
             // More than there are in a minute could never be paid.
             most_blocks: number(limits.leases.min(limits.leases_per_minute)),
             per_minute: number(limits.leases_per_minute),
-            desks: Mutex::default(),
+            services: Mutex::default(),
             counts: Counts::default(),
         }
     }
@@ -132,10 +133,10 @@ impl Subleases {
 
     /// Leases of this namespace, one for each block; fewer than wanted where the store has no
     /// more, but one at least.
-    pub(crate) fn acquire(&self, name: &str, wanted: &Wanted) -> Result<Given, Refusal> {
-        let given = self.desk(name).and_then(|desk| {
-            let (record, grants) = self.grants(&desk, wanted)?;
-            Ok(self.given(&desk, record, grants))
+    pub(crate) fn acquire(&self, name: &str, wanted: &AcquireRequest) -> Result<Granted, Refusal> {
+        let given = self.service(name).and_then(|service| {
+            let (record, grants) = self.grants(&service, wanted)?;
+            Ok(self.given(&service, record, grants))
         });
         self.count(given, |given| (&self.counts.given, given.leases.len()))
     }
@@ -143,13 +144,13 @@ impl Subleases {
     /// Grants, and the record that they are from.
     fn grants(
         &self,
-        desk: &Desk,
-        wanted: &Wanted,
+        service: &LeaseService,
+        wanted: &AcquireRequest,
     ) -> Result<(Option<Record>, Vec<Grant>), Refusal> {
-        let blocks = desk.blocks(wanted.size, self.most_blocks)?;
-        let had = desk.leases(&wanted.had)?;
-        let _place = desk.stand_in_line()?;
-        lock(&desk.budget)
+        let blocks = service.blocks(wanted.size, self.most_blocks)?;
+        let had = service.leases(&wanted.had)?;
+        let _permit = service.enter_queue()?;
+        lock(&service.budget)
             .take(u64::from(blocks), Instant::now())
             .map_err(Refusal::OverBudget)?;
         let via = Holder::this_process();
@@ -157,29 +158,29 @@ impl Subleases {
             wanted.holder.as_deref().unwrap_or("a client"),
             format!("via {via}"),
         );
-        let mut store = lock(&desk.store);
+        let mut store = lock(&service.store);
         let now = self.clock.unix_ms();
-        let length = desk.ticks(wanted.duration);
-        let outcome = desk
+        let length = service.ticks(wanted.duration);
+        let outcome = service
             .evidence(&had, &mut **store, now)
             .and_then(|evidence| {
                 let acquire = Acquire::new(blocks, length, now)
                     .held_by(holder)
                     .with_evidence(evidence);
-                store.acquire(&desk.namespace, &acquire)
+                store.acquire(&service.namespace, &acquire)
             })
             // Only now is there a record for certain: a tier's file is made by its first grant.
-            .and_then(|grants| match desk.record(&mut **store, now) {
+            .and_then(|grants| match service.record(&mut **store, now) {
                 Ok(record) => Ok((record, grants)),
                 Err(error) => {
-                    desk.give_back(&mut **store, &grants);
+                    service.give_back(&mut **store, &grants);
                     Err(error)
                 }
             });
         drop(store);
         if let Err(error @ StoreError::HistoryLost { .. }) = &outcome {
             // As of a generator.
-            let namespace = &desk.shape.namespace;
+            let namespace = &service.parameters.namespace;
             tracing::error!(target: "ringflake", namespace, %error, "lease history lost");
         }
         let unused = match &outcome {
@@ -188,79 +189,79 @@ impl Subleases {
             Err(StoreError::Ambiguous { .. }) => 0,
             Err(_) => blocks,
         };
-        lock(&desk.budget).put_back(u64::from(unused));
+        lock(&service.budget).put_back(u64::from(unused));
         Ok(outcome?)
     }
 
     /// The lease with this text, up to `duration` ahead of the clock or to where it ends
     /// already, if that is later.
-    pub(crate) fn renew(&self, text: &str, duration: Duration) -> Result<Given, Refusal> {
-        let given = self.find(text).and_then(|(desk, record, mut grant)| {
-            let _place = desk.stand_in_line()?;
-            let mut store = lock(&desk.store);
+    pub(crate) fn renew(&self, text: &str, duration: Duration) -> Result<Granted, Refusal> {
+        let given = self.find(text).and_then(|(service, record, mut grant)| {
+            let _permit = service.enter_queue()?;
+            let mut store = lock(&service.store);
             let now = self.clock.unix_ms();
-            desk.refuse_others(record, &mut **store, now)?;
-            let layout = desk.namespace.layout();
+            service.refuse_others(record, &mut **store, now)?;
+            let layout = service.namespace.layout();
             let tick = layout.tick_at(now).ok_or(StoreError::BeforeEpoch {
                 unix_ms: now,
                 epoch_unix_ms: layout.epoch_unix_ms(),
             })?;
-            let end = tick.saturating_add(desk.ticks(duration));
+            let end = tick.saturating_add(service.ticks(duration));
             let renew = Renew::new(&grant, end.max(grant.ticks.end), now);
-            grant.ticks.end = store.renew(&desk.namespace, &renew)?;
+            grant.ticks.end = store.renew(&service.namespace, &renew)?;
             drop(store);
-            Ok(self.given(&desk, record, vec![grant]))
+            Ok(self.given(&service, record, vec![grant]))
         });
         self.count(given, |_| (&self.counts.renewed, 1))
     }
 
     /// Ends the lease with this text, so that the store can give its block to others. They
     /// begin where it would have ended.
-    pub(crate) fn release(&self, text: &str) -> Result<Given, Refusal> {
-        let given = self.find(text).and_then(|(desk, record, grant)| {
-            let _place = desk.stand_in_line()?;
-            let mut store = lock(&desk.store);
-            desk.refuse_others(record, &mut **store, self.clock.unix_ms())?;
-            store.release(&desk.namespace, grant.block, grant.epoch)?;
+    pub(crate) fn release(&self, text: &str) -> Result<Granted, Refusal> {
+        let given = self.find(text).and_then(|(service, record, grant)| {
+            let _permit = service.enter_queue()?;
+            let mut store = lock(&service.store);
+            service.refuse_others(record, &mut **store, self.clock.unix_ms())?;
+            store.release(&service.namespace, grant.block, grant.epoch)?;
             drop(store);
-            Ok(self.given(&desk, record, vec![grant]))
+            Ok(self.given(&service, record, vec![grant]))
         });
         self.count(given, |_| (&self.counts.released, 1))
     }
 
     /// Releases leases that were acquired, but whose client is gone: nobody has their texts.
-    pub(crate) fn give_back(&self, given: &Given) {
-        let Ok(desk) = self.desk(&given.shape.namespace) else {
+    pub(crate) fn give_back(&self, given: &Granted) {
+        let Ok(service) = self.service(&given.parameters.namespace) else {
             return;
         };
         let grants = given.leases.iter().map(|lease| &lease.grant);
-        desk.give_back(&mut **lock(&desk.store), grants);
+        service.give_back(&mut **lock(&service.store), grants);
     }
 
-    /// The namespace of the lease that a text names, the record that it is from, and its grant.
     /// The namespace that a lease names, which need not be true.
     pub(crate) fn namespace_of(text: &str) -> Option<String> {
         Some(text::read(text)?.namespace().to_owned())
     }
 
-    fn find(&self, text: &str) -> Result<(Arc<Desk>, Option<Record>, Grant), Refusal> {
+    /// The namespace of the lease that a text names, the record that it is from, and its grant.
+    fn find(&self, text: &str) -> Result<(Arc<LeaseService>, Option<Record>, Grant), Refusal> {
         let unproven = text::read(text).ok_or(Refusal::Unknown)?;
-        let desk = self
-            .desk(unproven.namespace())
+        let service = self
+            .service(unproven.namespace())
             .map_err(|refusal| match refusal {
                 // Any text can name any namespace.
                 Refusal::Open(OpenError::Unknown | OpenError::Name(_)) => Refusal::Unknown,
                 refusal => refusal,
             })?;
-        let grant = unproven.prove(&desk.key).ok_or(Refusal::Unknown)?;
-        Ok((desk, unproven.record(), grant))
+        let grant = unproven.prove(&service.key).ok_or(Refusal::Unknown)?;
+        Ok((service, unproven.record(), grant))
     }
 
-    fn desk(&self, name: &str) -> Result<Arc<Desk>, Refusal> {
-        if let Some(desk) = lock(&self.desks).get(name) {
-            return Ok(Arc::clone(desk));
+    fn service(&self, name: &str) -> Result<Arc<LeaseService>, Refusal> {
+        if let Some(service) = lock(&self.services).get(name) {
+            return Ok(Arc::clone(service));
         }
-        let desk = (self.open)(name).map_err(|error| {
+        let service = (self.open)(name).map_err(|error| {
             // Any client can name what is not there.
             if !matches!(error, OpenError::Unknown | OpenError::Name(_)) {
                 let error = Causes(&error);
@@ -268,22 +269,24 @@ impl Subleases {
             }
             Refusal::Open(error)
         })?;
-        let desk = Arc::new(Desk::new(desk, self.per_minute));
+        let service = Arc::new(LeaseService::new(service, self.per_minute));
         // Of two that were opened at once one stays.
-        let mut desks = lock(&self.desks);
-        Ok(Arc::clone(desks.entry(name.to_owned()).or_insert(desk)))
+        let mut services = lock(&self.services);
+        Ok(Arc::clone(
+            services.entry(name.to_owned()).or_insert(service),
+        ))
     }
 
-    fn given(&self, desk: &Desk, record: Option<Record>, grants: Vec<Grant>) -> Given {
-        let name = &desk.shape.namespace;
+    fn given(&self, service: &LeaseService, record: Option<Record>, grants: Vec<Grant>) -> Granted {
+        let name = &service.parameters.namespace;
         let leases = grants.into_iter().map(|grant| Sublease {
-            text: text::write(&desk.key, name, record, &grant),
-            nodes: desk.namespace.nodes_of(grant.block),
+            text: text::write(&service.key, name, record, &grant),
+            nodes: service.namespace.nodes_of(grant.block),
             ticks: grant.ticks.clone(),
             grant,
         });
-        Given {
-            shape: desk.shape.clone(),
+        Granted {
+            parameters: service.parameters.clone(),
             leases: leases.collect(),
             unix_ms: self.clock.unix_ms(),
         }
@@ -291,9 +294,9 @@ impl Subleases {
 
     fn count<'a>(
         &'a self,
-        given: Result<Given, Refusal>,
-        success: impl FnOnce(&Given) -> (&'a AtomicU64, usize),
-    ) -> Result<Given, Refusal> {
+        given: Result<Granted, Refusal>,
+        success: impl FnOnce(&Granted) -> (&'a AtomicU64, usize),
+    ) -> Result<Granted, Refusal> {
         let (count, more) = match &given {
             Ok(given) => success(given),
             Err(_) => (&self.counts.refused, 1),

@@ -26,13 +26,12 @@ use super::{auth, body, negotiate};
 use crate::access::Role;
 use crate::causes::Causes;
 use crate::sublease::{
-    DEFAULT_DURATION, Given, MOST_DURATION, Refusal, Size, Sublease, Subleases, Wanted,
+    AcquireRequest, DEFAULT_DURATION, Granted, MOST_DURATION, Refusal, Size, Sublease, Subleases,
 };
 
 /// The most characters of a holder's name.
 pub(super) const HOLDER: usize = 64;
 
-/// What is asked for by `acquire`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Acquiring {
@@ -49,7 +48,6 @@ struct Acquiring {
     had: Vec<String>,
 }
 
-/// By `renew`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Renewing {
@@ -58,14 +56,12 @@ struct Renewing {
     duration_s: Option<u64>,
 }
 
-/// By `release`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Releasing {
     lease: String,
 }
 
-/// Gives leases.
 pub(super) async fn acquire(
     State(app): State<Arc<App>>,
     request: Request<Body>,
@@ -105,7 +101,7 @@ pub(super) async fn acquire(
             "holder is not allowed: give 1 to {HOLDER} printable characters of ASCII"
         )));
     }
-    let wanted = Wanted {
+    let wanted = AcquireRequest {
         size,
         duration: duration(duration_s)?,
         holder,
@@ -118,7 +114,6 @@ pub(super) async fn acquire(
     Ok(written(&given))
 }
 
-/// Lets a lease end later.
 pub(super) async fn renew(
     State(app): State<Arc<App>>,
     request: Request<Body>,
@@ -137,7 +132,6 @@ pub(super) async fn renew(
     Ok(written(&given))
 }
 
-/// Ends a lease.
 pub(super) async fn release(
     State(app): State<Arc<App>>,
     request: Request<Body>,
@@ -155,7 +149,7 @@ pub(super) async fn release(
         .map(|lease| json!({ "nodes": nodes(lease), "ticks": ticks(lease) }));
     let ended: Vec<Value> = ended.collect();
     Ok(answer(
-        &json!({ "namespace": given.shape.namespace, "released": ended }),
+        &json!({ "namespace": given.parameters.namespace, "released": ended }),
     ))
 }
 
@@ -201,9 +195,9 @@ fn duration(seconds: Option<u64>) -> Result<Duration, Problem> {
 async fn ask(
     app: &App,
     context: &Context,
-    work: impl FnOnce(&Subleases) -> Result<Given, Refusal> + Send + 'static,
-    undo: fn(&Subleases, &Given),
-) -> Result<Given, Problem> {
+    work: impl FnOnce(&Subleases) -> Result<Granted, Refusal> + Send + 'static,
+    undo: fn(&Subleases, &Granted),
+) -> Result<Granted, Problem> {
     let (sender, receiver) = oneshot::channel();
     let subleases = Arc::clone(&app.subleases);
     tokio::task::spawn_blocking(move || {
@@ -236,9 +230,9 @@ async fn ask(
 
 /// What was given. It is undone if it is dropped before somebody has taken it.
 struct Unclaimed {
-    given: Option<Given>,
+    given: Option<Granted>,
     subleases: Arc<Subleases>,
-    undo: fn(&Subleases, &Given),
+    undo: fn(&Subleases, &Granted),
 }
 
 impl Drop for Unclaimed {
@@ -333,13 +327,13 @@ fn of_store(app: &App, error: &StoreError) -> Problem {
 }
 
 /// What a generator has to know.
-fn written(given: &Given) -> Response {
-    let Given {
-        shape,
+fn written(given: &Granted) -> Response {
+    let Granted {
+        parameters,
         leases,
         unix_ms,
     } = given;
-    let layout = &shape.layout;
+    let layout = &parameters.layout;
     let leases: Vec<Value> = leases
         .iter()
         .map(|lease| {
@@ -356,7 +350,7 @@ fn written(given: &Given) -> Response {
         })
         .collect();
     answer(&json!({
-        "namespace": shape.namespace,
+        "namespace": parameters.namespace,
         "layout": {
             "epoch_unix_ms": layout.epoch_unix_ms(),
             "tick_ms": layout.tick_ms(),
@@ -364,8 +358,8 @@ fn written(given: &Given) -> Response {
             "node_bits": layout.node_bits(),
             "sequence_bits": layout.sequence_bits(),
         },
-        "id_bits": shape.id_width.bits(),
-        "encrypted": shape.is_encrypted,
+        "id_bits": parameters.id_width.bits(),
+        "encrypted": parameters.is_encrypted,
         "leases": leases,
     }))
 }

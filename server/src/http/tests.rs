@@ -1,7 +1,6 @@
 //! The front over sockets, each test with one of its own.
 
 mod cross_origin;
-mod curl;
 mod drain;
 mod errors;
 mod health;
@@ -9,7 +8,6 @@ mod http2;
 mod leases;
 mod limits;
 mod proxied;
-mod quiet;
 mod rates;
 mod served;
 mod slow;

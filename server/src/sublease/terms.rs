@@ -33,16 +33,15 @@ pub(crate) struct Origin {
 
 /// What a generator has to know of a namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Shape {
+pub(crate) struct Parameters {
     pub(crate) namespace: String,
     pub(crate) layout: Layout,
     pub(crate) id_width: IdWidth,
     pub(crate) is_encrypted: bool,
 }
 
-/// What a client asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Wanted {
+pub(crate) struct AcquireRequest {
     pub(crate) size: Size,
     /// How far ahead of the clock the leases are to reach.
     pub(crate) duration: Duration,
@@ -68,10 +67,9 @@ pub(crate) struct Sublease {
     pub(super) grant: Grant,
 }
 
-/// Leases of one namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Given {
-    pub(crate) shape: Shape,
+pub(crate) struct Granted {
+    pub(crate) parameters: Parameters,
     pub(crate) leases: Vec<Sublease>,
     /// When, in milliseconds since 1970.
     pub(crate) unix_ms: u64,

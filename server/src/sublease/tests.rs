@@ -1,7 +1,5 @@
 //! Leases of clients on stores in memory, whose clock is the tests'; and on a data directory.
 
-mod tiers;
-
 use std::collections::HashSet;
 use std::ops::Range;
 
@@ -10,11 +8,12 @@ use ringflake::lease::{
     Block, Confirmed, Epoch, Fence, Fingerprint, History, Init, LeaseStore, MemoryStore, Namespace,
     StoreLimits,
 };
-use ringflake::{CachedGenerator, Cipher, IdWidth, Layout, ManualClock, Secret};
+use ringflake::{CachedGenerator, Cipher, IdWidth, Layout, ManualClock, Secret, SystemClock};
 use ringflake_kit::eventually;
 use ringflake_kit::faulty_store::{Fault, Faulty, Op};
+use tempfile::TempDir;
 
-use super::desk::LINE;
+use super::service::MAX_QUEUED;
 use super::text::Key;
 use super::*;
 use crate::config::{Config, NamespaceSettings, Settings};
@@ -25,6 +24,7 @@ const HORIZON: Duration = Duration::from_secs(600);
 const SECRET: Secret = Secret::from_bytes(*b"leases of others");
 
 /// A namespace of few blocks, and the servers before its store.
+#[derive(Clone)]
 struct Site {
     clock: ManualClock,
     store: Faulty,
@@ -54,19 +54,23 @@ impl Site {
         }
     }
 
+    fn origin(&self) -> Origin {
+        Origin {
+            name: "orders".to_owned(),
+            is_tier: false,
+            namespace: self.namespace.clone(),
+            secret: Some(SECRET),
+            id_width: IdWidth::Full,
+            store: Box::new(self.store.clone()),
+        }
+    }
+
     /// A server; also one that is started again, as a server keeps nothing.
     fn server(&self) -> Subleases {
-        let (store, namespace) = (self.store.clone(), self.namespace.clone());
-        let open = move |name: &str| match name == namespace.name() {
-            true => Ok(Origin {
-                name: name.to_owned(),
-                is_tier: false,
-                namespace: namespace.clone(),
-                secret: Some(SECRET),
-                id_width: IdWidth::Full,
-                store: Box::new(store.clone()),
-            }),
-            false => Err(OpenError::Unknown),
+        let site = self.clone();
+        let open = move |name: &str| match name {
+            "orders" => Ok(site.origin()),
+            _ => Err(OpenError::Unknown),
         };
         Subleases::new(Box::new(open), Arc::new(self.clock.clone()), &self.limits)
     }
@@ -81,8 +85,8 @@ impl Site {
     }
 }
 
-fn wanted(blocks: u64, seconds: u64) -> Wanted {
-    Wanted {
+fn wanted(blocks: u64, seconds: u64) -> AcquireRequest {
+    AcquireRequest {
         size: Size::Blocks(blocks),
         duration: Duration::from_secs(seconds),
         holder: None,
@@ -90,7 +94,11 @@ fn wanted(blocks: u64, seconds: u64) -> Wanted {
     }
 }
 
-fn one(given: Result<Given, Refusal>) -> Sublease {
+fn acquire(server: &Subleases, blocks: u64, seconds: u64) -> Result<Granted, Refusal> {
+    server.acquire("orders", &wanted(blocks, seconds))
+}
+
+fn one(given: Result<Granted, Refusal>) -> Sublease {
     let mut leases = given.unwrap().leases;
     assert_eq!(leases.len(), 1);
     leases.remove(0)
@@ -100,12 +108,29 @@ fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-fn fence(refused: Result<Given, Refusal>) -> Fence {
-    match refused {
-        Err(Refusal::Lost(StoreError::Fenced { fence, .. })) => fence,
-        other => panic!("{other:?}"),
-    }
+/// Asserts that the outcome is this refusal.
+macro_rules! refused {
+    ($outcome:expr, $pattern:pat) => {
+        let outcome = $outcome;
+        assert!(matches!(outcome, Err($pattern)), "{outcome:?}");
+    };
 }
+
+/// Asserts that the lease is lost to this fence.
+macro_rules! fenced {
+    ($outcome:expr, $fence:pat $(if $condition:expr)?) => {
+        let outcome = $outcome;
+        assert!(
+            matches!(
+                outcome,
+                Err(Refusal::Lost(StoreError::Fenced { fence: $fence, .. })) $(if $condition)?
+            ),
+            "{outcome:?}"
+        );
+    };
+}
+
+mod tiers;
 
 /// All that was issued: by clients every tick of each rectangle at once, and by a generator ID
 /// by ID.
@@ -198,7 +223,7 @@ proptest! {
         for step in steps {
             match step {
                 Step::Acquire(blocks, long) => {
-                    let Ok(given) = server.acquire("orders", &wanted(blocks, long)) else { continue };
+                    let Ok(given) = acquire(&server, blocks, long) else { continue };
                     for lease in given.leases {
                         issued.by_client(lease.grant.block.index(), lease.ticks.clone());
                         clients.push((lease.clone(), lease.text));
@@ -250,10 +275,18 @@ proptest! {
 #[test]
 fn a_lease_is_a_rectangle_of_the_stores_namespace() {
     let site = Site::new(12);
-    let mut wanted = wanted(1, 60);
-    wanted.size = Size::Nodes(33);
-    let given = site.server().acquire("orders", &wanted).unwrap();
-    assert_eq!(given.shape.layout, Layout::RANDFLAKE);
+    let server = site.server();
+    let asked = |size| {
+        server.acquire(
+            "orders",
+            &AcquireRequest {
+                size,
+                ..wanted(1, 60)
+            },
+        )
+    };
+    let given = asked(Size::Nodes(33)).unwrap();
+    assert_eq!(given.parameters.layout, Layout::RANDFLAKE);
     assert_eq!(given.unix_ms, NOW);
     // Blocks of 32.
     assert_eq!(given.leases.len(), 2);
@@ -261,11 +294,6 @@ fn a_lease_is_a_rectangle_of_the_stores_namespace() {
         assert_eq!(lease.nodes, site.namespace.nodes_of(lease.grant.block));
         assert_eq!(lease.ticks, site.now()..site.now() + 60);
     }
-}
-
-#[test]
-fn sizes_out_of_range_are_refused() {
-    let server = Site::new(12).server();
     for size in [
         Size::Blocks(0),
         Size::Blocks(17),
@@ -273,11 +301,8 @@ fn sizes_out_of_range_are_refused() {
         Size::Nodes(16 * 32 + 1),
         Size::Nodes(u64::MAX),
     ] {
-        let mut wanted = wanted(1, 60);
-        wanted.size = size;
-        let refused = server.acquire("orders", &wanted).unwrap_err();
-        let Refusal::Invalid(reason) = refused else {
-            panic!("{refused:?}")
+        let Refusal::Invalid(reason) = asked(size).unwrap_err() else {
+            panic!("{size:?}")
         };
         assert!(
             reason.contains("1 to 16") && reason.contains("1 to 512"),
@@ -290,15 +315,17 @@ fn sizes_out_of_range_are_refused() {
 fn a_text_is_renewed_once() {
     let site = Site::new(1);
     let server = site.server();
-    let first = one(server.acquire("orders", &wanted(1, 60)));
+    let first = one(acquire(&server, 1, 60));
     site.pass(30);
     // By a server that never saw it.
     let second = one(site.server().renew(&first.text, seconds(60)));
     assert_eq!(second.ticks, first.ticks.start..first.ticks.end + 30);
     site.pass(10);
-    let fence = fence(server.renew(&first.text, seconds(60)));
-    let (known, recorded) = (first.ticks.end, second.ticks.end);
-    assert_eq!(fence, Fence::End { known, recorded });
+    let (end, renewed) = (first.ticks.end, second.ticks.end);
+    fenced!(
+        server.renew(&first.text, seconds(60)),
+        Fence::End { known, recorded } if known == end && recorded == renewed
+    );
     assert!(server.renew(&second.text, seconds(60)).is_ok());
 }
 
@@ -306,9 +333,8 @@ fn a_text_is_renewed_once() {
 fn a_renewal_reaches_the_horizon_and_never_falls() {
     let site = Site::new(1);
     let server = site.server();
-    let first = one(server.acquire("orders", &wanted(1, 100)));
-    let same = one(server.renew(&first.text, seconds(1)));
-    assert_eq!(same, first);
+    let first = one(acquire(&server, 1, 100));
+    assert_eq!(one(server.renew(&first.text, seconds(1))), first);
     let far = one(server.renew(&first.text, MOST_DURATION));
     assert_eq!(far.ticks.end, site.now() + HORIZON.as_secs());
 }
@@ -317,65 +343,60 @@ fn a_renewal_reaches_the_horizon_and_never_falls() {
 fn a_lease_that_ended_is_renewed_until_another_has_the_block() {
     let site = Site::new(0);
     let server = site.server();
-    let first = one(server.acquire("orders", &wanted(1, 60)));
+    let first = one(acquire(&server, 1, 60));
     site.pass(1000);
     let again = one(server.renew(&first.text, seconds(60)));
     assert_eq!(again.ticks, first.ticks.start..site.now() + 60);
     site.pass(1000);
-    let others = one(server.acquire("orders", &wanted(1, 60)));
+    let others = one(acquire(&server, 1, 60));
     assert!(others.ticks.start >= again.ticks.end);
-    assert!(matches!(
-        fence(server.renew(&again.text, seconds(60))),
-        Fence::Epoch { .. }
-    ));
-    assert!(matches!(
-        fence(server.release(&again.text)),
-        Fence::Epoch { .. }
-    ));
+    fenced!(server.renew(&again.text, seconds(60)), Fence::Epoch { .. });
+    fenced!(server.release(&again.text), Fence::Epoch { .. });
 }
 
 #[test]
 fn a_released_block_goes_on_where_it_would_have_ended() {
     let site = Site::new(0);
     let server = site.server();
-    let first = one(server.acquire("orders", &wanted(1, 300)));
-    let exhausted = server.acquire("orders", &wanted(1, 60));
-    assert!(matches!(
-        exhausted,
-        Err(Refusal::Store(StoreError::Exhausted { .. }))
-    ));
+    let first = one(acquire(&server, 1, 300));
+    refused!(
+        acquire(&server, 1, 60),
+        Refusal::Store(StoreError::Exhausted { .. })
+    );
     for _ in 0..2 {
         assert_eq!(one(server.release(&first.text)).ticks, first.ticks);
     }
-    let next = one(server.acquire("orders", &wanted(1, 60)));
+    let next = one(acquire(&server, 1, 60));
     assert_eq!(next.ticks, first.ticks.end..first.ticks.end + 60);
-    assert!(matches!(
-        fence(server.renew(&first.text, seconds(600))),
-        Fence::Epoch { .. }
-    ));
+    fenced!(server.renew(&first.text, seconds(600)), Fence::Epoch { .. });
+    // As one that was granted, and that nobody received.
+    site.pass(1000);
+    let given = acquire(&server, 1, 60).unwrap();
+    server.give_back(&given);
+    let next = one(acquire(&server, 1, 60));
+    assert_eq!(next.ticks.start, given.leases[0].ticks.end);
 }
 
 #[test]
 fn a_text_that_is_made_up_is_unknown() {
     let site = Site::new(1);
     let server = site.server();
-    let lease = one(server.acquire("orders", &wanted(1, 60)));
+    let lease = one(acquire(&server, 1, 60));
     let key = Key::of(Some(&Secret::from_bytes([0; 16])));
-    let forged = [
+    for text in [
         text::write(&key, "orders", None, &lease.grant),
         text::write(&Key::of(Some(&SECRET)), "others", None, &lease.grant),
         String::new(),
         "x".repeat(10_000),
-    ];
-    for text in forged {
-        let refused = server.renew(&text, seconds(60));
-        assert!(matches!(refused, Err(Refusal::Unknown)), "{refused:?}");
-        let refused = server.release(&text);
-        assert!(matches!(refused, Err(Refusal::Unknown)), "{refused:?}");
-        let mut wanted = wanted(1, 60);
-        wanted.had = vec![text];
-        let refused = server.acquire("orders", &wanted);
-        assert!(matches!(refused, Err(Refusal::Invalid(_))), "{refused:?}");
+    ] {
+        refused!(server.renew(&text, seconds(60)), Refusal::Unknown);
+        refused!(server.release(&text), Refusal::Unknown);
+        let had = vec![text];
+        let wanted = AcquireRequest {
+            had,
+            ..wanted(1, 60)
+        };
+        refused!(server.acquire("orders", &wanted), Refusal::Invalid(_));
     }
     assert!(server.renew(&lease.text, seconds(60)).is_ok());
 }
@@ -385,19 +406,18 @@ fn a_store_that_forgot_is_found_out_by_what_a_client_had() {
     let site = Site::new(0);
     let server = site.server();
     let before = site.store.inner.snapshot();
-    let lost = one(server.acquire("orders", &wanted(1, 600)));
+    let lost = one(acquire(&server, 1, 600));
     site.store.inner.restore(&before);
-    assert_eq!(
-        fence(server.renew(&lost.text, seconds(600))),
-        Fence::NeverGranted
-    );
+    fenced!(server.renew(&lost.text, seconds(600)), Fence::NeverGranted);
 
-    let mut wanted = wanted(1, 60);
-    wanted.had = vec![lost.text];
-    let refused = server.acquire("orders", &wanted);
-    assert!(
-        matches!(refused, Err(Refusal::Store(StoreError::HistoryLost { .. }))),
-        "{refused:?}"
+    let had = vec![lost.text];
+    let wanted = AcquireRequest {
+        had,
+        ..wanted(1, 60)
+    };
+    refused!(
+        server.acquire("orders", &wanted),
+        Refusal::Store(StoreError::HistoryLost { .. })
     );
     site.pass(StoreLimits::default().failover().as_secs() + 2);
     let next = one(server.acquire("orders", &wanted));
@@ -408,22 +428,34 @@ fn a_store_that_forgot_is_found_out_by_what_a_client_had() {
 fn the_latest_of_a_block_is_its_evidence() {
     let site = Site::new(0);
     let server = site.server();
-    let first = one(server.acquire("orders", &wanted(1, 60)));
+    let first = one(acquire(&server, 1, 60));
     let later = one(server.renew(&first.text, seconds(90)));
-    let desk = server.desk("orders").unwrap();
-    let expected = [Confirmed::new(
-        later.grant.block,
-        later.grant.epoch,
-        later.ticks.end,
-    )];
+    let service = server.service("orders").unwrap();
+    let Grant { block, epoch, .. } = later.grant;
+    let expected = [Confirmed::new(block, epoch, later.ticks.end)];
     for had in [[&first, &later], [&later, &first]] {
-        let had = had.map(|lease| lease.text.clone());
-        let had = desk.leases(&had).unwrap();
-        let found = desk.evidence(&had, &mut **lock(&desk.store), NOW);
+        let had = service
+            .leases(&had.map(|lease| lease.text.clone()))
+            .unwrap();
+        let found = service.evidence(&had, &mut **lock(&service.store), NOW);
         assert_eq!(found.unwrap(), expected);
     }
     let too_many = vec![first.text; MOST_HAD + 1];
-    assert!(matches!(desk.leases(&too_many), Err(Refusal::Invalid(_))));
+    refused!(service.leases(&too_many), Refusal::Invalid(_));
+}
+
+#[test]
+fn what_anybody_can_write_is_no_evidence() {
+    let site = Site::new(0);
+    let origin = Origin {
+        secret: None,
+        ..site.origin()
+    };
+    let service = LeaseService::new(origin, 1);
+    let made_up = Grant::new(Block::new(0), Epoch::FIRST, 0..site.now() + 100);
+    let text = text::write(&service.key, "orders", None, &made_up);
+    assert!(text::read(&text).unwrap().prove(&service.key).is_some());
+    assert_eq!(service.leases(&[text]).unwrap(), []);
 }
 
 #[test]
@@ -431,60 +463,20 @@ fn an_answer_that_is_lost_costs_the_lease_and_no_more() {
     let site = Site::new(1);
     let server = site.server();
     site.store.fail_next(Op::Acquire, Fault::Cut);
-    let refused = server.acquire("orders", &wanted(1, 60));
-    assert!(matches!(
-        refused,
-        Err(Refusal::Store(StoreError::Ambiguous { .. }))
-    ));
-    let held = one(server.acquire("orders", &wanted(1, 60)));
+    refused!(
+        acquire(&server, 1, 60),
+        Refusal::Store(StoreError::Ambiguous { .. })
+    );
+    let held = one(acquire(&server, 1, 60));
     site.pass(30);
     site.store.fail_next(Op::Renew, Fault::Cut);
-    let refused = server.renew(&held.text, seconds(60));
-    assert!(matches!(
-        refused,
-        Err(Refusal::Store(StoreError::Ambiguous { .. }))
-    ));
-    assert!(matches!(
-        fence(server.renew(&held.text, seconds(60))),
-        Fence::End { .. }
-    ));
+    refused!(
+        server.renew(&held.text, seconds(60)),
+        Refusal::Store(StoreError::Ambiguous { .. })
+    );
+    fenced!(server.renew(&held.text, seconds(60)), Fence::End { .. });
     let mut inner = site.store.inner.clone();
     assert_eq!(inner.list(&site.namespace).unwrap().blocks.len(), 2);
-}
-
-#[test]
-fn what_anybody_can_write_is_no_evidence() {
-    let site = Site::new(0);
-    let origin = Origin {
-        name: "orders".to_owned(),
-        is_tier: false,
-        namespace: site.namespace.clone(),
-        secret: None,
-        id_width: IdWidth::Full,
-        store: Box::new(site.store.clone()),
-    };
-    let desk = Desk::new(origin, 1);
-    let made_up = Grant::new(Block::new(0), Epoch::FIRST, 0..site.now() + 100);
-    let text = text::write(&desk.key, "orders", None, &made_up);
-    assert!(text::read(&text).unwrap().prove(&desk.key).is_some());
-    assert_eq!(desk.leases(&[text]).unwrap(), []);
-}
-
-#[test]
-fn a_request_is_for_a_minutes_worth_at_most() {
-    let mut site = Site::new(3);
-    site.limits.leases_per_minute = 2;
-    let server = site.server();
-    let refused = server.acquire("orders", &wanted(3, 60));
-    assert!(matches!(refused, Err(Refusal::Invalid(_))), "{refused:?}");
-    assert_eq!(
-        server
-            .acquire("orders", &wanted(2, 60))
-            .unwrap()
-            .leases
-            .len(),
-        2
-    );
 }
 
 #[test]
@@ -492,31 +484,28 @@ fn a_store_that_is_away_costs_nothing() {
     let mut site = Site::new(1);
     site.limits.leases_per_minute = 1;
     let server = site.server();
-    let unavailable = |refused: Result<Given, Refusal>| {
-        assert!(
-            matches!(refused, Err(Refusal::Store(StoreError::Unavailable { .. }))),
-            "{refused:?}"
-        );
-    };
+    macro_rules! unavailable {
+        ($outcome:expr) => {
+            refused!($outcome, Refusal::Store(StoreError::Unavailable { .. }))
+        };
+    }
     site.store.fail(Fault::Down);
-    unavailable(server.acquire("orders", &wanted(1, 60)));
+    unavailable!(acquire(&server, 1, 60));
     site.store.heal();
-    let lease = one(server.acquire("orders", &wanted(1, 60)));
+    let lease = one(acquire(&server, 1, 60));
     site.store.fail(Fault::Down);
-    unavailable(server.renew(&lease.text, seconds(60)));
-    unavailable(server.release(&lease.text));
+    unavailable!(server.renew(&lease.text, seconds(60)));
+    unavailable!(server.release(&lease.text));
     site.store.heal();
     assert!(server.renew(&lease.text, seconds(60)).is_ok());
     assert!(server.release(&lease.text).is_ok());
-    let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
-    let counts = server.counts();
-    let counts = [
-        &counts.given,
-        &counts.renewed,
-        &counts.released,
-        &counts.refused,
-    ]
-    .map(count);
+    let Counts {
+        given,
+        renewed,
+        released,
+        refused,
+    } = server.counts();
+    let counts = [given, renewed, released, refused].map(|count| count.load(Ordering::Relaxed));
     assert_eq!(counts, [1, 1, 1, 3]);
 }
 
@@ -526,8 +515,9 @@ fn blocks_are_given_away_at_a_limited_rate() {
     site.limits.leases_per_minute = 4;
     let server = site.server();
     let began = Instant::now();
-    assert!(server.acquire("orders", &wanted(4, 60)).is_ok());
-    let refused = server.acquire("orders", &wanted(4, 60));
+    refused!(acquire(&server, 5, 60), Refusal::Invalid(_));
+    assert_eq!(acquire(&server, 4, 60).unwrap().leases.len(), 4);
+    let refused = acquire(&server, 4, 60);
     let Err(Refusal::OverBudget(wait)) = refused else {
         panic!("{refused:?}")
     };
@@ -541,68 +531,72 @@ fn fewer_blocks_than_wanted_cost_no_more_than_they_are() {
     let mut site = Site::new(1);
     site.limits.leases_per_minute = 5;
     let server = site.server();
-    let given = server.acquire("orders", &wanted(4, 60)).unwrap();
-    assert_eq!(given.leases.len(), 2);
+    assert_eq!(acquire(&server, 4, 60).unwrap().leases.len(), 2);
     site.pass(100);
-    assert!(server.acquire("orders", &wanted(3, 60)).is_ok());
-}
-
-#[test]
-fn a_lease_that_nobody_received_is_given_to_another() {
-    let site = Site::new(0);
-    let server = site.server();
-    let given = server.acquire("orders", &wanted(1, 60)).unwrap();
-    server.give_back(&given);
-    let next = one(server.acquire("orders", &wanted(1, 60)));
-    assert_eq!(next.ticks.start, given.leases[0].ticks.end);
+    assert!(acquire(&server, 3, 60).is_ok());
 }
 
 #[test]
 fn no_more_wait_for_a_store_than_there_are_places() {
     let site = Site::new(6);
     let server = site.server();
-    let desk = server.desk("orders").unwrap();
+    let service = server.service("orders").unwrap();
     site.store.hold();
     std::thread::scope(|scope| {
-        let ask = || server.acquire("orders", &wanted(1, 60));
-        let waiting: Vec<_> = (0..LINE).map(|_| scope.spawn(ask)).collect();
+        let ask = || acquire(&server, 1, 60);
+        let waiting: Vec<_> = (0..MAX_QUEUED).map(|_| scope.spawn(ask)).collect();
         eventually("all places are taken", || {
-            desk.line.load(Ordering::Relaxed) == LINE
+            service.queued.load(Ordering::Relaxed) == MAX_QUEUED
         });
-        assert!(matches!(ask(), Err(Refusal::Busy)));
+        refused!(ask(), Refusal::Busy);
         site.store.let_go();
         for one in waiting {
             assert!(one.join().unwrap().is_ok());
         }
     });
-    assert!(server.acquire("orders", &wanted(1, 60)).is_ok());
+    assert!(acquire(&server, 1, 60).is_ok());
+}
+
+/// A directory where nobody else may put a secret.
+fn private_directory() -> TempDir {
+    let directory = ringflake_kit::server::data_directory();
+    ringflake_kit::tls::allow(directory.path(), 0o700);
+    directory
+}
+
+/// A server whose configuration says this, and the generators of its namespaces.
+fn configured(settings: Settings) -> (Arc<Supply>, Subleases) {
+    let config = Config::new(Settings {
+        best_effort: Some(true),
+        ..settings
+    });
+    let config = Arc::new(config.unwrap());
+    let limits = Limits {
+        leases_per_minute: 1000,
+        ..config.limits.clone()
+    };
+    let supply = Arc::new(Supply::new(config));
+    let of_server = Arc::clone(&supply);
+    let open = Box::new(move |name: &str| of_server.origin(name));
+    (supply, Subleases::new(open, Arc::new(SystemClock), &limits))
 }
 
 /// The servers of a data directory, one after the other, with generators of their own.
 #[test]
 fn servers_of_a_data_directory_give_disjoint_leases() {
-    let directory = ringflake_kit::server::data_directory();
-    ringflake_kit::tls::allow(directory.path(), 0o700);
-    let settings = Settings {
-        data_dir: Some(directory.path().to_owned()),
-        best_effort: Some(true),
-        ..Settings::default()
-    };
-    let config = Arc::new(Config::new(settings).unwrap());
+    let directory = private_directory();
     let mut cells = HashSet::new();
     let mut last: Option<Sublease> = None;
     // Killed, as it were: they give nothing back.
     let mut killed = Vec::new();
     for _ in 0..3 {
-        let supply = Supply::new(Arc::clone(&config));
+        let (supply, server) = configured(Settings {
+            data_dir: Some(directory.path().to_owned()),
+            ..Settings::default()
+        });
         assert!(matches!(supply.origin("others"), Err(OpenError::Unknown)));
         let generator = supply.build("orders").unwrap();
-        let server = Subleases::new(
-            Box::new(move |name| supply.origin(name)),
-            Arc::new(ringflake::SystemClock),
-            &config.limits,
-        );
-        let given = server.acquire("orders", &wanted(3, 60)).unwrap();
+        let given = acquire(&server, 3, 60).unwrap();
         let mut added: Vec<_> = given
             .leases
             .iter()
@@ -631,39 +625,32 @@ fn servers_of_a_data_directory_give_disjoint_leases() {
 /// Its record is `orders-plain` in the data directory, and it is served as `orders`.
 #[test]
 fn a_lease_of_a_local_plain_namespace_is_renewed_and_released() {
-    let directory = ringflake_kit::server::data_directory();
-    ringflake_kit::tls::allow(directory.path(), 0o700);
+    let directory = private_directory();
     let plain = NamespaceSettings {
         plain: Some(true),
         ..NamespaceSettings::default()
     };
-    let settings = Settings {
+    let (supply, server) = configured(Settings {
         data_dir: Some(directory.path().to_owned()),
-        best_effort: Some(true),
         namespaces: [("orders".to_owned(), plain)].into(),
         ..Settings::default()
-    };
-    let config = Arc::new(Config::new(settings).unwrap());
-    let supply = Supply::new(Arc::clone(&config));
+    });
     let _generator = supply.build("orders").unwrap();
-    let server = Subleases::new(
-        Box::new(move |name| supply.origin(name)),
-        Arc::new(ringflake::SystemClock),
-        &config.limits,
-    );
-    let given = server.acquire("orders", &wanted(1, 60)).unwrap();
-    assert_eq!(given.shape.namespace, "orders");
-    let lease = one(Ok(given.clone()));
-    let lease = one(server.renew(&lease.text, seconds(90)));
+    let given = acquire(&server, 1, 60).unwrap();
+    assert_eq!(given.parameters.namespace, "orders");
+    let lease = one(server.renew(&given.leases[0].text, seconds(90)));
     assert!(lease.ticks.end > given.leases[0].ticks.end);
     let released = server.release(&lease.text).unwrap();
-    assert_eq!(released.shape.namespace, "orders");
+    assert_eq!(released.parameters.namespace, "orders");
 
-    let given = server.acquire("orders", &wanted(1, 60)).unwrap();
+    let given = acquire(&server, 1, 60).unwrap();
     server.give_back(&given);
-    let desk = server.desk("orders").unwrap();
-    assert_eq!(desk.namespace.name(), "orders-plain");
-    let blocks = lock(&desk.store).list(&desk.namespace).unwrap().blocks;
+    let service = server.service("orders").unwrap();
+    assert_eq!(service.namespace.name(), "orders-plain");
+    let blocks = lock(&service.store)
+        .list(&service.namespace)
+        .unwrap()
+        .blocks;
     let block = given.leases[0].grant.block;
     let back = blocks.iter().find(|known| known.block == block);
     assert!(back.is_some_and(|block| block.released), "{blocks:?}");

@@ -39,11 +39,8 @@ fn ask(served: &Served, method: &str, path: &str, fields: &[&str]) -> Reply {
 /// That nothing lets another site read it.
 #[track_caller]
 fn assert_no_cors(reply: &Reply) {
-    let mut names = reply.headers.keys();
-    assert!(
-        !names.any(|name| name.starts_with("access-control")),
-        "{reply:?}"
-    );
+    let is_cors = |name: &String| name.starts_with("access-control");
+    assert!(!reply.headers.keys().any(is_cors), "{reply:?}");
 }
 
 #[track_caller]
@@ -86,10 +83,8 @@ fn a_target_with_a_name_counts_beside_the_host() {
     let reply = ask(&served, "POST", &target, &["host: localhost"]);
     assert_eq!((reply.status, &*reply.problem()), (421, "unknown-host"));
     let target = format!("http://localhost{TAKE}");
-    assert_eq!(
-        ask(&served, "POST", &target, &["host: localhost"]).status,
-        200
-    );
+    let reply = ask(&served, "POST", &target, &["host: localhost"]);
+    assert_eq!(reply.status, 200);
 }
 
 #[test]
@@ -124,27 +119,12 @@ fn the_page_of_another_site_makes_nobody_take() {
 #[test]
 fn its_own_page_and_programs_are_served() {
     let served = serve(|setup| setup.hosts = vec!["ids.example.com".to_owned()]);
-    let port = served.at.port();
-    for host in [
-        "127.0.0.1",
-        "[::1]",
-        "localhost",
-        "a.localhost",
-        "ringflake",
-        "ids.example.com",
-    ] {
-        for authority in [host.to_owned(), format!("{host}:{port}")] {
-            let own = format!("host: {authority}");
-            let origin = format!("origin: http://{authority}");
-            for fields in [
-                &[&*own][..],
-                &[&own, &origin],
-                &[&own, "sec-fetch-site: same-origin"],
-                &[&own, "sec-fetch-site: none"],
-            ] {
-                let reply = ask(&served, "POST", TAKE, fields);
-                assert_eq!(reply.status, 200, "{fields:?}: {reply:?}");
-            }
+    for host in ["[::1]", "localhost:1", "ringflake", "ids.example.com"] {
+        let own = format!("host: {host}");
+        let origin = format!("origin: http://{host}");
+        for more in ["a: b", &origin, "sec-fetch-site: same-origin"] {
+            let reply = ask(&served, "POST", TAKE, &[&own, more]);
+            assert_eq!(reply.status, 200, "{host}, {more}: {reply:?}");
         }
     }
 }

@@ -151,22 +151,3 @@ fn a_store_that_does_not_answer_does_not_hold_the_end_up() {
     drop(answer);
     ending.join().unwrap().unwrap();
 }
-
-#[cfg(target_os = "linux")]
-#[test]
-fn its_threads_have_its_name() {
-    let _served = serve(|_| {});
-    // A thread sets its name itself, once it runs.
-    eventually("a thread has the name", || {
-        let tasks = std::fs::read_dir("/proc/self/task").unwrap();
-        // It has room for fifteen bytes, and threads of other tests come and go.
-        let mut names =
-            tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
-        names.any(|name| name.trim_end() == "ringflake-http-")
-    });
-}
-
-#[test]
-fn a_front_that_nobody_uses_ends_at_once() {
-    assert!(serve(|_| {}).end(LONG));
-}

@@ -81,11 +81,8 @@ fn an_error_says_what_it_is() {
         ("GET", "/v1/leases", false),
     ] {
         let text = wire.request(method, path, &[], "").text();
-        assert_eq!(
-            text.contains("a take uses IDs up"),
-            is_take,
-            "{method} {path}"
-        );
+        let says_so = text.contains("a take uses IDs up");
+        assert_eq!(says_so, is_take, "{method} {path}");
     }
 }
 
@@ -135,61 +132,55 @@ fn requests_and_refusals_are_counted() {
 }
 
 #[test]
-fn a_chunked_body_has_its_limit_too() {
+fn a_chunked_body_has_its_limit_and_its_form() {
     let served = serve(|setup| setup.limits.request_bytes = 1000);
-    let mut wire = served.connect();
-    wire.send("POST /v1/ids HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n");
-    wire.send(format!("7d0\r\n{}\r\n0\r\n\r\n", "a".repeat(2000)));
-    assert_eq!(wire.reply().problem(), "body-too-large");
-}
-
-#[test]
-fn a_chunked_body_that_can_not_be_read_is_malformed() {
-    let served = serve(|_| {});
-    let mut wire = served.connect();
-    wire.send("POST /v1/ids HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n");
-    wire.send("no number\r\n{}\r\n0\r\n\r\n");
-    let reply = wire.reply();
-    assert_eq!((reply.status, &*reply.problem()), (400, "malformed"));
-    wire.assert_closed();
+    let long = format!("7d0\r\n{}\r\n0\r\n\r\n", "a".repeat(2000));
+    for (body, problem) in [
+        (&*long, "body-too-large"),
+        ("no number\r\n{}\r\n0\r\n\r\n", "malformed"),
+    ] {
+        let mut wire = served.connect();
+        wire.send("POST /v1/ids HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n");
+        wire.send(body);
+        assert_eq!(wire.reply().problem(), problem);
+        if problem == "malformed" {
+            wire.assert_closed();
+        }
+    }
 }
 
 #[test]
 fn a_token_gives_its_own_right_only() {
     let served = serve(|setup| setup.rights = Arc::new(Tokens(true)));
     let mut wire = served.connect();
-    let (take, inspect) = (
-        "authorization: Bearer take",
-        "authorization: Bearer inspect",
-    );
-    let admin = "authorization: Bearer admin";
+    let bearer = |right: &str| format!("authorization: Bearer {right}");
+    let admin = &*bearer("admin");
     let post = "/v1/ids?namespace=orders&format=text";
-    let reply = wire.post(post, &[take]);
+    let reply = wire.post(post, &[&bearer("take")]);
     let id = reply.json()["ids"][0].as_str().unwrap().to_owned();
     let get = format!("/v1/ids/{id}?namespace=orders&format=text");
-    for (method, path, right, other) in [
-        ("POST", post, take, inspect),
-        ("GET", &get, inspect, take),
-        ("GET", "/metrics", admin, take),
+    for (method, path, right, status) in [
+        ("POST", post, "take", 200),
+        ("GET", &get, "inspect", 200),
+        ("GET", "/metrics", "admin", 200),
+        // The right is enough, and the body is not.
+        ("POST", "/v1/leases", "lease", 415),
+        ("POST", "/v1/leases/renew", "lease", 415),
+        ("POST", "/v1/leases/release", "lease", 415),
     ] {
-        assert_eq!(
-            wire.request(method, path, &[right], "").status,
-            200,
-            "{path}"
-        );
-        let reply = wire.request(method, path, &[other], "");
-        assert_eq!(
-            (reply.status, &*reply.problem()),
-            (403, "forbidden"),
-            "{path}"
-        );
+        let mut ask = |headers: &[&str]| wire.request(method, path, headers, "");
+        assert_eq!(ask(&[&bearer(right)]).status, status, "{path}");
+        for other in ["take", "inspect", "admin", "lease"] {
+            if other != right {
+                let reply = ask(&[&bearer(other)]);
+                let found = (reply.status, &*reply.problem());
+                assert_eq!(found, (403, "forbidden"), "{path}");
+            }
+        }
         for headers in [&[][..], &["authorization: Bearer nobody"]] {
-            let reply = wire.request(method, path, headers, "");
-            assert_eq!(
-                (reply.status, &*reply.problem()),
-                (401, "unauthenticated"),
-                "{path}"
-            );
+            let reply = ask(headers);
+            let found = (reply.status, &*reply.problem());
+            assert_eq!(found, (401, "unauthenticated"), "{path}");
             assert!(reply.headers["www-authenticate"].starts_with("Bearer realm="));
         }
     }
@@ -203,7 +194,7 @@ fn a_token_gives_its_own_right_only() {
 #[test]
 fn an_id_of_another_namespace_is_foreign() {
     // The layout of a plain one has fewer than 64 bits, which shows.
-    let served = super::served::serve_few(1024, |_| {});
+    let served = serve_few(1024, |_| {});
     let mut wire = served.connect();
     wire.post("/v1/ids?namespace=few", &[]);
     let reply = wire.get("/v1/ids/-1?namespace=few");

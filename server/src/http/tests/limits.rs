@@ -1,7 +1,7 @@
 //! Connections, and what a full table does.
 
 use std::io::Read;
-use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::atomic::Ordering;
 
@@ -157,13 +157,4 @@ fn a_unix_socket_is_served_as_well() {
     assert_eq!(again.reply().problem(), "busy");
     assert_eq!(served.counters().turned_away.load(Ordering::Relaxed), 1);
     assert_eq!(served.connect().get("/livez").status, 200);
-}
-
-#[test]
-fn two_listeners_are_one_front() {
-    let second = TcpListener::bind("127.0.0.1:0").unwrap();
-    let at = second.local_addr().unwrap();
-    let served = serve(|setup| setup.listeners.push(Listener::Tcp(second)));
-    assert_eq!(Wire::connect(at).get("/livez").status, 200);
-    assert_eq!(served.counters().accepted.load(Ordering::Relaxed), 1);
 }

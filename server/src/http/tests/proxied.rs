@@ -30,23 +30,17 @@ fn exchange(served: &Served, bytes: &str) -> String {
     answer
 }
 
+const HEADER: &str = "PROXY TCP4 192.0.2.1 192.0.2.9 1 2\r\n";
 const REQUEST: &str = "GET /livez HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
 
 #[test]
 fn a_request_behind_the_header_is_answered() {
     let served = serve(|setup| setup.proxy_protocol = true);
-    for header in [
-        "PROXY TCP4 192.0.2.1 192.0.2.9 1 2\r\n",
-        "PROXY UNKNOWN\r\n",
-    ] {
+    for header in [HEADER, "PROXY UNKNOWN\r\n"] {
         let answer = exchange(&served, &format!("{header}{REQUEST}"));
         assert!(answer.starts_with("HTTP/1.1 200 "), "{header}: {answer}");
     }
-}
-
-#[test]
-fn a_connection_without_the_header_gets_no_answer() {
-    let served = serve(|setup| setup.proxy_protocol = true);
+    // Without the header there is no answer.
     assert_eq!(exchange(&served, REQUEST), "");
 }
 
@@ -60,10 +54,7 @@ fn the_client_is_the_one_that_the_header_names() {
     });
     let take = "POST /v1/ids?namespace=orders HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
                 content-length: 0\r\n\r\n";
-    let answer = exchange(
-        &served,
-        &format!("PROXY TCP4 192.0.2.1 192.0.2.9 1 2\r\n{take}"),
-    );
+    let answer = exchange(&served, &format!("{HEADER}{take}"));
     assert!(answer.starts_with("HTTP/1.1 401 "), "{answer}");
     assert_eq!(*refused.lock().unwrap(), ["192.0.2.1 take"]);
 }
@@ -75,20 +66,12 @@ fn a_client_has_its_own_number_of_connections() {
         setup.limits.connections_per_client = 1;
     });
     let mut first = TcpStream::connect(served.at).unwrap();
-    first
-        .write_all(b"PROXY TCP4 192.0.2.1 192.0.2.9 1 2\r\nGET")
-        .unwrap();
+    write!(first, "{HEADER}GET").unwrap();
     // The proxy's own place is free again once the header was read.
     ringflake_kit::eventually("another client of the proxy is served", || {
-        let other = exchange(
-            &served,
-            &format!("PROXY TCP4 192.0.2.2 192.0.2.9 1 2\r\n{REQUEST}"),
-        );
-        other.starts_with("HTTP/1.1 200 ")
+        let header = HEADER.replace("192.0.2.1", "192.0.2.2");
+        exchange(&served, &format!("{header}{REQUEST}")).starts_with("HTTP/1.1 200 ")
     });
-    let again = exchange(
-        &served,
-        &format!("PROXY TCP4 192.0.2.1 192.0.2.9 1 2\r\n{REQUEST}"),
-    );
+    let again = exchange(&served, &format!("{HEADER}{REQUEST}"));
     assert!(again.starts_with("HTTP/1.1 503 "), "{again}");
 }

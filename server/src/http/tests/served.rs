@@ -34,7 +34,6 @@ impl Rights for Tokens {
     }
 }
 
-/// A front that runs.
 pub(super) struct Served {
     pub(super) drain: Drain,
     pub(super) namespaces: Arc<Namespaces>,

@@ -38,14 +38,9 @@ fn trickle(wire: &Wire) -> thread::JoinHandle<()> {
 }
 
 #[test]
-fn a_connection_that_asks_for_nothing_is_closed() {
-    let served = impatient();
-    served.connect().assert_closed();
-}
-
-#[test]
 fn a_head_that_never_ends_is_closed() {
     let served = impatient();
+    served.connect().assert_closed();
     for start in ["G", "GET /livez HTTP/1.1\r\nhost: x\r\nx: "] {
         let mut wire = served.connect();
         wire.send(start);
@@ -104,44 +99,36 @@ fn a_body_that_never_ends_is_refused_in_time() {
     assert_eq!(served.counters().ids.load(Ordering::Relaxed), 0);
 }
 
-/// Has a client send this, and read nothing of the answer until the server has closed the
-/// connection.
-#[track_caller]
-fn assert_ends_unread(shutdown: Option<Shutdown>) {
-    let served = impatient();
-    served.namespaces.open("orders").unwrap();
-    // On a busy machine the answer may not begin in time.
-    for attempt in 1..=ATTEMPTS {
-        let mut wire = narrow(served.at);
-        wire.send("POST /v1/ids?namespace=orders&count=65536 HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
-        if let Some(shutdown) = shutdown {
-            // An error where the server has closed the connection already.
-            let _ = wire.stream.shutdown(shutdown);
-        }
-        served.until(attempt, attempt);
-        if let Ok(reply) = wire.try_reply()
-            && reply.status != 503
-        {
-            assert_eq!((reply.status, reply.is_whole), (200, false));
-            return;
-        }
-    }
-    panic!("no answer has begun");
-}
-
+/// Also of a client that sends no more.
 #[test]
 fn an_answer_that_nobody_reads_ends() {
-    assert_ends_unread(None);
-}
-
-#[test]
-fn an_answer_that_nobody_reads_ends_for_a_client_that_sends_no_more() {
-    assert_ends_unread(Some(Shutdown::Write));
+    for shutdown in [None, Some(Shutdown::Write)] {
+        let served = impatient();
+        served.namespaces.open("orders").unwrap();
+        // On a busy machine the answer may not begin in time.
+        let has_begun = (1..=ATTEMPTS).any(|attempt| {
+            let mut wire = narrow(served.at);
+            let take = "POST /v1/ids?namespace=orders&count=65536 HTTP/1.1\r\nhost: x\r\n";
+            wire.send(format!("{take}connection: close\r\n\r\n"));
+            if let Some(shutdown) = shutdown {
+                // An error where the server has closed the connection already.
+                let _ = wire.stream.shutdown(shutdown);
+            }
+            served.until(attempt, attempt);
+            let reply = wire.try_reply().ok().filter(|reply| reply.status != 503);
+            if let Some(reply) = &reply {
+                assert_eq!((reply.status, reply.is_whole), (200, false));
+            }
+            reply.is_some()
+        });
+        assert!(has_begun);
+    }
 }
 
 #[test]
 fn a_connection_that_was_quiet_is_served_again() {
     let served = impatient();
+    served.namespaces.open("orders").unwrap();
     let served_twice = |_| {
         let mut wire = served.connect();
         wire.try_request("GET", "/livez", &[], "").ok()?;
@@ -149,7 +136,7 @@ fn a_connection_that_was_quiet_is_served_again() {
         thread::sleep(2 * SOON);
         let post = "/v1/ids?namespace=orders&count=9";
         let reply = wire.try_request("POST", post, &[], "").ok()?;
-        assert_eq!(reply.status, 200);
+        (reply.status == 200).then_some(())?;
         Some(wire.try_request("GET", "/livez", &[], "").ok()?.status)
     };
     assert_eq!((0..ATTEMPTS).find_map(served_twice), Some(200));

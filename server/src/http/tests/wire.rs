@@ -9,14 +9,12 @@ use std::time::Duration;
 /// A hang becomes a failure after this.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A connection.
 pub(super) struct Wire<S = TcpStream> {
     pub(super) stream: S,
     /// Bytes that were read and belong to what comes next.
     rest: Vec<u8>,
 }
 
-/// An answer.
 pub(super) struct Reply {
     pub(super) status: u16,
     pub(super) headers: HashMap<String, String>,
@@ -25,21 +23,16 @@ pub(super) struct Reply {
     pub(super) is_whole: bool,
 }
 
-/// The most characters of a body that a failure shows.
-const SHOWN: usize = 300;
-
 impl fmt::Debug for Reply {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let body = match str::from_utf8(&self.body) {
-            Ok(text) => text.chars().take(SHOWN).collect(),
-            Err(_) => format!("{} bytes that are no text", self.body.len()),
-        };
-        f.debug_struct("Reply")
-            .field("status", &self.status)
-            .field("headers", &self.headers)
-            .field("body", &body)
-            .field("is_whole", &self.is_whole)
-            .finish()
+        let shown = &self.body[..self.body.len().min(300)];
+        let (status, is_whole) = (self.status, self.is_whole);
+        write!(
+            f,
+            "{status} {:?} {} {is_whole}",
+            self.headers,
+            shown.escape_ascii()
+        )
     }
 }
 
@@ -57,18 +50,15 @@ impl Reply {
     /// The kind of error, checked to be one.
     #[track_caller]
     pub(super) fn problem(&self) -> String {
-        assert_eq!(
-            self.headers["content-type"], "application/problem+json",
-            "{self:?}"
-        );
+        let content_type = &self.headers["content-type"];
+        assert_eq!(content_type, "application/problem+json", "{self:?}");
         let problem: serde_json::Value = serde_json::from_slice(&self.body).unwrap();
         assert_eq!(problem["status"], self.status);
         let detail = problem["detail"].as_str().unwrap();
         assert!(detail.contains(':'), "what to do next: {detail}");
         let kind = problem["type"].as_str().unwrap();
-        kind.strip_prefix("urn:ringflake:problem:")
-            .unwrap()
-            .to_owned()
+        let kind = kind.strip_prefix("urn:ringflake:problem:");
+        kind.unwrap().to_owned()
     }
 
     /// The IDs of a binary body.
@@ -130,10 +120,7 @@ impl<S: Read + Write> Wire<S> {
         headers: &[&str],
         body: &str,
     ) -> io::Result<Reply> {
-        let headers: String = headers
-            .iter()
-            .map(|header| format!("{header}\r\n"))
-            .collect();
+        let headers: String = headers.iter().map(|it| format!("{it}\r\n")).collect();
         let length = body.len();
         let request = format!(
             "{method} {path} HTTP/1.1\r\nhost: x\r\n{headers}content-length: {length}\r\n\r\n{body}"
@@ -148,7 +135,6 @@ impl<S: Read + Write> Wire<S> {
         self.send(format!("{method} {target} HTTP/1.1\r\n{fields}\r\n"));
     }
 
-    /// The next answer.
     pub(super) fn reply(&mut self) -> Reply {
         self.try_reply().unwrap()
     }
@@ -166,8 +152,6 @@ impl<S: Read + Write> Wire<S> {
         if let Some(length) = headers.get("content-length") {
             let length = length.parse().unwrap();
             is_whole = self.take(length, &mut body)?;
-        } else if headers.contains_key("transfer-encoding") {
-            is_whole = self.chunks(&mut body)?;
         }
         Ok(Reply {
             status: status.parse().unwrap(),
@@ -201,33 +185,11 @@ impl<S: Read + Write> Wire<S> {
         Ok((kind, flags, u32::from_be_bytes(stream), payload))
     }
 
-    fn chunks(&mut self, body: &mut Vec<u8>) -> io::Result<bool> {
-        loop {
-            let Ok(line) = self.until(b"\r\n") else {
-                return Ok(false);
-            };
-            let digits = str::from_utf8(&line).unwrap().trim_end();
-            let length = usize::from_str_radix(digits, 16).unwrap();
-            if !self.take(length, body)? {
-                return Ok(false);
-            }
-            if self.until(b"\r\n").is_err() {
-                return Ok(false);
-            }
-            if length == 0 {
-                return Ok(true);
-            }
-        }
-    }
-
     /// The bytes up to the end of this.
     fn until(&mut self, end: &[u8]) -> io::Result<Vec<u8>> {
         loop {
-            if let Some(at) = self
-                .rest
-                .windows(end.len())
-                .position(|window| window == end)
-            {
+            let mut ends = self.rest.windows(end.len());
+            if let Some(at) = ends.position(|window| window == end) {
                 return Ok(self.rest.drain(..at + end.len()).collect());
             }
             if !self.more()? {
@@ -265,11 +227,7 @@ impl<S: Read + Write> Wire<S> {
     /// That the server has closed the connection, and sent nothing more.
     #[track_caller]
     pub(super) fn assert_closed(&mut self) {
-        assert!(
-            !self.more().unwrap(),
-            "{:?}",
-            String::from_utf8_lossy(&self.rest)
-        );
-        assert!(self.rest.is_empty());
+        let (has_more, rest) = (self.more().unwrap(), self.rest.escape_ascii());
+        assert!(!has_more && self.rest.is_empty(), "{rest}");
     }
 }

@@ -3,12 +3,10 @@
 
 use std::fs;
 
+use ringflake::Clock;
 use ringflake::lease::{self, OpenOptions};
-use ringflake::{Clock, SystemClock};
 use ringflake_kit::events::said;
-use ringflake_kit::server::data_directory;
 use ringflake_kit::tls::allow;
-use tempfile::TempDir;
 
 use super::*;
 use crate::config::StoreUrl;
@@ -22,8 +20,7 @@ struct Cluster {
 
 impl Cluster {
     fn new() -> Self {
-        let directory = data_directory();
-        allow(directory.path(), 0o700);
+        let directory = private_directory();
         let secret = directory.path().join("secret");
         fs::write(&secret, &SECRET.expose()[..]).unwrap();
         allow(&secret, 0o600);
@@ -58,20 +55,12 @@ impl Cluster {
             tier: Some(tier),
             ..NamespaceSettings::default()
         };
-        let settings = Settings {
+        let (_, server) = configured(Settings {
             data_dir: Some(data_dir),
-            best_effort: Some(true),
             namespaces: [("orders".to_owned(), orders)].into(),
             ..Settings::default()
-        };
-        let config = Arc::new(Config::new(settings).unwrap());
-        let supply = Supply::new(Arc::clone(&config));
-        let limits = Limits {
-            leases_per_minute: 1000,
-            ..config.limits.clone()
-        };
-        let open = move |name: &str| supply.origin(name);
-        Subleases::new(Box::new(open), Arc::new(SystemClock), &limits)
+        });
+        server
     }
 
     fn floor(&mut self) -> u64 {
@@ -79,8 +68,8 @@ impl Cluster {
     }
 }
 
-fn having(lease: &Sublease) -> Wanted {
-    Wanted {
+fn having(lease: &Sublease) -> AcquireRequest {
+    AcquireRequest {
         had: vec![lease.text.clone()],
         ..wanted(1, 60)
     }
@@ -93,13 +82,13 @@ fn a_lease_of_another_tier_is_no_evidence_and_is_not_called_lost() {
     let servers = [("a", true), ("b", true), ("c", false)];
     let servers = servers.map(|(name, tier)| cluster.server(name, tier));
     for (at, server) in servers.iter().enumerate() {
-        let mut lease = one(server.acquire("orders", &wanted(1, 60)));
+        let mut lease = one(acquire(server, 1, 60));
         for (_, other) in servers.iter().enumerate().filter(|(other, _)| *other != at) {
             for refused in [
                 other.renew(&lease.text, seconds(90)),
                 other.release(&lease.text),
             ] {
-                assert!(matches!(refused, Err(Refusal::Elsewhere)), "{refused:?}");
+                refused!(refused, Refusal::Elsewhere);
             }
             let next = one(other.acquire("orders", &having(&lease)));
             assert!(next.nodes != lease.nodes || next.ticks.start >= lease.ticks.end);
@@ -110,17 +99,16 @@ fn a_lease_of_another_tier_is_no_evidence_and_is_not_called_lost() {
     }
     assert_eq!(cluster.floor(), floor);
     for server in &servers {
-        one(server.acquire("orders", &wanted(1, 60)));
+        one(acquire(server, 1, 60));
     }
 }
 
 #[test]
 fn a_lease_below_a_tier_outlives_the_setting_and_comes_back_with_it() {
     let cluster = Cluster::new();
-    let lease = one(cluster.server("a", true).acquire("orders", &wanted(1, 60)));
+    let lease = one(acquire(&cluster.server("a", true), 1, 60));
     let without = cluster.server("a", false);
-    let refused = without.renew(&lease.text, seconds(90));
-    assert!(matches!(refused, Err(Refusal::Elsewhere)), "{refused:?}");
+    refused!(without.renew(&lease.text, seconds(90)), Refusal::Elsewhere);
     one(without.acquire("orders", &having(&lease)));
     one(cluster.server("a", true).renew(&lease.text, seconds(90)));
 }
@@ -130,24 +118,26 @@ fn a_lease_below_a_tier_outlives_the_setting_and_comes_back_with_it() {
 fn what_a_tier_has_forgotten_is_found_out_by_its_own_leases() {
     let cluster = Cluster::new();
     let server = cluster.server("a", true);
-    one(server.acquire("orders", &wanted(1, 60)));
-    let lease = one(server.acquire("orders", &wanted(1, 60)));
-    let desk = server.desk("orders").unwrap();
+    one(acquire(&server, 1, 60));
+    let lease = one(acquire(&server, 1, 60));
+    let service = server.service("orders").unwrap();
     // As if the machine had been put back to the moment before.
     let mut further = lease.grant.clone();
     further.ticks.end += 5;
-    let record = desk.record(&mut **lock(&desk.store), SystemClock.unix_ms());
+    let record = service.record(&mut **lock(&service.store), SystemClock.unix_ms());
     let record = record.unwrap();
     assert!(record.is_some());
-    let text = text::write(&desk.key, "orders", record, &further);
-    let wanted = Wanted {
-        had: vec![text],
+    let text = text::write(&service.key, "orders", record, &further);
+    let had = vec![text];
+    let wanted = AcquireRequest {
+        had,
         ..wanted(1, 60)
     };
     let said = said(|| {
-        let refused = server.acquire("orders", &wanted);
-        let lost = matches!(refused, Err(Refusal::Store(StoreError::HistoryLost { .. })));
-        assert!(lost, "{refused:?}");
+        refused!(
+            server.acquire("orders", &wanted),
+            Refusal::Store(StoreError::HistoryLost { .. })
+        );
     });
     let lost = |line: &&String| line.starts_with("ERROR ") && line.contains("lease history lost");
     assert_eq!(said.iter().filter(lost).count(), 1, "{said:?}");
@@ -157,13 +147,12 @@ fn what_a_tier_has_forgotten_is_found_out_by_its_own_leases() {
 #[test]
 fn a_tier_that_was_removed_leaves_its_leases_to_their_ends() {
     let cluster = Cluster::new();
-    let lease = one(cluster.server("a", true).acquire("orders", &wanted(1, 60)));
+    let lease = one(acquire(&cluster.server("a", true), 1, 60));
     let at = cluster.directory.path().join("a");
     // Its inode stays in use, so that the next one is another.
     fs::rename(at.join("orders.tier.db"), at.join("gone")).unwrap();
     let server = cluster.server("a", true);
     let next = one(server.acquire("orders", &having(&lease)));
     assert!(next.nodes != lease.nodes || next.ticks.start >= lease.ticks.end);
-    let refused = server.renew(&lease.text, seconds(90));
-    assert!(matches!(refused, Err(Refusal::Elsewhere)), "{refused:?}");
+    refused!(server.renew(&lease.text, seconds(90)), Refusal::Elsewhere);
 }

@@ -1,4 +1,4 @@
-//! A namespace that leases are given of, and the line before its store.
+//! A namespace that leases are given of, and the queue before its store.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,17 +6,17 @@ use std::time::{Duration, Instant};
 
 use ringflake::lease::{Confirmed, Grant, LeaseStore, Namespace, StoreError};
 
-use super::terms::{MOST_HAD, Origin, Refusal, Shape, Size};
+use super::terms::{MOST_HAD, Origin, Parameters, Refusal, Size};
 use super::text::{self, Key, Record};
 use crate::rate::Bucket;
 
 /// How many calls may wait for a store of one namespace, that of the one who has it included.
-pub(super) const LINE: usize = 32;
+pub(super) const MAX_QUEUED: usize = 32;
 
-/// One namespace.
-pub(super) struct Desk {
+/// A namespace, its store, and who waits for that.
+pub(super) struct LeaseService {
     /// With the name that it is served by, as in texts.
-    pub(super) shape: Shape,
+    pub(super) parameters: Parameters,
     /// As the store has it.
     pub(super) namespace: Namespace,
     is_tier: bool,
@@ -24,10 +24,10 @@ pub(super) struct Desk {
     pub(super) store: Mutex<Box<dyn LeaseStore>>,
     pub(super) budget: Mutex<Bucket>,
     /// How many have or want the store.
-    pub(super) line: AtomicUsize,
+    pub(super) queued: AtomicUsize,
 }
 
-impl Desk {
+impl LeaseService {
     pub(super) fn new(origin: Origin, per_minute: u32) -> Self {
         let Origin {
             name,
@@ -38,7 +38,7 @@ impl Desk {
             store,
         } = origin;
         Self {
-            shape: Shape {
+            parameters: Parameters {
                 namespace: name,
                 layout: *namespace.layout(),
                 id_width,
@@ -53,7 +53,7 @@ impl Desk {
                 f64::from(per_minute),
                 Instant::now(),
             )),
-            line: AtomicUsize::new(0),
+            queued: AtomicUsize::new(0),
         }
     }
 
@@ -104,12 +104,12 @@ impl Desk {
                 "so many leases in had are not allowed: give the last {MOST_HAD} at most"
             )));
         }
-        if !self.shape.is_encrypted {
+        if !self.parameters.is_encrypted {
             return Ok(Vec::new());
         }
         let lease = |text: &String| {
             let unproven = text::read(text)?;
-            let is_of_this = unproven.namespace() == self.shape.namespace;
+            let is_of_this = unproven.namespace() == self.parameters.namespace;
             let grant = unproven.prove(&self.key).filter(|_| is_of_this)?;
             Some((unproven.record(), grant))
         };
@@ -173,21 +173,20 @@ impl Desk {
         Ok(latest)
     }
 
-    pub(super) fn stand_in_line(&self) -> Result<Place<'_>, Refusal> {
+    pub(super) fn enter_queue(&self) -> Result<QueuePermit<'_>, Refusal> {
         // It orders nothing: the lock of the store does.
-        let before = self.line.fetch_add(1, Ordering::Relaxed);
-        let place = Place(&self.line);
-        match before < LINE {
-            true => Ok(place),
+        let before = self.queued.fetch_add(1, Ordering::Relaxed);
+        let permit = QueuePermit(&self.queued);
+        match before < MAX_QUEUED {
+            true => Ok(permit),
             false => Err(Refusal::Busy),
         }
     }
 }
 
-/// A place in the line of a store.
-pub(super) struct Place<'a>(&'a AtomicUsize);
+pub(super) struct QueuePermit<'a>(&'a AtomicUsize);
 
-impl Drop for Place<'_> {
+impl Drop for QueuePermit<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
