@@ -23,7 +23,6 @@ use crate::readiness::Obstacle;
 use crate::sublease::Subleases;
 use crate::tls::Tls;
 
-/// What all requests share.
 pub(super) struct App {
     pub(super) namespaces: Arc<Namespaces>,
     pub(super) subleases: Arc<Subleases>,

@@ -118,7 +118,6 @@ async fn answer(
     response
 }
 
-/// Checks that the head is within its limits, and has a host as RFC 9112 requires it.
 fn check_head<B>(request: &Request<B>) -> Result<(), Problem> {
     let uri = request.uri();
     let query = uri.query().map_or(0, |query| query.len() + 1);

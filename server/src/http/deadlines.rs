@@ -295,15 +295,6 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_without_a_request_is_overdue() {
-        let now = Instant::now();
-        let deadlines = Deadlines::new(TIMES, now);
-        deadlines.received();
-        assert_eq!(deadlines.check(now), Check::Again(now + REQUEST));
-        assert_eq!(deadlines.check(now + REQUEST), Check::Overdue);
-    }
-
-    #[test]
     fn a_quiet_connection_is_idle_and_a_head_is_overdue() {
         let (deadlines, since) = quiet();
         assert_eq!(deadlines.check(since), Check::Again(since + REQUEST));

@@ -31,7 +31,6 @@ struct Inspected<'a> {
     sequence: u64,
 }
 
-/// Answers with the parts of an ID.
 pub(super) async fn inspect(
     State(app): State<Arc<App>>,
     request: Request<Body>,

@@ -21,37 +21,22 @@ use crate::sublease::Counts;
 /// The text format of Prometheus.
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// A counter of fronts: its name, what it counts, and where it is.
-type Counter = (&'static str, &'static str, fn(&FrontCounters) -> &AtomicU64);
+type Fronts = [(&'static str, Vec<Arc<FrontCounters>>)];
 
-const COUNTERS: [Counter; 6] = [
-    (
-        "connections_accepted",
-        "Connections that were accepted.",
-        |of| &of.accepted,
-    ),
-    (
-        "connections_turned_away",
-        "Connections that were closed at once, since there were too many.",
-        |of| &of.turned_away,
-    ),
-    (
-        "connections_closed",
-        "Connections that have ended, of the accepted.",
-        |of| &of.closed,
-    ),
-    ("requests", "Requests that were answered.", |of| {
-        &of.requests
-    }),
-    (
-        "auth_failures",
-        "HTTP requests whose token is missing or unknown, and failed AUTH and HELLO commands.",
-        |of| &of.auth_failures,
-    ),
+/// A count of a front.
+type Count = fn(&FrontCounters) -> &AtomicU64;
+
+/// Counters of fronts: the name, what it counts, and where it is.
+#[rustfmt::skip]
+const COUNTERS: [(&str, &str, Count); 6] = [
+    ("connections_accepted", "Connections that were accepted.", |of| &of.accepted),
+    ("connections_turned_away", "Connections that were closed at once, since there were too many.", |of| &of.turned_away),
+    ("connections_closed", "Connections that have ended, of the accepted.", |of| &of.closed),
+    ("requests", "Requests that were answered.", |of| &of.requests),
+    ("auth_failures", "HTTP requests whose token is missing or unknown, and failed AUTH and HELLO commands.", |of| &of.auth_failures),
     ("ids", "IDs that were sent.", |of| &of.ids),
 ];
 
-/// Answers with all metrics.
 pub(super) async fn metrics(State(app): State<Arc<App>>, head: Parts) -> Result<Response, Problem> {
     auth::require(&*app.rights, &head, Role::Admin)?;
     negotiate::require(&head.headers, "text/plain")?;
@@ -74,142 +59,114 @@ fn of_readiness(
     data_dir: Option<bool>,
     text: &mut String,
 ) {
+    let mut gauge = |name: &str, help: &str, value: Option<f64>| {
+        let value = value.map(|value| (String::new(), value));
+        write_metric(text, "gauge", name, help, value);
+    };
     let each: Vec<bool> = namespaces.iter().map(|it| it.readiness().is_ok()).collect();
     let all = data_dir != Some(false) && !app.drain.has_begun() && each.iter().all(|ready| *ready);
     let help = "Whether the server answers requests for IDs: every namespace can issue them, and \
                 clients can begin those that they may begin.";
-    gauge(text, "ready", help, [(String::new(), f64::from(all))]);
-    let help = "Whether the namespace can issue IDs.";
+    gauge("ready", help, Some(f64::from(all)));
+    let help = "Whether the data directory can be written.";
+    gauge("data_dir_ready", help, data_dir.map(f64::from));
+    let (open, limit) = app.namespaces.count();
+    gauge("namespaces", "Namespaces that are open.", Some(open as f64));
+    let help = "How many namespaces may be open, those of the configuration included.";
+    gauge("namespaces_limit", help, Some(limit as f64));
+    let tls = app.certificate.as_ref();
+    let expires = tls.and_then(|tls| tls.expires_unix_seconds());
+    let help = "When the TLS certificate expires, in Unix seconds.";
+    let expires = expires.map(|seconds| seconds as f64);
+    gauge("certificate_expiry_timestamp_seconds", help, expires);
     let each = namespaces.iter().zip(each).map(|(namespace, ready)| {
         // Names of namespaces have no character that needs an escape.
         let label = format!("{{namespace=\"{}\"}}", namespace.name);
         (label, f64::from(ready))
     });
-    gauge(text, "namespace_ready", help, each);
-    let data_dir = data_dir.map(|ready| (String::new(), f64::from(ready)));
-    gauge(
-        text,
-        "data_dir_ready",
-        "Whether the data directory can be written.",
-        data_dir,
-    );
-    let (open, limit) = app.namespaces.count();
-    gauge(
-        text,
-        "namespaces",
-        "Namespaces that are open.",
-        [(String::new(), open as f64)],
-    );
-    let help = "How many namespaces may be open, those of the configuration included.";
-    gauge(
-        text,
-        "namespaces_limit",
-        help,
-        [(String::new(), limit as f64)],
-    );
-    let expires = app
-        .certificate
-        .as_ref()
-        .and_then(|tls| tls.expires_unix_seconds());
-    let expires = expires.map(|expires| (String::new(), expires as f64));
-    let help = "When the TLS certificate expires, in Unix seconds.";
-    gauge(text, "certificate_expiry_timestamp_seconds", help, expires);
+    let help = "Whether the namespace can issue IDs.";
+    write_metric(text, "gauge", "namespace_ready", help, each);
 }
 
-fn gauge(
+/// Writes a metric, if it has any value: each with its labels, and before them, what follows
+/// the name.
+fn write_metric(
     text: &mut String,
+    kind: &str,
     name: &str,
     help: &str,
     values: impl IntoIterator<Item = (String, f64)>,
 ) {
-    let mut values = values.into_iter().peekable();
-    if values.peek().is_some() {
+    let name = format!("ringflake_server_{name}");
+    for (at, (labels, value)) in values.into_iter().enumerate() {
         // Writing to a text does not fail.
-        let _ = writeln!(
-            text,
-            "# HELP ringflake_server_{name} {help}\n# TYPE ringflake_server_{name} gauge"
-        );
-    }
-    for (labels, value) in values {
-        let _ = writeln!(text, "ringflake_server_{name}{labels} {value}");
+        if at == 0 {
+            let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+        }
+        let _ = writeln!(text, "{name}{labels} {value}");
     }
 }
 
-/// The counters of the fronts.
-fn of_fronts(fronts: &[(&'static str, Vec<Arc<FrontCounters>>)], text: &mut String) {
-    for (name, help, counter) in COUNTERS {
-        let name = format!("ringflake_server_{name}_total");
-        // Writing to a text does not fail.
-        let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} counter");
-        for (front, counters) in fronts {
-            let each = counters.iter().map(|counters| counter(counters));
-            let value: u64 = each.map(|count| count.load(Ordering::Relaxed)).sum();
-            let _ = writeln!(text, "{name}{{front=\"{front}\"}} {value}");
-        }
+fn of_fronts(fronts: &Fronts, text: &mut String) {
+    let sum = |threads: &[Arc<FrontCounters>], count: Count| -> f64 {
+        let each = threads.iter().map(|of| count(of).load(Ordering::Relaxed));
+        each.sum::<u64>() as f64
+    };
+    let label = |front: &str| format!("{{front=\"{front}\"}}");
+    for (name, help, count) in COUNTERS {
+        let values = fronts
+            .iter()
+            .map(|(front, of)| (label(front), sum(of, count)));
+        write_metric(text, "counter", &format!("{name}_total"), help, values);
     }
     let open = fronts.iter().map(|(front, threads)| {
         let open = Front::of(front, threads.iter().map(|thread| &**thread)).open();
-        (format!("{{front=\"{front}\"}}"), open as f64)
+        (label(front), open as f64)
     });
-    gauge(text, "connections", "Open connections.", open);
-    of_errors(fronts, text);
-    of_durations(fronts, text);
-}
-
-/// Errors by their kind.
-fn of_errors(fronts: &[(&'static str, Vec<Arc<FrontCounters>>)], text: &mut String) {
-    let name = "ringflake_server_request_errors_total";
-    let _ = writeln!(
-        text,
-        "# HELP {name} Requests that were answered with an error.\n# TYPE {name} counter"
-    );
-    for (front, threads) in fronts {
-        let sum = |count: fn(&FrontCounters) -> &AtomicU64| -> u64 {
-            let each = threads.iter().map(|of| count(of).load(Ordering::Relaxed));
-            each.sum()
-        };
+    write_metric(text, "gauge", "connections", "Open connections.", open);
+    let errors = fronts.iter().flat_map(|(front, of)| {
         // The parts first, so that the whole is not less.
-        let (denied, unavailable) = (sum(|of| &of.denied), sum(|of| &of.unavailable));
-        let invalid = sum(|of| &of.errors).saturating_sub(denied + unavailable);
-        for (kind, value) in [
+        let (denied, unavailable) = (sum(of, |of| &of.denied), sum(of, |of| &of.unavailable));
+        let invalid = (sum(of, |of| &of.errors) - denied - unavailable).max(0.0);
+        let kinds = [
             ("denied", denied),
             ("invalid", invalid),
             ("unavailable", unavailable),
-        ] {
-            let _ = writeln!(text, "{name}{{front=\"{front}\",kind=\"{kind}\"}} {value}");
-        }
-    }
-}
-
-/// How long responses took.
-fn of_durations(fronts: &[(&'static str, Vec<Arc<FrontCounters>>)], text: &mut String) {
-    let name = "ringflake_server_request_duration_seconds";
-    let _ = writeln!(
-        text,
-        "# HELP {name} Time to answer a request that has arrived.\n# TYPE {name} histogram"
-    );
-    for (front, threads) in fronts {
+        ];
+        kinds.map(|(kind, value)| (format!("{{front=\"{front}\",kind=\"{kind}\"}}"), value))
+    });
+    let help = "Requests that were answered with an error.";
+    write_metric(text, "counter", "request_errors_total", help, errors);
+    let durations = fronts.iter().flat_map(|(front, threads)| {
         let mut buckets = [0; 9];
         let each = threads.iter().map(|of| of.durations.add_to(&mut buckets));
         let seconds: f64 = each.sum();
-        let bounds = Durations::BOUNDS.map(|bound| bound.to_string());
-        let bounds = bounds.iter().map(String::as_str).chain(["+Inf"]);
+        let bounds = Durations::BOUNDS.map(|bound| bound.to_string()).into_iter();
         let mut count = 0;
-        for (bound, bucket) in bounds.zip(buckets) {
-            count += bucket;
-            let _ = writeln!(
-                text,
-                "{name}_bucket{{front=\"{front}\",le=\"{bound}\"}} {count}"
-            );
-        }
-        let _ = writeln!(
-            text,
-            "{name}_sum{{front=\"{front}\"}} {seconds}\n{name}_count{{front=\"{front}\"}} {count}"
-        );
-    }
+        let buckets = bounds.chain(["+Inf".to_owned()]).zip(buckets);
+        let mut values: Vec<_> = buckets
+            .map(|(bound, bucket)| {
+                count += bucket;
+                (
+                    format!("_bucket{{front=\"{front}\",le=\"{bound}\"}}"),
+                    count as f64,
+                )
+            })
+            .collect();
+        values.push((format!("_sum{}", label(front)), seconds));
+        values.push((format!("_count{}", label(front)), count as f64));
+        values
+    });
+    let help = "Time to answer a request that has arrived.";
+    write_metric(
+        text,
+        "histogram",
+        "request_duration_seconds",
+        help,
+        durations,
+    );
 }
 
-/// What became of the leases of clients.
 fn of_leases(counts: &Counts, text: &mut String) {
     for (name, help, count) in [
         ("given", "Leases that were given to clients.", &counts.given),
@@ -225,12 +182,9 @@ fn of_leases(counts: &Counts, text: &mut String) {
             &counts.refused,
         ),
     ] {
-        let name = format!("ringflake_server_leases_{name}_total");
-        let count = count.load(Ordering::Relaxed);
-        let _ = writeln!(
-            text,
-            "# HELP {name} {help}\n# TYPE {name} counter\n{name} {count}"
-        );
+        let name = format!("leases_{name}_total");
+        let count = count.load(Ordering::Relaxed) as f64;
+        write_metric(text, "counter", &name, help, [(String::new(), count)]);
     }
 }
 

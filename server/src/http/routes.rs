@@ -19,7 +19,6 @@ use crate::access::Role;
 /// What `/metrics`, `/readyz` and `/v1/status` say of a namespace, at most.
 const BYTES_PER_NAMESPACE: usize = 8 << 10;
 
-/// All paths, with their methods.
 pub(super) fn router(app: Arc<App>) -> Router {
     let document = Bytes::from(openapi::document(&app.limits));
     let of_namespaces = Router::new()

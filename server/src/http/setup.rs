@@ -22,7 +22,6 @@ pub(crate) type TlsConfig = Arc<ArcSwap<rustls::ServerConfig>>;
 /// answer that they have to connect elsewhere.
 pub(crate) const DRAIN_TIME: Duration = Duration::from_millis(500);
 
-/// What the HTTP server is made of.
 pub(crate) struct Setup {
     pub(crate) listeners: Vec<Listener>,
     pub(crate) namespaces: Arc<Namespaces>,
@@ -32,7 +31,6 @@ pub(crate) struct Setup {
     pub(crate) tls: Option<TlsConfig>,
     /// The certificate, for its expiry in `/metrics`.
     pub(crate) certificate: Option<Arc<Tls>>,
-    /// Whether TCP connections begin with a header of the PROXY protocol.
     pub(crate) proxy_protocol: bool,
     /// The server's names, in lower case, beside addresses and those of this machine.
     pub(crate) hosts: Vec<String>,

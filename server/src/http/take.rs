@@ -29,7 +29,6 @@ const YIELD_BYTES: usize = 64 << 10;
 /// The shortest pause after an error.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
 
-/// Answers with IDs.
 pub(super) async fn take(
     State(app): State<Arc<App>>,
     request: Request<Body>,

@@ -18,7 +18,6 @@ pub(super) struct TakeRequest {
     pub(super) format: Format,
 }
 
-/// The members of a body.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Form {
@@ -31,7 +30,6 @@ struct Form {
 }
 
 impl TakeRequest {
-    /// Puts query and body together.
     pub(super) fn read(
         query: Option<&str>,
         headers: &HeaderMap,
@@ -74,7 +72,6 @@ impl TakeRequest {
     }
 }
 
-/// That a namespace can have this name.
 pub(super) fn check_name(name: &str) -> Result<(), Problem> {
     let checked = Namespace::new(name, &Layout::RANDFLAKE, Fingerprint::PLAIN);
     checked
@@ -100,7 +97,6 @@ impl Form {
     }
 }
 
-/// The parameters of a query.
 #[derive(Debug)]
 pub(super) struct Query(Vec<(&'static str, String)>);
 
@@ -149,82 +145,69 @@ mod tests {
         TakeRequest::read(Some(query), &headers, &body, LIMIT).map_err(|problem| problem.kind)
     }
 
-    fn of(namespace: &str, count: usize, format: Format) -> Result<TakeRequest, Kind> {
-        let namespace = namespace.to_owned();
-        Ok(TakeRequest {
-            namespace,
-            count,
-            format,
-        })
-    }
-
     #[test]
     fn a_query_or_a_body_will_do() {
-        let wanted = of("orders", 7, Format::Text);
-        assert_eq!(take("namespace=orders&count=7&format=text", ""), wanted);
-        let body = r#"{"namespace":"orders","count":7,"format":"text"}"#;
-        assert_eq!(take("", body), wanted);
-        assert_eq!(take("namespace=others&count=8&format=fixed", body), wanted);
-        assert_eq!(
-            take("namespace=orders&count=7", r#"{"format":"text"}"#),
-            wanted
-        );
-        let body = r#"{"count":7.0,"format":"text"}"#;
-        assert_eq!(take("namespace=orders", body), wanted);
-        assert_eq!(
-            take("namespace=%6Frders", ""),
-            of("orders", 1, Format::Decimal)
-        );
-    }
-
-    #[test]
-    fn a_count_has_its_limits() {
-        let counted = |count: usize| {
-            let in_query = take(&format!("namespace=a&count={count}"), "");
-            let in_body = take("namespace=a", &format!(r#"{{"count":{count}}}"#));
-            assert_eq!(in_query, in_body);
-            in_query.is_ok()
+        let of = |count, format| {
+            let namespace = "orders".to_owned();
+            Ok(TakeRequest {
+                namespace,
+                count,
+                format,
+            })
         };
-        assert!(counted(1) && counted(LIMIT));
-        assert!(!counted(0) && !counted(LIMIT + 1));
+        let whole = r#"{"namespace":"orders","count":7,"format":"text"}"#;
+        for (query, body) in [
+            ("namespace=orders&count=7&format=text", ""),
+            ("", whole),
+            ("namespace=others&count=8&format=fixed", whole),
+            ("namespace=orders&count=7", r#"{"format":"text"}"#),
+            ("namespace=orders", r#"{"count":7.0,"format":"text"}"#),
+        ] {
+            assert_eq!(take(query, body), of(7, Format::Text), "{query} {body}");
+        }
+        let most = format!("namespace=%6Frders&count={LIMIT}");
+        assert_eq!(take(&most, ""), of(LIMIT, Format::Decimal));
+        assert_eq!(take("namespace=orders", ""), of(1, Format::Decimal));
     }
 
     #[test]
     fn what_is_wrong_is_refused_for_what_it_is() {
-        for (query, body, kind) in [
-            ("", "", Kind::INVALID),
-            ("namespace=", "", Kind::INVALID),
-            ("namespace=Orders", "", Kind::INVALID),
-            ("namespace=a&namespace=a", "", Kind::INVALID),
-            ("namespace=a&number=1", "", Kind::INVALID),
-            ("namespace=a&count=", "", Kind::INVALID),
-            ("namespace=a&count=%2B1", "", Kind::INVALID),
-            ("namespace=a&count=99999999999999999999", "", Kind::INVALID),
-            ("namespace=a&format=hex", "", Kind::INVALID),
-            ("namespace=A", r#"{"namespace":"a"}"#, Kind::INVALID),
-            ("namespace=a&count=0", r#"{"count":1}"#, Kind::INVALID),
-            (
-                "namespace=a&format=hex",
-                r#"{"format":"text"}"#,
-                Kind::INVALID,
-            ),
-            ("namespace=a", "{", Kind::MALFORMED),
-            ("namespace=a", "{}{}", Kind::MALFORMED),
-            ("namespace=a", "nothing", Kind::MALFORMED),
-            ("namespace=a", "[]", Kind::INVALID),
-            ("namespace=a", "null", Kind::INVALID),
-            ("namespace=a", r#"["a", 1, "text"]"#, Kind::INVALID),
-            ("namespace=a", r#"{"number":1}"#, Kind::INVALID),
-            ("namespace=a", r#"{"count":-1}"#, Kind::INVALID),
-            ("namespace=a", r#"{"count":"1"}"#, Kind::INVALID),
-            ("namespace=a", r#"{"count":1.5}"#, Kind::INVALID),
-            ("namespace=a", r#"{"count":-1.0}"#, Kind::INVALID),
-            ("namespace=a", r#"{"count":1e300}"#, Kind::INVALID),
-            ("namespace=a", r#"{"count":1,"count":1}"#, Kind::INVALID),
-            ("namespace=a", r#"{"namespace":7}"#, Kind::INVALID),
-            ("namespace=a", r#"{"count":null}"#, Kind::INVALID),
-        ] {
-            assert_eq!(take(query, body), Err(kind), "{query} {body}");
+        let table = r#"
+            - |
+            namespace= |
+            namespace=Orders |
+            namespace=a&namespace=a |
+            namespace=a&number=1 |
+            namespace=a&count= |
+            namespace=a&count=0 |
+            namespace=a&count=1001 |
+            namespace=a&count=%2B1 |
+            namespace=a&count=99999999999999999999 |
+            namespace=a&format=hex |
+            namespace=A | {"namespace":"a"}
+            namespace=a&count=0 | {"count":1}
+            namespace=a&format=hex | {"format":"text"}
+            namespace=a | []
+            namespace=a | null
+            namespace=a | ["a", 1, "text"]
+            namespace=a | {"number":1}
+            namespace=a | {"count":0}
+            namespace=a | {"count":1001}
+            namespace=a | {"count":-1}
+            namespace=a | {"count":"1"}
+            namespace=a | {"count":1.5}
+            namespace=a | {"count":-1.0}
+            namespace=a | {"count":1e300}
+            namespace=a | {"count":1,"count":1}
+            namespace=a | {"namespace":7}
+            namespace=a | {"count":null}"#;
+        for row in table.trim().lines() {
+            let (query, body) = row.trim().split_once(" |").unwrap();
+            let query = query.trim_start_matches('-');
+            assert_eq!(take(query, body.trim()), Err(Kind::INVALID), "{row}");
+        }
+        for body in ["{", "{}{}", "nothing"] {
+            assert_eq!(take("namespace=a", body), Err(Kind::MALFORMED), "{body}");
         }
         let body = Bytes::from_static(b"{}");
         let untyped = TakeRequest::read(Some("namespace=a"), &HeaderMap::new(), &body, LIMIT);
