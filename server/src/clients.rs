@@ -50,7 +50,6 @@ impl From<IpAddr> for Client {
     }
 }
 
-/// The connections of all clients. Asked when one begins and when one ends.
 #[derive(Debug)]
 pub(crate) struct Clients {
     most: usize,
@@ -90,7 +89,6 @@ impl Clients {
         may
     }
 
-    /// One of its connections has ended.
     pub(crate) fn leave(&self, client: Client) {
         let mut table = self.lock();
         table.all -= 1;
@@ -123,7 +121,6 @@ mod tests {
         Client::User(Some(number))
     }
 
-    /// How many connections it gets, one after the other.
     fn fill(clients: &Clients, client: Client) -> usize {
         (0..1_000).take_while(|_| clients.enter(client)).count()
     }
@@ -161,15 +158,6 @@ mod tests {
         assert_eq!(fill(&clients, client(1)), 0);
         // And of four.
         assert_eq!(fill(&clients, client(3)), 7);
-    }
-
-    #[test]
-    fn the_last_place_is_for_whoever_has_none() {
-        let clients = table(32, 32);
-        for number in 0..32 {
-            assert!(clients.enter(client(number)), "{number}");
-        }
-        assert!(!clients.enter(client(32)));
     }
 
     #[test]

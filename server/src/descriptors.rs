@@ -105,18 +105,11 @@ mod tests {
     #[test]
     fn the_files_are_those_of_this_process() {
         let all = std::fs::read_to_string("/proc/self/limits").unwrap();
-        let row = all
-            .lines()
-            .find_map(|row| row.strip_prefix("Max open files"));
+        let mut rows = all.lines();
+        let row = rows.find_map(|row| row.strip_prefix("Max open files"));
         // No number where there is no limit.
-        let files = row.unwrap().split_whitespace().next().unwrap().parse().ok();
-        assert_eq!(most(), files);
-        let limits = Limits {
-            connections: usize::MAX,
-            ..Limits::default()
-        };
-        assert_eq!(limited(&limits, 2, 3), within(&limits, files, 2, 3));
-        assert_eq!(limited(&limits, 2, 3).1.is_some(), files.is_some());
+        let files = row.unwrap().split_whitespace().next().unwrap().parse();
+        assert_eq!(most(), files.ok());
     }
 
     #[test]

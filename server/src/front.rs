@@ -8,7 +8,6 @@ use std::time::Duration;
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct FrontCounters {
-    /// Connections that were accepted.
     pub(crate) accepted: AtomicU64,
     /// Those that were closed at once, since there were too many.
     pub(crate) turned_away: AtomicU64,
@@ -24,13 +23,11 @@ pub(crate) struct FrontCounters {
     pub(crate) unavailable: AtomicU64,
     /// HTTP requests whose token is missing or unknown, and failed AUTH and HELLO commands.
     pub(crate) auth_failures: AtomicU64,
-    /// IDs that were sent.
     pub(crate) ids: AtomicU64,
     /// How long responses took, from the request as a whole to the response as a whole.
     pub(crate) durations: Durations,
 }
 
-/// A histogram of durations.
 #[derive(Debug, Default)]
 pub(crate) struct Durations {
     /// By [`BOUNDS`](Self::BOUNDS); the last one has no bound.

@@ -26,7 +26,6 @@ use crate::log_limit::LogLimit;
 use crate::readiness::{self, DataDirCheck, Obstacle};
 use crate::wording::ForOperators;
 
-/// A generator and its name.
 #[derive(Debug)]
 pub(crate) struct Namespace {
     pub(crate) name: String,
@@ -46,13 +45,11 @@ pub(crate) type Build = Box<dyn Fn(&str) -> Result<CachedGenerator, OpenError> +
 /// What came of making a namespace.
 type Slot = Arc<OnceLock<Result<Arc<Namespace>, OpenError>>>;
 
-/// All namespaces of a server.
 pub(crate) struct Namespaces {
     made: ArcSwap<HashMap<String, Arc<Namespace>>>,
     /// Those that are being made. Locked for moments, and also while `made` is replaced.
     making: Mutex<Making>,
     build: Build,
-    /// How many there may be.
     most: usize,
     /// Of the directory of namespaces that clients begin, where they may.
     data_dir: Option<DataDirCheck>,

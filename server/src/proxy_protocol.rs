@@ -7,10 +7,8 @@ use std::net::SocketAddr;
 use proxy_header::{ParseConfig, ProxyHeader};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// How a header of version 1 begins.
 pub(crate) const V1: &[u8] = b"PROXY ";
 
-/// How a header of version 2 begins.
 pub(crate) const V2: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 
 /// `PROXY UNKNOWN` and the end of its line; a header of version 2 is longer.
@@ -75,7 +73,6 @@ mod tests {
 
     use super::*;
 
-    /// The client's address, and the bytes behind the header.
     fn read(mut bytes: &[u8]) -> io::Result<(Option<SocketAddr>, Vec<u8>)> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()

@@ -88,7 +88,6 @@ impl Inherited {
 /// ```
 pub struct Server {
     config: Arc<Config>,
-    /// Whether only this machine can connect.
     is_local: bool,
     addresses: Vec<(Protocol, Address)>,
     access: Arc<Access>,
@@ -111,7 +110,6 @@ fn is_dual_stack(address: SocketAddr, all: &[SocketAddr]) -> bool {
     address.ip().is_unspecified() && !all.iter().any(same_port)
 }
 
-/// Sockets that are bound, of one protocol.
 struct Bound {
     protocol: Protocol,
     listeners: Vec<Listener>,
@@ -171,7 +169,6 @@ impl Server {
         Ok(server)
     }
 
-    /// Binds all sockets.
     fn bind(&mut self, inherited: Vec<Inherited>) -> Result<Vec<Bound>, StartError> {
         let config = Arc::clone(&self.config);
         let (mut resp, mut http) = (Vec::new(), Vec::new());
@@ -298,7 +295,6 @@ impl Server {
         Ok(())
     }
 
-    /// Hands the sockets to the fronts.
     fn accept(&mut self, bound: Vec<Bound>) -> Result<(), StartError> {
         let fronts = bound.iter().filter(|bound| !bound.listeners.is_empty());
         let namespaces = self.config.namespaces.len();

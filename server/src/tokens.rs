@@ -35,10 +35,8 @@ const MAX_TOKENS: usize = 64;
 /// The highest rate, in IDs per second.
 const MAX_RATE: u32 = 1_000_000_000;
 
-/// The tokens of a role.
 pub(crate) struct Tokens(Vec<Token>);
 
-/// A token with its limits.
 pub(crate) struct Token {
     digest: [u8; 32],
     name: Option<String>,
@@ -174,7 +172,6 @@ impl Token {
         Ok(token)
     }
 
-    /// What logs call it.
     pub(crate) fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }

@@ -9,16 +9,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
-/// Files, and what they were when they were last read.
 #[derive(Debug)]
 pub(crate) struct WatchedFiles(Mutex<State>);
 
 #[derive(Debug)]
 struct State {
     paths: Vec<PathBuf>,
-    /// When they were last read.
     read: Vec<Option<Stamp>>,
-    /// At the last look.
     seen: Vec<Option<Stamp>>,
 }
 

@@ -117,12 +117,25 @@ mod tests {
             namespace: "orders".into(),
             reason: "its file is new".into(),
         };
-        let local = |error| BuildError::Local(error);
         let no_lease = |error| BuildError::NoLeaseYet {
             waited: Duration::from_secs(5),
             error,
         };
-        let widths = (IdWidth::Positive, IdWidth::Full);
+        let (positive, full) = (IdWidth::Positive, IdWidth::Full);
+        let other_width = LocalError::OtherWidth {
+            namespace: "orders".into(),
+            recorded: positive,
+            given: full,
+        };
+        let too_wide = BuildError::LayoutTooWide {
+            bits: 64,
+            width: positive,
+        };
+        let widens = BuildError::EncryptionWidens {
+            bits: 53,
+            width: full,
+        };
+        let local = |error| BuildError::Local(error);
         let brought = |path: Option<&str>| LocalError::SecretBrought {
             path: path.map(Into::into),
             directory: "/var/lib/ringflake".into(),
@@ -134,28 +147,9 @@ mod tests {
             (no_lease(unknown), "--history unknown"),
             (local(brought(Some("a.secret"))), "--history unknown"),
             (local(brought(None)), "--history unknown"),
-            (
-                local(LocalError::OtherWidth {
-                    namespace: "orders".into(),
-                    recorded: widths.0,
-                    given: widths.1,
-                }),
-                "id-width = \"positive\"",
-            ),
-            (
-                BuildError::LayoutTooWide {
-                    bits: 64,
-                    width: widths.0,
-                },
-                "id-width = \"positive\"",
-            ),
-            (
-                BuildError::EncryptionWidens {
-                    bits: 53,
-                    width: widths.1,
-                },
-                "id-width = \"js-safe\"",
-            ),
+            (local(other_width), "id-width = \"positive\""),
+            (too_wide, "id-width = \"positive\""),
+            (widens, "id-width = \"js-safe\""),
         ] {
             let text = ForOperators(&error).to_string();
             assert!(text.contains(said), "{said} is not in: {text}");

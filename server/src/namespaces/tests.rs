@@ -37,16 +37,14 @@ fn a_namespace_is_made_once_for_all_who_ask() {
         Ok(generator())
     });
     let start = Barrier::new(ASKERS);
-    let got: Vec<_> = std::thread::scope(|scope| {
+    let got = std::thread::scope(|scope| {
         let ask = || {
             start.wait();
             all.open("orders").unwrap()
         };
-        let askers: Vec<_> = (0..ASKERS).map(|_| scope.spawn(ask)).collect();
-        askers
-            .into_iter()
+        [(); ASKERS]
+            .map(|()| scope.spawn(ask))
             .map(|asker| asker.join().unwrap())
-            .collect()
     });
     assert_eq!(built.load(Ordering::Relaxed), 1);
     let first = all.get("orders").unwrap();

@@ -23,7 +23,6 @@ pub(super) enum Severity {
     Critical,
 }
 
-/// One of them.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Alert {
     severity: Severity,
@@ -215,149 +214,89 @@ pub(super) fn span(ms: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use ringflake::CachedGenerator;
     use ringflake::lease::GrantState;
 
+    use super::Severity::{Critical, Note, Warning};
     use super::*;
 
     const NOW: u64 = 1_800_000_000_000;
     const YEAR: u64 = 365 * 24 * 3600 * 1000;
-
-    fn healthy() -> Stats {
-        let mut stats = Stats::default();
-        stats.lease_end_unix_ms = NOW + 120_000;
-        stats.borrow_limit = Duration::from_secs(10);
-        stats
-    }
-
     const LASTS: Result<Duration, Obstacle> = Ok(Duration::from_secs(120));
     const AHEAD: Result<Duration, Obstacle> = Err(Obstacle::Ahead {
         retry_after: Duration::from_secs(61),
     });
+    const NO_LEASE: Result<Duration, Obstacle> = Err(Obstacle::NoLease);
 
-    fn severities(
+    type Change = fn(&mut Stats, &mut LeaseStatus, &mut u64);
+
+    /// The alerts of a namespace that is healthy but for this.
+    fn alerts(
+        ids: &CachedGenerator,
         readiness: Result<Duration, Obstacle>,
-        stats: &Stats,
-        layout_end_unix_ms: u64,
-    ) -> Vec<Severity> {
-        let facts = Facts {
+        change: Change,
+    ) -> Vec<Alert> {
+        let mut leases = ids.lease_status().unwrap();
+        let (mut stats, mut layout_end_unix_ms) = (Stats::default(), NOW + YEAR);
+        stats.borrow_limit = Duration::from_secs(10);
+        change(&mut stats, &mut leases, &mut layout_end_unix_ms);
+        of(&Facts {
             unix_ms: NOW,
             readiness,
-            stats,
-            leases: None,
+            stats: &stats,
+            leases: Some(&leases),
             layout_end_unix_ms,
-        };
-        of(&facts).iter().map(|alert| alert.severity).collect()
+        })
     }
 
     #[test]
-    fn a_healthy_namespace_has_no_alerts() {
-        assert_eq!(severities(LASTS, &healthy(), NOW + YEAR), []);
-    }
-
-    #[test]
-    fn each_alert_has_its_limit() {
-        use Severity::{Critical, Note, Warning};
-        assert_eq!(
-            severities(Err(Obstacle::NoLease), &healthy(), NOW + YEAR),
-            [Critical]
-        );
-        assert_eq!(severities(AHEAD, &healthy(), NOW + YEAR), [Critical]);
-        assert_eq!(severities(LASTS, &healthy(), NOW + YEAR - 1), [Warning]);
-
-        let mut near = healthy();
-        near.borrowed = Duration::from_secs(9);
-        assert_eq!(severities(LASTS, &near, NOW + YEAR), [Warning]);
-        near.borrowed = Duration::from_millis(8_999);
-        assert_eq!(severities(LASTS, &near, NOW + YEAR), []);
-        near.borrow_limit = Duration::ZERO;
-        assert_eq!(severities(LASTS, &near, NOW + YEAR), []);
-
-        let mut panicked = healthy();
-        panicked.panics = 1;
-        assert_eq!(severities(LASTS, &panicked, NOW + YEAR), [Warning]);
-
-        let mut dry = healthy();
-        (dry.issued, dry.empties) = (1_000_000, 1_000);
-        assert_eq!(severities(LASTS, &dry, NOW + YEAR), [Note]);
-        dry.empties = 999;
-        assert_eq!(severities(LASTS, &dry, NOW + YEAR), []);
-        (dry.issued, dry.empties) = (999_999, 999_999);
-        assert_eq!(severities(LASTS, &dry, NOW + YEAR), []);
-    }
-
-    #[test]
-    fn the_most_urgent_comes_first() {
-        let mut stats = healthy();
-        (stats.issued, stats.empties, stats.panics) = (1_000_000, 1_000, 1);
-        let expected = [Severity::Critical, Severity::Warning, Severity::Note];
-        assert_eq!(
-            severities(Err(Obstacle::NoLease), &stats, NOW + YEAR),
-            expected
-        );
-    }
-
-    /// The alerts about leases that are as `change` says, and how urgent they are.
-    fn of_leases(
-        readiness: Result<Duration, Obstacle>,
-        change: impl FnOnce(&mut LeaseStatus),
-    ) -> Vec<(Severity, String)> {
+    fn each_alert_has_its_limit_and_the_most_urgent_comes_first() {
+        #[rustfmt::skip]
+        let cases: [(_, Change, &[Severity]); 14] = [
+            (LASTS, |_, _, _| {}, &[]),
+            (NO_LEASE, |_, _, _| {}, &[Critical]),
+            (AHEAD, |_, _, _| {}, &[Critical]),
+            (LASTS, |_, _, end| *end -= 1, &[Warning]),
+            (LASTS, |it, _, _| it.borrowed = Duration::from_secs(9), &[Warning]),
+            (LASTS, |it, _, _| it.borrowed = Duration::from_millis(8_999), &[]),
+            (LASTS, |it, _, _| (it.borrowed, it.borrow_limit) = Default::default(), &[]),
+            (LASTS, |it, _, _| it.panics = 1, &[Warning]),
+            (LASTS, |it, _, _| (it.issued, it.empties) = (1_000_000, 1_000), &[Note]),
+            (LASTS, |it, _, _| (it.issued, it.empties) = (1_000_000, 999), &[]),
+            (LASTS, |it, _, _| (it.issued, it.empties) = (999_999, 999_999), &[]),
+            (LASTS, |_, of, _| of.grants[0].state = GrantState::Draining, &[Note]),
+            (LASTS, |_, of, _| of.health.failing_since_unix_ms = Some(NOW), &[Warning]),
+            (NO_LEASE, |it, _, _| (it.issued, it.empties, it.panics) = (1_000_000, 1_000, 1), &[Critical, Warning, Note]),
+        ];
         let home = tempfile::tempdir().unwrap();
         let ids = ringflake::local_in(home.path(), "orders").unwrap();
-        let mut leases = ids.lease_status().unwrap();
-        change(&mut leases);
-        let facts = Facts {
-            unix_ms: NOW,
-            readiness,
-            stats: &healthy(),
-            leases: Some(&leases),
-            layout_end_unix_ms: NOW + YEAR,
-        };
-        let alerts = of(&facts).into_iter();
-        alerts.map(|alert| (alert.severity, alert.text)).collect()
-    }
-
-    #[test]
-    fn a_store_that_is_away_is_urgent_when_ids_run_out() {
-        assert_eq!(of_leases(LASTS, |_| {}), []);
-        for (left_ms, severity, left) in [
-            (60_000, Severity::Warning, "1 min 0 s"),
-            (59_999, Severity::Critical, "59 s"),
-        ] {
-            let lasts = Ok(Duration::from_millis(left_ms));
-            let alerts = of_leases(lasts, |leases| {
-                leases.health.failing_since_unix_ms = Some(NOW - 61_000);
-            });
-            let text = format!(
-                "Requests to the store have failed since 1 min 1 s ago. IDs can be issued for \
-                 {left} more."
-            );
-            assert_eq!(alerts, [(severity, text)]);
+        for (at, (readiness, change, expected)) in cases.into_iter().enumerate() {
+            let found = alerts(&ids, readiness, change);
+            let severities: Vec<_> = found.iter().map(|alert| alert.severity).collect();
+            assert_eq!(severities, expected, "case {at}: {found:?}");
         }
     }
 
     #[test]
-    fn an_end_of_all_leases_says_since_when() {
-        let alerts = of_leases(Err(Obstacle::NoLease), |leases| {
-            leases.expired_since_unix_ms = Some(NOW - 5_000);
+    fn an_alert_says_since_when_and_for_how_long() {
+        let home = tempfile::tempdir().unwrap();
+        let ids = ringflake::local_in(home.path(), "orders").unwrap();
+        let away: Change = |_, of, _| of.health.failing_since_unix_ms = Some(NOW - 61_000);
+        for (left_ms, severity, left) in
+            [(60_000, Warning, "1 min 0 s"), (59_999, Critical, "59 s")]
+        {
+            let found = alerts(&ids, Ok(Duration::from_millis(left_ms)), away);
+            let text = format!(
+                "Requests to the store have failed since 1 min 1 s ago. IDs can be issued for \
+                 {left} more."
+            );
+            assert_eq!(found, [Alert { severity, text }]);
+        }
+        let found = alerts(&ids, NO_LEASE, |_, of, _| {
+            of.expired_since_unix_ms = Some(NOW - 5_000);
         });
-        let [(Severity::Critical, text)] = &alerts[..] else {
-            panic!("{alerts:?}")
-        };
-        assert!(
-            text.starts_with("No lease is in force since 5 s ago:"),
-            "{text}"
-        );
-    }
-
-    #[test]
-    fn blocks_that_are_given_up_are_counted() {
-        let alerts = of_leases(LASTS, |leases| {
-            leases.grants[0].state = GrantState::Draining;
-        });
-        let [(Severity::Note, text)] = &alerts[..] else {
-            panic!("{alerts:?}")
-        };
-        assert!(text.starts_with("1 blocks are given up"), "{text}");
+        let start = "No lease is in force since 5 s ago:";
+        assert!(found[0].text.starts_with(start), "{found:?}");
     }
 
     #[test]
