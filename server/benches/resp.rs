@@ -79,7 +79,6 @@ fn connect(address: &str) -> Box<dyn Stream> {
     }
 }
 
-/// The integers of all replies.
 fn load(address: &str, connections: usize, depth: usize, requests: usize, pid: &str) -> Vec<i64> {
     let rounds = requests.div_ceil(connections * depth);
     let requests = rounds * connections * depth;
@@ -109,7 +108,6 @@ fn load(address: &str, connections: usize, depth: usize, requests: usize, pid: &
     ids
 }
 
-/// The integers of one pipeline's replies.
 fn receive(stream: &mut dyn Stream, depth: usize, room: &mut [u8], ids: &mut Vec<i64>) {
     let (mut length, mut lines) = (0, 0);
     while lines < depth {

@@ -26,7 +26,6 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// than the default of 5 s for its lease.
 const WAIT: &str = "wait = '60s'";
 
-/// A directory, and settings that stay in it.
 struct Home(TempDir);
 
 impl Home {
@@ -244,28 +243,6 @@ fn a_start_that_fails_leaves_nothing() {
     let names = fs::read_dir(home.0.path()).unwrap().count();
     assert_eq!(names, 0, "neither a socket nor a data directory");
     TcpListener::bind(("127.0.0.1", free)).unwrap();
-}
-
-#[test]
-fn a_namespace_that_waits_out_its_past_is_served_later() {
-    let home = Home::new();
-    let config = home.config(
-        "
-        [namespaces.orders]
-        store = 'sqlite:STORE'
-        plain = true
-        init-if-new = 'unknown'
-        wait = '10ms'
-        "
-        .replace("STORE", home.file("leases.db").to_str().unwrap())
-        .as_str(),
-    );
-    let server = Server::start(config).unwrap();
-    assert!(!server.is_ready());
-    let mut stream = BufReader::new(connect(port(&server, Protocol::Resp)));
-    let answer = take(&mut stream).unwrap();
-    assert!(answer.starts_with('-'), "{answer}");
-    server.stop(PATIENCE);
 }
 
 #[test]
