@@ -21,7 +21,6 @@ impl Protocol {
     }
 }
 
-/// How an ID is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Form {
     /// A string of decimal digits: the signed number that `INCR` answers.

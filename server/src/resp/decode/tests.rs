@@ -1,7 +1,8 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
+use redis_protocol::resp2::decode::decode_range;
 use redis_protocol::resp2::encode::encode;
-use redis_protocol::resp2::types::{OwnedFrame, Resp2Frame};
+use redis_protocol::resp2::types::{OwnedFrame, RangeFrame, Resp2Frame};
 
 use super::*;
 
@@ -91,10 +92,16 @@ fn nearly_requests() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn the_plain_path_and_the_crate_agree(input in nearly_requests(), from: prop::sample::Index) {
+    fn both_paths_and_the_crate_agree(input in nearly_requests(), from: prop::sample::Index) {
         let input = &input[from.index(input.len() + 1)..];
+        let found = any_bulk(input, MOST);
         if let Some(plain) = plain_bulk(input) {
-            prop_assert_eq!(any_bulk(input, MOST), Ok(Some(plain)));
+            prop_assert_eq!(&found, &Ok(Some(plain)));
+        }
+        // The crate does not look at the end of a string.
+        if let Ok(Some((place, used))) = found {
+            let string = RangeFrame::BulkString((place.start, place.end));
+            prop_assert_eq!(decode_range(input).unwrap(), Some((string, used)));
         }
     }
 
@@ -168,28 +175,20 @@ fn what_is_no_request_is_refused_by_name() {
 
 #[test]
 fn a_request_is_no_longer_than_the_limit() {
-    let of = |length: usize| decode_all(&encode_request(&[vec![b'x'; length]])).malformed;
     // `*1`, `$4084` and three ends of lines.
-    let fits = MOST - 4 - 7 - 2;
-    assert_eq!(of(fits), None);
-    assert_eq!(of(fits + 1), Some(Malformed::TooLong { most: MOST }));
-}
-
-#[test]
-fn a_line_is_no_longer_than_the_limit() {
-    let of = |length: usize| {
-        let line = [vec![b'x'; length - 2], b"\r\n".to_vec()].concat();
-        decode_all(&line).malformed
-    };
-    assert_eq!(of(MOST), None);
-    assert_eq!(of(MOST + 1), Some(Malformed::TooLong { most: MOST }));
-}
-
-#[test]
-fn an_array_has_no_more_strings_than_fit() {
-    let of = |length: usize| Decoder::new(MOST).decode(format!("*{length}\r\n").as_bytes());
-    assert_eq!(of(MOST / 5), Ok(Decoded::Part));
-    assert_eq!(of(MOST / 5 + 1), Err(Malformed::TooLong { most: MOST }));
+    let bulk = |length| encode_request(&[vec![b'x'; length - 4 - 7 - 2]]);
+    let line = |length| [vec![b'x'; length - 2], b"\r\n".to_vec()].concat();
+    // Each of the strings that are to come has five bytes.
+    let array = |length| format!("*{}\r\n", length / 5).into_bytes();
+    for (request, over) in [
+        (bulk(MOST), bulk(MOST + 1)),
+        (line(MOST), line(MOST + 1)),
+        (array(MOST), array(MOST + 5)),
+    ] {
+        assert_eq!(decode_all(&request).malformed, None);
+        let most = Some(Malformed::TooLong { most: MOST });
+        assert_eq!(decode_all(&over).malformed, most);
+    }
 }
 
 #[test]

@@ -4,19 +4,14 @@ use redis_protocol::resp2::types::OwnedFrame;
 
 use super::*;
 
-fn bytes(protocol: Protocol, write: impl FnOnce(&mut Replies<'_>)) -> Vec<u8> {
+/// What a client reads of it, which is all that there is.
+fn read(write: impl FnOnce(&mut Replies<'_>)) -> OwnedFrame {
     let mut bytes = Vec::new();
     write(&mut Replies {
         bytes: &mut bytes,
-        protocol,
+        protocol: Protocol::Resp2,
         errors: Errors::default(),
     });
-    bytes
-}
-
-/// What a client reads of it, which is all that there is.
-fn read(write: impl FnOnce(&mut Replies<'_>)) -> OwnedFrame {
-    let bytes = bytes(Protocol::Resp2, write);
     let (frame, used) = decode(&bytes).unwrap().unwrap();
     assert_eq!(used, bytes.len());
     frame
@@ -57,23 +52,4 @@ proptest! {
         prop_assert!(line.starts_with("ERR "));
         prop_assert_eq!(line.len(), text.len() + 4);
     }
-}
-
-#[test]
-fn maps_and_nulls_follow_the_protocol() {
-    let of = |protocol| {
-        bytes(protocol, |replies| {
-            replies.map(2);
-            replies.null();
-        })
-    };
-    assert_eq!(of(Protocol::Resp2), b"*4\r\n$-1\r\n");
-    assert_eq!(of(Protocol::Resp3), b"%2\r\n_\r\n");
-}
-
-#[test]
-fn a_form_has_its_name_in_any_case() {
-    assert_eq!(Form::by_name(b"TEXT"), Some(Form::Text));
-    assert_eq!(Form::by_name(b"Unsigned"), Some(Form::Unsigned));
-    assert_eq!(Form::by_name(b"hex"), None);
 }
