@@ -376,12 +376,8 @@ impl FrontConfig {
 
 impl TlsFiles {
     fn new(settings: TlsSettings) -> Result<Option<Self>, ConfigError> {
-        let TlsSettings {
-            certificate,
-            key,
-            client_ca,
-        } = settings;
-        let missing = match (certificate, key) {
+        let client_ca = settings.client_ca;
+        let missing = match (settings.certificate, settings.key) {
             (Some(certificate), Some(key)) => {
                 return Ok(Some(Self {
                     certificate,

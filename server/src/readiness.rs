@@ -228,48 +228,30 @@ mod tests {
     }
 
     #[test]
-    fn what_has_ended_is_no_lease() {
-        for leases in [&[][..], &[(-9, 0)]] {
-            assert_eq!(judged(&stats(7, 0), leases), Err(Obstacle::NoLease));
+    fn a_lease_counts_from_where_the_borrow_limit_reaches_it_to_its_end() {
+        let for_ms = |ms| Ok(Duration::from_millis(ms));
+        let none = Err(Obstacle::NoLease);
+        #[rustfmt::skip]
+        let table = [
+            (stats(7, 0), &[][..], none),
+            (stats(7, 0), &[(-9, 0)], none),
+            (stats(0, 0), &[(-5, 700)], for_ms(700)),
+            (stats(0, 0), &[(10_000, 70_000)], for_ms(70_000)),
+            (stats(0, 0), &[(10_001, 70_000)], ahead(1)),
+            (stats(0, 0), &[(90_000, 95_000), (30_000, 70_000)], ahead(20_000)),
+            // What waits in the ring can be taken.
+            (stats(1, 0), &[(30_000, 70_000)], for_ms(0)),
+            // The last ID may lie at the limit and not beyond it.
+            (stats(0, LIMIT), &[(-5, 70_000)], for_ms(70_000)),
+            (stats(0, LIMIT + 3), &[(-5, 70_000)], ahead(3)),
+            (stats(1, LIMIT + 3), &[(-5, 70_000)], for_ms(0)),
+            // It goes on over leases that follow each other.
+            (stats(0, 0), &[(15_000, 40_000), (-5, 5_000)], for_ms(40_000)),
+            (stats(0, 0), &[(15_001, 40_000), (-5, 5_000)], for_ms(5_000)),
+        ];
+        for (stats, leases, expected) in table {
+            assert_eq!(judged(&stats, leases), expected, "{leases:?}");
         }
-    }
-
-    #[test]
-    fn a_lease_counts_from_where_the_borrow_limit_reaches_it() {
-        let empty = stats(0, 0);
-        let for_ms = |ms| Ok(Duration::from_millis(ms));
-        assert_eq!(judged(&empty, &[(-5, 700)]), for_ms(700));
-        assert_eq!(judged(&empty, &[(10_000, 70_000)]), for_ms(70_000));
-        assert_eq!(judged(&empty, &[(10_001, 70_000)]), ahead(1));
-        assert_eq!(
-            judged(&empty, &[(90_000, 95_000), (30_000, 70_000)]),
-            ahead(20_000)
-        );
-        // What waits in the ring can be taken.
-        assert_eq!(judged(&stats(1, 0), &[(30_000, 70_000)]), for_ms(0));
-    }
-
-    #[test]
-    fn the_last_id_may_lie_at_the_limit_and_not_beyond_it() {
-        let lease = [(-5, 70_000)];
-        let whole = Ok(Duration::from_millis(70_000));
-        assert_eq!(judged(&stats(0, LIMIT), &lease), whole);
-        assert_eq!(judged(&stats(0, LIMIT + 3), &lease), ahead(3));
-        assert_eq!(judged(&stats(1, LIMIT + 3), &lease), Ok(Duration::ZERO));
-    }
-
-    #[test]
-    fn it_goes_on_over_leases_that_follow_each_other() {
-        let for_ms = |ms| Ok(Duration::from_millis(ms));
-        let empty = stats(0, 0);
-        assert_eq!(
-            judged(&empty, &[(15_000, 40_000), (-5, 5_000)]),
-            for_ms(40_000)
-        );
-        assert_eq!(
-            judged(&empty, &[(15_001, 40_000), (-5, 5_000)]),
-            for_ms(5_000)
-        );
     }
 
     #[test]

@@ -110,10 +110,8 @@ fn is_dual_stack(address: SocketAddr, all: &[SocketAddr]) -> bool {
     address.ip().is_unspecified() && !all.iter().any(same_port)
 }
 
-struct Bound {
-    protocol: Protocol,
-    listeners: Vec<Listener>,
-}
+/// Sockets that listen, by protocol.
+type Bound = Vec<(Protocol, Vec<Listener>)>;
 
 impl Server {
     /// Starts a server: binds its sockets, and makes the generators of all namespaces that
@@ -169,26 +167,18 @@ impl Server {
         Ok(server)
     }
 
-    fn bind(&mut self, inherited: Vec<Inherited>) -> Result<Vec<Bound>, StartError> {
+    fn bind(&mut self, inherited: Vec<Inherited>) -> Result<Bound, StartError> {
         let config = Arc::clone(&self.config);
-        let (mut resp, mut http) = (Vec::new(), Vec::new());
-        for Inherited { protocol, listener } in inherited {
-            match protocol {
-                Protocol::Resp => resp.push(listener),
-                Protocol::Http => http.push(listener),
+        let is_resp = |given: &Inherited| given.protocol == Protocol::Resp;
+        let (resp, http) = inherited.into_iter().partition(is_resp);
+        let mut bound = Bound::new();
+        for (protocol, given) in [(Protocol::Resp, resp), (Protocol::Http, http)] {
+            let listeners = self.bind_front(protocol, config.front(protocol), given)?;
+            if !listeners.is_empty() {
+                bound.push((protocol, listeners));
             }
         }
-        let bound = [(Protocol::Resp, resp), (Protocol::Http, http)].map(|(protocol, given)| {
-            let front = config.front(protocol);
-            let listeners = self.bind_front(protocol, front, given)?;
-            Ok(Bound {
-                protocol,
-                listeners,
-            })
-        });
-        let bound: Result<Vec<_>, StartError> = bound.into_iter().collect();
-        let bound = bound?;
-        match bound.iter().all(|bound| bound.listeners.is_empty()) {
+        match bound.is_empty() {
             true => Err(ConfigError::NoSocket.into()),
             false => Ok(bound),
         }
@@ -198,7 +188,7 @@ impl Server {
         &mut self,
         protocol: Protocol,
         front: &FrontConfig,
-        inherited: Vec<Listener>,
+        inherited: Vec<Inherited>,
     ) -> Result<Vec<Listener>, StartError> {
         let mut listeners = Vec::new();
         let refused = |address: Address| {
@@ -209,7 +199,7 @@ impl Server {
             }
         };
         let replaced = front.is_default && !inherited.is_empty();
-        for listener in inherited {
+        for Inherited { listener, .. } in inherited {
             let unknown = Address::Unix(Default::default());
             let address = listener.address().map_err(refused(unknown))?;
             let listens = listener.check_listens();
@@ -295,61 +285,55 @@ impl Server {
         Ok(())
     }
 
-    fn accept(&mut self, bound: Vec<Bound>) -> Result<(), StartError> {
-        let fronts = bound.iter().filter(|bound| !bound.listeners.is_empty());
+    fn accept(&mut self, bound: Bound) -> Result<(), StartError> {
         let namespaces = self.config.namespaces.len();
-        let (limits, fewer) = descriptors::limited(&self.config.limits, fronts.count(), namespaces);
+        let (limits, fewer) = descriptors::limited(&self.config.limits, bound.len(), namespaces);
         match fewer {
             Some(Fewer { text, is_default }) if is_default => tracing::info!("{text}"),
             Some(Fewer { text, .. }) => tracing::warn!("{text}"),
             None => {}
         }
-        for Bound {
-            protocol,
-            listeners,
-        } in bound
-        {
-            if listeners.is_empty() {
-                continue;
-            }
+        for (protocol, listeners) in bound {
+            let refused = |source| StartError::Front { protocol, source };
+            let front = self.config.front(protocol);
+            let rights = Arc::clone(&self.access) as Arc<dyn Rights>;
+            let tls = self.tls.as_ref().map(|tls| tls.of(protocol));
             match protocol {
                 Protocol::Resp => {
-                    let front = resp::Frontend::start(resp::Options {
+                    let started = resp::Frontend::start(resp::Options {
                         listeners,
                         namespaces: Arc::clone(&self.namespaces),
-                        rights: Arc::clone(&self.access) as Arc<dyn Rights>,
-                        tls: self.tls.as_ref().map(|tls| tls.of(protocol)),
+                        rights,
+                        tls,
                         limits: limits.clone(),
-                        proxy_protocol: self.config.front(protocol).proxy_protocol,
-                        announce: self.config.resp.announce.clone(),
-                        key_prefix: self.config.resp.key_prefix.clone(),
-                        workers: self.config.front(protocol).workers,
+                        proxy_protocol: front.proxy_protocol,
+                        announce: front.announce.clone(),
+                        key_prefix: front.key_prefix.clone(),
+                        workers: front.workers,
                         drain: self.drain.clone(),
                     });
-                    let refused = |source| StartError::Front { protocol, source };
-                    self.resp = Some(front.map_err(refused)?);
+                    self.resp = Some(started.map_err(refused)?);
                 }
                 Protocol::Http => {
                     let resp = self.resp.iter().map(|front| front.counters().to_vec());
-                    let front = http::HttpServer::start(http::Setup {
+                    let started = http::HttpServer::start(http::Setup {
                         listeners,
                         namespaces: Arc::clone(&self.namespaces),
                         subleases: Arc::new(subleases(&self.supply, &self.config)),
-                        rights: Arc::clone(&self.access) as Arc<dyn Rights>,
-                        tls: self.tls.as_ref().map(|tls| tls.of(protocol)),
+                        rights,
+                        tls,
                         certificate: self.tls.clone(),
-                        proxy_protocol: self.config.front(protocol).proxy_protocol,
-                        hosts: self.config.front(protocol).hosts.clone(),
+                        proxy_protocol: front.proxy_protocol,
+                        hosts: front.hosts.clone(),
                         limits: limits.clone(),
-                        workers: self.config.front(protocol).workers,
+                        workers: front.workers,
                         drain: self.drain.clone(),
                         drain_time: http::DRAIN_TIME,
                         others: resp
                             .map(|counters| (Protocol::Resp.name(), counters))
                             .collect(),
                     });
-                    let refused = |source| StartError::Front { protocol, source };
-                    self.http = Some(front.map_err(refused)?);
+                    self.http = Some(started.map_err(refused)?);
                 }
             }
         }

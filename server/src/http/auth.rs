@@ -184,35 +184,29 @@ mod tests {
     }
 
     #[test]
-    fn a_token_gives_its_own_right_only() {
-        assert_eq!(required(Role::Take, &["Bearer t"]), Ok(()));
-        assert_eq!(required(Role::Take, &["bearer  t "]), Ok(()));
-        assert_eq!(required(Role::Inspect, &["Bearer t"]), Err(Kind::FORBIDDEN));
-        assert_eq!(required(Role::Admin, &[]), Ok(()));
-        assert_eq!(required(Role::Admin, &["Basic x"]), Ok(()));
-    }
-
-    #[test]
-    fn what_is_nobodys_is_forbidden_to_all() {
-        for values in [&[][..], &["Bearer t"], &["Bearer x"]] {
-            let refused = required(Role::Lease, values);
-            assert_eq!(refused, Err(Kind::FORBIDDEN), "{values:?}");
-        }
-    }
-
-    #[test]
-    fn who_is_unknown_is_asked_who_it_is() {
-        let unknown = Err(Kind::UNAUTHENTICATED);
-        for values in [
-            &[][..],
-            &["Bearer x"],
-            &["Bearer "],
-            &["Bearer"],
-            &["Basic t"],
-            &["Bearer t", "Bearer t"],
-            &["t"],
-        ] {
-            assert_eq!(required(Role::Take, values), unknown, "{values:?}");
+    fn a_request_has_the_rights_of_its_token() {
+        let (forbidden, unknown) = (Err(Kind::FORBIDDEN), Err(Kind::UNAUTHENTICATED));
+        #[rustfmt::skip]
+        let table = [
+            (Role::Take, &["Bearer t"][..], Ok(())),
+            (Role::Take, &["bearer  t "], Ok(())),
+            (Role::Inspect, &["Bearer t"], forbidden),
+            (Role::Admin, &[], Ok(())),
+            (Role::Admin, &["Basic x"], Ok(())),
+            // What is nobody's.
+            (Role::Lease, &[], forbidden),
+            (Role::Lease, &["Bearer t"], forbidden),
+            (Role::Lease, &["Bearer x"], forbidden),
+            (Role::Take, &[], unknown),
+            (Role::Take, &["Bearer x"], unknown),
+            (Role::Take, &["Bearer "], unknown),
+            (Role::Take, &["Bearer"], unknown),
+            (Role::Take, &["Basic t"], unknown),
+            (Role::Take, &["Bearer t", "Bearer t"], unknown),
+            (Role::Take, &["t"], unknown),
+        ];
+        for (role, values, expected) in table {
+            assert_eq!(required(role, values), expected, "{role} {values:?}");
         }
     }
 }

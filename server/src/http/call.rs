@@ -46,15 +46,10 @@ impl hyper::service::Service<Request<Incoming>> for Calls {
         let (now, version) = (Instant::now(), request.version());
         let unanswered = self.deadlines.begin(now);
         self.deadlines.set_body(!request.body().is_end_stream());
-        let calls = self.clone();
+        let (app, buffers) = (Arc::clone(&self.app), Arc::clone(&self.buffers));
+        let (router, hosts) = (self.router.clone(), self.hosts.clone());
+        let deadlines = Arc::clone(&self.deadlines);
         Box::pin(async move {
-            let Self {
-                app,
-                router,
-                buffers,
-                hosts,
-                deadlines,
-            } = calls;
             let context = Context {
                 until: now + app.limits.request_time,
                 buffers: Arc::clone(&buffers),

@@ -8,7 +8,6 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::Request;
 use axum::response::{IntoResponse, Response};
-use ringflake::Parts;
 use serde::Serialize;
 
 use super::app::App;
@@ -61,21 +60,14 @@ pub(super) async fn inspect(
                       it was taken with";
         Problem::new(Kind::FOREIGN_ID, detail)
     })?;
-    let Parts {
-        tick,
-        node,
-        sequence,
-        unix_ms,
-        ..
-    } = parts;
     let inspected = Inspected {
         namespace: name,
         id: text,
-        time: time(unix_ms),
-        unix_ms,
-        tick,
-        node,
-        sequence,
+        time: time(parts.unix_ms),
+        unix_ms: parts.unix_ms,
+        tick: parts.tick,
+        node: parts.node,
+        sequence: parts.sequence,
     };
     Ok(Json(inspected).into_response())
 }

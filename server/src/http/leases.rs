@@ -143,13 +143,11 @@ pub(super) async fn release(
     spend(&app, &head, &lease)?;
     let work = move |subleases: &Subleases| subleases.release(&lease);
     let given = ask(&app, &context, work, |_, _| {}).await?;
-    let ended = given
-        .leases
-        .iter()
-        .map(|lease| json!({ "nodes": nodes(lease), "ticks": ticks(lease) }));
-    let ended: Vec<Value> = ended.collect();
+    let ended = |lease| json!({ "nodes": nodes(lease), "ticks": ticks(lease) });
+    let ended: Vec<Value> = given.leases.iter().map(ended).collect();
+    let namespace = &given.parameters.namespace;
     Ok(answer(
-        &json!({ "namespace": given.parameters.namespace, "released": ended }),
+        &json!({ "namespace": namespace, "released": ended }),
     ))
 }
 
@@ -219,11 +217,9 @@ async fn ask(
         }
         store_away("the store takes long to answer")
     })?;
-    match outcome.map_err(|_| store_away("it failed"))? {
-        Ok(mut unclaimed) => unclaimed
-            .given
-            .take()
-            .ok_or_else(|| store_away("it failed")),
+    let failed = || store_away("it failed");
+    match outcome.map_err(|_| failed())? {
+        Ok(mut unclaimed) => unclaimed.given.take().ok_or_else(failed),
         Err(refusal) => Err(problem(app, &refusal)),
     }
 }
@@ -256,7 +252,7 @@ fn store_away(why: &str) -> Problem {
 }
 
 fn problem(app: &App, refusal: &Refusal) -> Problem {
-    let lost = match refusal {
+    let (kind, detail) = match refusal {
         Refusal::Invalid(reason) => return Problem::invalid(reason.as_str()),
         Refusal::Open(error) => return app::refused(error),
         Refusal::Store(error) => return of_store(app, error),
@@ -270,41 +266,42 @@ fn problem(app: &App, refusal: &Refusal) -> Problem {
                           configuration";
             return Problem::new(Kind::TOO_MANY_LEASES, detail).retry_after(*wait);
         }
-        Refusal::Unknown => {
-            let detail = "the text is none that was given here for a lease: issue nothing from it, \
-                          and ask for another one at /v1/leases";
-            return Problem::new(Kind::LEASE_LOST, detail);
+        Refusal::Unknown => (
+            Kind::LEASE_LOST,
+            "the text is none that was given here for a lease: issue nothing from it, and ask for \
+             another one at /v1/leases"
+                .to_owned(),
+        ),
+        Refusal::Elsewhere => (
+            Kind::LEASE_ELSEWHERE,
+            "the lease is another server's, and can't be renewed or released here: leases below a \
+             tier belong to the server of that tier. It is good up to its until. Ask that server, \
+             or here for another one at /v1/leases"
+                .to_owned(),
+        ),
+        Refusal::Lost(error) => {
+            let why = match error {
+                StoreError::Fenced { fence, .. } => fence.to_string(),
+                error => error.to_string(),
+            };
+            let detail = format!(
+                "the lease is not yours any more: {why}. Issue nothing more from it, and ask for \
+                 another one at /v1/leases, with this one in had"
+            );
+            (Kind::LEASE_LOST, detail)
         }
-        Refusal::Elsewhere => {
-            let detail = "the lease is another server's, and can't be renewed or released here: \
-                          leases below a tier belong to the server of that tier. It is good up \
-                          to its until. Ask that server, or here for another one at /v1/leases";
-            return Problem::new(Kind::LEASE_ELSEWHERE, detail);
-        }
-        Refusal::Lost(error) => error,
     };
-    let why = match lost {
-        StoreError::Fenced { fence, .. } => fence.to_string(),
-        error => error.to_string(),
-    };
-    let detail = format!(
-        "the lease is not yours any more: {why}. Issue nothing more from it, and ask for another \
-         one at /v1/leases, with this one in had"
-    );
-    Problem::new(Kind::LEASE_LOST, detail)
+    Problem::new(kind, detail)
 }
 
 fn of_store(app: &App, error: &StoreError) -> Problem {
+    let problem = Problem::new(Kind::NO_LEASE, error.to_string());
     match error {
         StoreError::Exhausted { retry_after, .. }
         | StoreError::FloorAhead { retry_after, .. }
-        | StoreError::ClockStepped { retry_after, .. } => {
-            Problem::new(Kind::NO_LEASE, error.to_string()).retry_after(*retry_after)
-        }
-        StoreError::HistoryLost { .. } => {
-            Problem::new(Kind::NO_LEASE, error.to_string()).retry_after(app::SOON)
-        }
-        StoreError::LayoutEnded { .. } => Problem::new(Kind::NO_LEASE, error.to_string()),
+        | StoreError::ClockStepped { retry_after, .. } => problem.retry_after(*retry_after),
+        StoreError::HistoryLost { .. } => problem.retry_after(app::SOON),
+        StoreError::LayoutEnded { .. } => problem,
         StoreError::Ambiguous { .. } => {
             let error = Causes(error);
             if let Some(suppressed) = app.store_failures.permit("ambiguous") {
@@ -328,13 +325,10 @@ fn of_store(app: &App, error: &StoreError) -> Problem {
 
 /// What a generator has to know.
 fn written(given: &Granted) -> Response {
-    let Granted {
-        parameters,
-        leases,
-        unix_ms,
-    } = given;
+    let parameters = &given.parameters;
     let layout = &parameters.layout;
-    let leases: Vec<Value> = leases
+    let leases: Vec<Value> = given
+        .leases
         .iter()
         .map(|lease| {
             let until_unix_ms = layout.tick_start_unix_ms(lease.ticks.end);
@@ -345,7 +339,7 @@ fn written(given: &Granted) -> Response {
                 "from_unix_ms": layout.tick_start_unix_ms(lease.ticks.start),
                 "until_unix_ms": until_unix_ms,
                 // Half of what is left: the other half is for a store that is away.
-                "renew_after_s": until_unix_ms.saturating_sub(*unix_ms) / 2000,
+                "renew_after_s": until_unix_ms.saturating_sub(given.unix_ms) / 2000,
             })
         })
         .collect();

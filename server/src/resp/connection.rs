@@ -120,10 +120,7 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     loop {
         let next = poll_fn(|context| {
             let mut turns = 0;
-            loop {
-                let Poll::Ready(step) = connection.turn(context) else {
-                    break;
-                };
+            while let Poll::Ready(step) = connection.turn(context) {
                 has_answered |= is_draining;
                 if let Some(step) = step {
                     return Poll::Ready(step);

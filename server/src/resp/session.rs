@@ -3,7 +3,7 @@
 use super::budget::UNAUTHENTICATED_BYTES;
 use super::context::{Lookup, NamespaceIndex, OpenFailure, Refusal, Shared, WorkerContext};
 use super::decode::Decoder;
-use super::reply::Protocol;
+use super::reply::{Protocol, Replies};
 use super::transaction::Transaction;
 use crate::access::Role;
 
@@ -84,14 +84,12 @@ impl Session {
         };
         match self.spend(Role::Take, namespace, amount, context) {
             None => found,
-            Some(refusal) => {
-                self.log_refusal(Role::Take, refusal, context);
-                Err(Missing::Refused(refusal))
-            }
+            Some(refusal) => Err(Missing::Refused(refusal)),
         }
     }
 
-    /// Counts IDs, or one request, against the limits of the token, which has this role.
+    /// Counts IDs, or one request, against the limits of the token, which has this role. Logs a
+    /// refusal.
     pub(super) fn spend(
         &self,
         role: Role,
@@ -99,7 +97,8 @@ impl Session {
         amount: usize,
         context: &WorkerContext,
     ) -> Option<Refusal> {
-        context.spend(role, self.token.as_deref(), namespace, amount)
+        let refusal = context.spend(role, self.token.as_deref(), namespace, amount);
+        refusal.inspect(|refusal| self.log_refusal(role, *refusal, context))
     }
 
     pub(super) fn log_refusal(&self, role: Role, refusal: Refusal, context: &WorkerContext) {
@@ -153,4 +152,19 @@ pub(super) enum Missing {
     Failed(OpenFailure),
     /// The token's limits.
     Refused(Refusal),
+}
+
+impl Missing {
+    /// Refuses `count` requests; or returns the name of a namespace that has to be opened.
+    pub(super) fn refuse(self, count: usize, replies: &mut Replies<'_>) -> Option<String> {
+        let (code, why) = match self {
+            Self::Open(name) => return Some(name),
+            Self::Failed(failure) => (failure.code(), failure.to_string()),
+            Self::Refused(Refusal { code, why }) => (code, why.to_owned()),
+        };
+        for _ in 0..count {
+            replies.error(code, &why);
+        }
+        None
+    }
 }

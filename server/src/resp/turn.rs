@@ -17,7 +17,7 @@
 //! since nothing else is answered before the run is.
 
 use super::commands::{self, Flow};
-use super::context::{Refusal, WorkerContext};
+use super::context::WorkerContext;
 use super::decode::{Arguments, Decoded};
 use super::reply::{Errors, Form, Replies, refuse_take};
 use super::session::{Missing, Session};
@@ -213,19 +213,7 @@ impl Session {
         };
         let namespace = match found {
             Ok(namespace) => namespace,
-            Err(Missing::Open(name)) => return Some(name),
-            Err(Missing::Failed(failure)) => {
-                for _ in 0..count {
-                    replies.error(failure.code(), &failure);
-                }
-                return None;
-            }
-            Err(Missing::Refused(Refusal { code, why })) => {
-                for _ in 0..count {
-                    replies.error(code, why);
-                }
-                return None;
-            }
+            Err(missing) => return missing.refuse(count, replies),
         };
         let (ids, error) = context.take(namespace, count);
         for &id in ids {

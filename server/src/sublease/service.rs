@@ -29,30 +29,20 @@ pub(super) struct LeaseService {
 
 impl LeaseService {
     pub(super) fn new(origin: Origin, per_minute: u32) -> Self {
-        let Origin {
-            name,
-            namespace,
-            is_tier,
-            secret,
-            id_width,
-            store,
-        } = origin;
+        let per_minute = f64::from(per_minute);
+        let budget = Bucket::new(per_minute / 60.0, per_minute, Instant::now());
         Self {
             parameters: Parameters {
-                namespace: name,
-                layout: *namespace.layout(),
-                id_width,
-                is_encrypted: secret.is_some(),
+                namespace: origin.name,
+                layout: *origin.namespace.layout(),
+                id_width: origin.id_width,
+                is_encrypted: origin.secret.is_some(),
             },
-            namespace,
-            is_tier,
-            key: Key::of(secret.as_ref()),
-            store: Mutex::new(store),
-            budget: Mutex::new(Bucket::new(
-                f64::from(per_minute) / 60.0,
-                f64::from(per_minute),
-                Instant::now(),
-            )),
+            namespace: origin.namespace,
+            is_tier: origin.is_tier,
+            key: Key::of(origin.secret.as_ref()),
+            store: Mutex::new(origin.store),
+            budget: Mutex::new(budget),
             queued: AtomicUsize::new(0),
         }
     }

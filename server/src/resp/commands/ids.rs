@@ -2,9 +2,7 @@
 
 use super::call::{Call, Flow, Quoted, number};
 use crate::access::Role;
-use crate::resp::context::Refusal;
 use crate::resp::reply::{Form, refuse_take};
-use crate::resp::session::Missing;
 
 /// Maximum bytes of an ID in a reply, with its header and line ends.
 const ID_BYTES: usize = 27;
@@ -55,23 +53,10 @@ fn take_many(call: Call<'_, '_>, name: &[u8], count: &[u8], form: Form) -> Flow 
     let Some(count) = count.filter(|&count| count <= most) else {
         return call.refuse(format_args!("the count is out of range: it is 0 to {most}"));
     };
-    let Call {
-        session,
-        context,
-        replies,
-        ..
-    } = call;
+    let (session, context, replies) = (call.session, call.context, call.replies);
     let namespace = match session.find_to_take(name, count, context) {
         Ok(namespace) => namespace,
-        Err(Missing::Open(name)) => return Flow::Open(name),
-        Err(Missing::Failed(failure)) => {
-            replies.error(failure.code(), &failure);
-            return Flow::Done;
-        }
-        Err(Missing::Refused(Refusal { code, why })) => {
-            replies.error(code, why);
-            return Flow::Done;
-        }
+        Err(missing) => return missing.refuse(1, replies).map_or(Flow::Done, Flow::Open),
     };
     let (ids, error) = context.take(namespace, count);
     let missing = count - ids.len();
@@ -107,12 +92,7 @@ pub(super) fn inspect(call: Call<'_, '_>) -> Flow {
              FORMAT text",
         );
     };
-    let Call {
-        session,
-        context,
-        replies,
-        ..
-    } = call;
+    let (session, context, replies) = (call.session, call.context, call.replies);
     // A look does not begin a namespace.
     let namespace = match session.find_made(name, context) {
         Ok(namespace) => namespace,
@@ -123,7 +103,6 @@ pub(super) fn inspect(call: Call<'_, '_>) -> Flow {
     };
     let name = &context.namespace(namespace).name;
     if let Some(refusal) = session.spend(Role::Inspect, name, 1, context) {
-        session.log_refusal(Role::Inspect, refusal, context);
         replies.error(refusal.code, refusal.why);
         return Flow::Done;
     }
