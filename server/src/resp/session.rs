@@ -126,7 +126,10 @@ impl Session {
             Lookup::Impossible(failure) => Err(Missing::Failed(failure)),
             Lookup::Unknown(name) => match self.failed.take_if(|(failed, _)| failed == name) {
                 Some((_, failure)) => Err(Missing::Failed(failure)),
-                None => Err(Missing::Open(name.to_owned())),
+                None => match prefixed(name, &context.shared.key_prefix) {
+                    Some(failure) => Err(Missing::Failed(failure)),
+                    None => Err(Missing::Open(name.to_owned())),
+                },
             },
         }
     }
@@ -140,11 +143,39 @@ impl Session {
         match context.find(name) {
             Lookup::Made(namespace) => Ok(namespace),
             Lookup::Impossible(failure) => Err(failure),
-            Lookup::Unknown(_) => Err(OpenFailure::NotInUse),
+            Lookup::Unknown(name) => {
+                Err(prefixed(name, &context.shared.key_prefix).unwrap_or(OpenFailure::NotInUse))
+            }
         }
     }
 }
 
+/// The error for a key such as `app:orders`, of which `name` is left after `stripped` was cut
+/// off. No namespace has a name with a colon.
+fn prefixed(name: &str, stripped: &str) -> Option<OpenFailure> {
+    let (prefix, rest) = name.rsplit_once(':')?;
+    let dotted = name.replace(':', ".");
+    let wrong = format!("namespace name {name:?} contains ':', which is not allowed");
+    Some(OpenFailure::Refused(match (stripped, rest) {
+        ("", "") => format!("{wrong}: use a key such as {dotted:?}"),
+        ("", _) => {
+            let prefix = format!("{prefix}:");
+            format!(
+                "{wrong}: to strip a prefix that all keys have, set resp.key-prefix = {prefix:?} \
+                 in the server's configuration, or use a key such as {dotted:?}"
+            )
+        }
+        _ => {
+            let key = format!("{stripped}{dotted}");
+            format!(
+                "{wrong}, and the server strips only resp.key-prefix = {stripped:?}: use a key \
+                 such as {key:?}"
+            )
+        }
+    }))
+}
+
+/// Why there is no namespace for a request.
 #[derive(Debug)]
 pub(super) enum Missing {
     /// It has to be opened first.

@@ -267,6 +267,36 @@ fn names_are_compared_whole_and_without_their_prefix() {
 }
 
 #[test]
+fn a_key_with_a_colon_is_refused_with_the_setting_that_strips_it() {
+    let mut bench = Bench::new(Everything);
+    for line in [
+        "INCR app:orders",
+        "LPOP app:orders 2",
+        "RINGFLAKE.TAKE app:orders 2",
+        "RINGFLAKE.INSPECT app:orders 1",
+    ] {
+        bench.check(&format!(
+            "{line} => -ERR namespace name \"app:orders\" contains ':', which is not allowed: to \
+             strip a prefix that all keys have, set resp.key-prefix = \"app:\" in the server's \
+             configuration, or use a key such as \"app.orders\""
+        ));
+    }
+    // As a prefix, the second one would leave nothing.
+    bench.check(
+        "INCR app:eu:orders => -ERR *set resp.key-prefix = \"app:eu:\" in*
+         INCR orders: => -ERR namespace name \"orders:\" contains ':', which is not allowed: use *",
+    );
+    assert!(bench.opened.is_empty(), "{:?}", bench.opened);
+
+    let mut bench = Bench::announcing();
+    bench.check(
+        "INCR app:eu:orders => -ERR *strips only resp.key-prefix = \"app:\"*such as \"app:eu.orders\"
+         INCR web:orders => -ERR *strips only resp.key-prefix = \"app:\"*such as \"app:web.orders\"",
+    );
+    assert!(bench.opened.is_empty(), "{:?}", bench.opened);
+}
+
+#[test]
 fn a_command_gets_all_of_its_arguments_or_none() {
     let docs = |count| format!("COMMAND DOCS{}", " x".repeat(count));
     let most = crate::resp::decode::KEPT - 2;
