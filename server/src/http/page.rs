@@ -1,8 +1,8 @@
-//! `GET /`: the page that shows how the server stands; and `GET /v1/status`, which it asks.
+//! `GET /`: the status page for people; and `GET /v1/status`, which the page polls.
 //!
-//! One file, which asks nobody but its own server for anything: the policy in its head names
-//! the very script and the style that are in it, by their digests. It has no figure itself,
-//! so everybody may have it; what it asks for is for who may read the figures of all.
+//! The page is one file that sends requests to its own server only: the policy in its response
+//! allows the one script and the one style that are in it, by their digests. The page holds no
+//! figures, so it needs no token; `/v1/status` needs the role `admin`.
 
 use std::sync::{Arc, OnceLock};
 
