@@ -157,10 +157,12 @@ async function showsMany(page) {
 
   // One that is not ready, with markup in what the server says of it.
   const why = "No lease <img src=x onerror=alert(1)> is in force.";
+  let dataDir;
   await page.route("**/v1/status", async (route) => {
     const response = await route.fetch();
     const status = await response.json();
     const one = status.namespaces.find(({ name }) => name === "tenant-7");
+    Object.assign(status, { data_dir: dataDir });
     Object.assign(one, { ready: false, can_go_on_ms: 0, holds: [], alerts: [{ severity: "critical", text: why }] });
     await route.fulfill({ response, json: status });
   });
@@ -175,6 +177,9 @@ async function showsMany(page) {
   assert.equal(await page.locator("img").count(), 0, "text of the server is markup");
   await page.getByLabel("only with alerts").uncheck();
   await shows(MANY);
+
+  dataDir = "the data directory can't be used";
+  await page.locator("#state").getByText(`not ready: ${dataDir}`).waitFor({ timeout: 10000 });
 }
 
 // A stopped server accepts connections and never answers.
