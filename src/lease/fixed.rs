@@ -54,6 +54,8 @@ use crate::lease::show::Named;
 /// leases that a generator has from a store, so keep nodes of a store out of
 /// static leases.
 ///
+/// For these checks the process keeps about 1 KiB for each layout and secret, until it ends.
+///
 /// # Examples
 /// ```
 /// use ringflake::{Layout, lease::StaticLease};
