@@ -317,19 +317,19 @@ impl FrontConfig {
             key_prefix,
             hosts,
         } = settings;
+        let refuse = |key: &str, reason: String| {
+            let key = format!("{protocol}.{key}");
+            ConfigError::value(key, reason)
+        };
         if unix_mode.is_some() && unix.is_none() {
-            return Err(ConfigError::value(
-                format!("{protocol}.unix-mode"),
-                format!("there is no socket that it could be about: give {protocol}.unix"),
-            ));
+            let reason = "there is no socket that it could be about: give";
+            return Err(refuse("unix-mode", format!("{reason} {protocol}.unix")));
         }
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
         let workers = workers.unwrap_or_else(|| cores().min(MOST_WORKERS));
         if !(1..=MOST_WORKERS).contains(&workers) {
-            return Err(ConfigError::value(
-                format!("{protocol}.workers"),
-                format!("{workers} is out of range: give 1 to {MOST_WORKERS}"),
-            ));
+            let reason = format!("{workers} is out of range: give 1 to {MOST_WORKERS}");
+            return Err(refuse("workers", reason));
         }
         for (key, is_given, of) in [
             ("hosts", hosts.is_some(), Protocol::Http),
@@ -337,22 +337,19 @@ impl FrontConfig {
             ("key-prefix", key_prefix.is_some(), Protocol::Resp),
         ] {
             if is_given && protocol != of {
-                return Err(ConfigError::value(
-                    format!("{protocol}.{key}"),
-                    format!("only {of} has this setting: give {of}.{key}, or leave it out"),
-                ));
+                let reason =
+                    format!("only {of} has this setting: give {of}.{key}, or leave it out");
+                return Err(refuse(key, reason));
             }
         }
         let port = |address: &String| address.rsplit_once(':')?.1.parse::<u16>().ok();
         if announce.as_ref().is_some_and(|it| port(it).is_none()) {
-            return Err(ConfigError::value(
-                format!("{protocol}.announce"),
-                "it needs a host and a port, such as ids.example.com:6379",
-            ));
+            let reason = "it needs a host and a port, such as ids.example.com:6379";
+            return Err(refuse("announce", reason.to_owned()));
         }
         let hosts = hosts.unwrap_or_default();
-        let hosts = hosts.iter().map(|name| text::read_host(name));
-        let hosts: Result<Vec<_>, _> = hosts.collect();
+        let hosts: Result<Vec<_>, _> = hosts.iter().map(|name| text::read_host(name)).collect();
+        let hosts = hosts.map_err(|reason| refuse("hosts", reason))?;
         let is_default = listen.is_none() && unix.is_none();
         let listen = match listen {
             Some(listen) => listen,
@@ -368,8 +365,7 @@ impl FrontConfig {
             proxy_protocol: proxy_protocol.unwrap_or(false),
             announce,
             key_prefix: key_prefix.unwrap_or_default(),
-            hosts: hosts
-                .map_err(|reason| ConfigError::value(format!("{protocol}.hosts"), reason))?,
+            hosts,
         })
     }
 }

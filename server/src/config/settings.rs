@@ -78,41 +78,16 @@ layers! {
     /// What one layer says; nothing by default.
     ///
     /// ```toml
-    /// data-dir = "/var/lib/ringflake"   # leases and secrets of local namespaces
-    /// on-demand = false                 # whether clients may begin namespaces
-    /// # on-demand-names = ["app-*"]   # those that they may begin
-    /// best-effort = false               # accept a data directory that can lose writes
-    /// drain = "10s"                     # how long requests have to end after SIGTERM
-    ///
-    /// [resp]                            # the Redis protocol; [http] has the same keys
-    /// listen = ["127.0.0.1:6379"]       # or "off"
-    /// unix = "/run/ringflake/resp.sock"
-    /// unix-mode = "0660"
-    /// workers = 2
-    /// proxy-protocol = false            # whether a proxy sends its client's address in front
-    /// # hosts = ["ids.example.com"]   # only of [http]: names that requests may use
-    ///
-    /// [tls]                             # on every TCP socket
-    /// certificate = "server.pem"
-    /// key = "server.key"
-    /// client-ca = "clients.pem"         # only clients with a certificate by these
-    ///
-    /// [tokens]                          # files with a token on each line
-    /// take = "take.tokens"              # also inspect, lease and admin
-    ///
-    /// [limits]
-    /// connections = 20000
-    ///
-    /// [log]
-    /// format = "json"                   # or text
-    /// level = "info"
+    /// data-dir = "/var/lib/ringflake"
+    /// resp.listen = ["127.0.0.1:6379"]  # or "off"
+    /// http.unix = "/run/ringflake/http.sock"
+    /// limits.connections = 1000
     ///
     /// [namespaces.orders]               # local, as nothing says otherwise
     ///
     /// [namespaces.invoices]
     /// store-url-file = "store.url"      # or store = "postgres://ids@db/ids"
     /// secret-file = "invoices.secret"
-    /// tier = true                       # leases go on while the store is away
     /// ```
     ///
     /// Paths of a file are relative to its directory, also those of a store that is a file.

@@ -323,4 +323,4 @@ fn any_bulk(input: &[u8], most_bytes: usize) -> Result<Option<Bulk>, Malformed> 
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

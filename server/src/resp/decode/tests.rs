@@ -57,7 +57,7 @@ fn decode_all(input: &[u8]) -> Outcome {
 }
 
 /// Cuts at each of the places.
-fn cut<'a>(input: &'a [u8], places: &[prop::sample::Index]) -> Vec<&'a [u8]> {
+pub(in crate::resp) fn cut<'a>(input: &'a [u8], places: &[prop::sample::Index]) -> Vec<&'a [u8]> {
     let mut places: Vec<_> = places.iter().map(|at| at.index(input.len() + 1)).collect();
     places.extend([0, input.len()]);
     places.sort_unstable();
@@ -74,7 +74,7 @@ fn encode_request(arguments: &[Vec<u8>]) -> Vec<u8> {
 }
 
 /// Bytes that look like requests more often than chance has it.
-fn nearly_requests() -> impl Strategy<Value = Vec<u8>> {
+pub(in crate::resp) fn nearly_requests() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         4 => Just(b"\r\n".to_vec()),
         3 => "[*$][0-9]{1,3}\r\n".prop_map(String::into_bytes),

@@ -35,16 +35,12 @@ fn a_token_beyond_its_limits_takes_nothing() {
     let rights = FiveOrders::default();
     let setup = serve(|it| it.rights = Arc::new(rights.clone()));
     let mut client = setup.connect(true);
-    client.send(&incr("orders").repeat(5));
-    client.replies(5);
-    client.send(&incr("orders").repeat(6));
-    for reply in &client.replies(6) {
+    client.ask(&incr("orders").repeat(5), 5);
+    for reply in &client.ask(&incr("orders").repeat(6), 6) {
         assert!(error(reply).starts_with("NOPERM "), "{reply:?}");
     }
-    client.send(&request(&["LPOP", "orders", "6"]));
-    assert!(error(&client.replies(1)[0]).starts_with("NOPERM "));
-    client.send(&incr("invoices"));
-    assert!(error(&client.replies(1)[0]).starts_with("NOPERM "));
+    assert!(error(&client.ask(&request(&["LPOP", "orders", "6"]), 1)[0]).starts_with("NOPERM "));
+    assert!(error(&client.ask(&incr("invoices"), 1)[0]).starts_with("NOPERM "));
     assert_eq!(setup.counts().ids, 5);
     assert!(setup.namespaces.get("invoices").is_none(), "none is opened");
     assert_eq!(rights.0.lock().unwrap()[0], "127.0.0.1 take");

@@ -258,7 +258,12 @@ impl Client {
         self.try_replies(count).unwrap()
     }
 
-    /// The same, with an error if the server closes the connection before.
+    pub(super) fn ask(&mut self, requests: &[u8], replies: usize) -> Vec<OwnedFrame> {
+        self.send(requests);
+        self.replies(replies)
+    }
+
+    /// [`replies`](Self::replies), with an error if the server closes the connection before.
     pub(super) fn try_replies(&mut self, count: usize) -> io::Result<Vec<OwnedFrame>> {
         let replies = (0..count).map(|_| self.reply()).collect();
         self.input.drain(..self.at);
@@ -323,41 +328,5 @@ pub(super) fn error(reply: &OwnedFrame) -> &str {
     match reply {
         OwnedFrame::Error(line) => line,
         other => panic!("{other:?}"),
-    }
-}
-
-/// Numbers that look random: SplitMix64.
-pub(super) struct Random(u64);
-
-impl Random {
-    pub(super) fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    pub(super) fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut word = self.0;
-        word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (word ^ (word >> 31)) % end
-    }
-
-    /// Bytes that look like a request and are none, for the most part.
-    pub(super) fn frame(&mut self) -> Vec<u8> {
-        let mut frame = match self.below(4) {
-            0 => incr("orders"),
-            1 => request(&["LPOP", "orders", "3"]),
-            2 => request(&["HELLO", "3", "SETNAME", "x"]),
-            _ => b"PING\r\n".to_vec(),
-        };
-        for _ in 0..self.below(3) {
-            let at = self.below(frame.len() as u64) as usize;
-            match self.below(3) {
-                0 => frame[at] = self.below(256) as u8,
-                1 => frame.truncate(at + 1),
-                _ => frame.insert(at, b"*$:\r\n0-9"[self.below(8) as usize]),
-            }
-        }
-        frame
     }
 }

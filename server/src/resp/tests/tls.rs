@@ -34,8 +34,7 @@ fn a_reply_of_many_records_is_whole() {
     let mut client = setup.connect_tls();
     // Several times what the sockets have room for, and asked for before any of it is read.
     client.send(&request(&["LPOP", "orders", "60000"]).repeat(16));
-    client.send(&request(&["ECHO", "end"]));
-    distinct(client.replies(16));
+    distinct(client.ask(&request(&["ECHO", "end"]), 16));
     assert_eq!(client.replies(1), [OwnedFrame::BulkString(b"end".to_vec())]);
 }
 
@@ -81,8 +80,7 @@ fn a_handshake_has_the_time_of_a_request() {
     }
     // If the silence were that of a handshake, the first client would be closed by then.
     std::thread::sleep(Duration::from_millis(2_200).saturating_sub(start.elapsed()));
-    client.send(&request(&["PING"]));
-    client.replies(1);
+    client.ask(&request(&["PING"]), 1);
 }
 
 #[test]
@@ -100,8 +98,7 @@ fn without_tls_there_is_no_reply_where_it_is_due() {
     silent.stream.write_all(&[22, 3, 1]).unwrap();
     // On the Unix socket there is none.
     let mut local = setup.connect(false);
-    local.send(&incr("orders"));
-    integers(&local.replies(1));
+    integers(&local.ask(&incr("orders"), 1));
     assert!(setup.end());
 }
 
@@ -114,18 +111,15 @@ fn a_permit_for_unauthenticated_connections_is_given_back() {
     let free = || setup.shared().budget.free_tls();
     let all = free();
     let mut client = setup.connect_tls();
-    client.send(&request(&["PING"]));
-    client.replies(1);
+    client.ask(&request(&["PING"]), 1);
     assert_eq!(free(), all - 1);
-    client.send(&request(&["AUTH", "take"]));
-    client.replies(1);
+    client.ask(&request(&["AUTH", "take"]), 1);
     // The reply is sent a moment before.
     eventually("an authenticated connection has no permit", || {
         free() == all
     });
     let mut stranger = setup.connect_tls();
-    stranger.send(&request(&["PING"]));
-    stranger.replies(1);
+    stranger.ask(&request(&["PING"]), 1);
     assert_eq!(free(), all - 1);
     drop(stranger);
     eventually("a closed connection has no permit", || free() == all);

@@ -19,6 +19,7 @@ use crate::limits::Limits;
 use crate::namespaces::Namespaces;
 use crate::resp::announced::Announced;
 use crate::resp::context::Shared;
+use crate::resp::decode::tests::cut;
 use crate::resp::tests::kit::{ByName, Everything, generator};
 
 struct Bench {
@@ -659,11 +660,8 @@ proptest! {
         input in requests(),
         places: Vec<prop::sample::Index>,
     ) {
-        let mut places: Vec<_> = places.iter().map(|at| at.index(input.len() + 1)).collect();
-        places.extend([0, input.len()]);
-        places.sort_unstable();
-        let pieces: Vec<_> = places.windows(2).map(|at| &input[at[0]..at[1]]).collect();
         let whole = Bench::new(Everything).answer(&[&input]);
+        let pieces = cut(&input, &places);
         prop_assert_eq!(Bench::new(Everything).answer(&pieces), whole);
     }
 
