@@ -299,10 +299,10 @@ fn a_wrong_variable_is_refused_by_its_name() {
 
 #[test]
 fn a_layer_lies_over_another_key_by_key() {
-    let upper = "limits.count = 1\nhttp.workers = 2\n[namespaces.a]\nblocks = 3";
-    let lower = "limits.count = 4\nlimits.leases = 5\n[namespaces.a]\nblocks = 6\ncapacity = 7\n\
+    let upper = "drain = '1s'\nlimits.count = 1\nhttp.workers = 2\n[namespaces.a]\nblocks = 3";
+    let lower = "drain = '2s'\nlimits.count = 4\nlimits.leases = 5\n[namespaces.a]\nblocks = 6\ncapacity = 7\n\
                  [namespaces.b]\nblocks = 8";
-    let whole = "limits.count = 1\nlimits.leases = 5\nhttp.workers = 2\n\
+    let whole = "drain = '1s'\nlimits.count = 1\nlimits.leases = 5\nhttp.workers = 2\n\
                  [namespaces.a]\nblocks = 3\ncapacity = 7\n[namespaces.b]\nblocks = 8";
     let [upper, lower, whole] = [upper, lower, whole].map(|text| from(text).unwrap());
     assert_eq!(upper.clone().over(lower), whole);

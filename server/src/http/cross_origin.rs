@@ -149,7 +149,7 @@ mod tests {
             assert!(known(own), "{own}");
         }
         let others = ":7464 evil.example evil.example:7464 localhost. localhost.evil.example \
-                      notlocalhost.evil a.ids.example.com ids.example.com. \
+                      notlocalhost.evil evil.notlocalhost a.ids.example.com ids.example.com. \
                       127.0.0.1.evil.example 127.1 [::1 [::1].evil.example [::1]7464 \
                       [evil.example] ::1 localhost:7464:1 localhost:x localhost@evil localhost/ \
                       \u{e4}";
