@@ -88,8 +88,8 @@ fn eight_clients_with_pipelines_get_no_id_twice() {
         .collect();
     assert_eq!(raws.len(), ids.len());
     drop(namespace);
-    let counts = setup.counts();
-    assert_eq!([counts.requests, counts.ids], [ids.len() as u64; 2]);
+    let counts = [setup.count(|it| &it.requests), setup.count(|it| &it.ids)];
+    assert_eq!(counts, [ids.len() as u64; 2]);
 }
 
 #[test]
@@ -213,7 +213,7 @@ fn a_silent_client_ends_at_its_deadline() {
     });
     assert!(silent.unwrap().is_closed());
     eventually("all connections are counted", || {
-        setup.counts().closed == connections
+        setup.count(|it| &it.closed) == connections
     });
 }
 
@@ -275,10 +275,12 @@ fn a_full_table_refuses_with_words_and_recovers() {
         "ERR max number of clients reached"
     );
     drop(clients);
-    eventually("their places are free", || setup.counts().closed == 8);
+    eventually("their places are free", || {
+        setup.count(|it| &it.closed) == 8
+    });
     let mut client = setup.connect(true);
     integers(&client.ask(&incr("orders"), 1));
-    assert_eq!(setup.counts().turned_away, 2);
+    assert_eq!(setup.count(|it| &it.turned_away), 2);
 }
 
 #[test]
@@ -314,7 +316,7 @@ fn a_browser_is_closed_before_its_body_is_read() {
         assert!(last.contains("not HTTP"), "{line}: {last}");
         assert!(client.is_closed(), "{line}");
     }
-    assert_eq!(setup.counts().ids, 0);
+    assert_eq!(setup.count(|it| &it.ids), 0);
 }
 
 #[test]
@@ -325,7 +327,9 @@ fn a_drain_answers_what_has_come_and_closes() {
     let mut busy = setup.connect(true);
     busy.send(&request(&["LPOP", "orders", "60000"]));
     busy.send(&incr("orders").repeat(100));
-    eventually("two requests are answered", || setup.counts().requests >= 2);
+    eventually("two requests are answered", || {
+        setup.count(|it| &it.requests) >= 2
+    });
     setup.drain.begin();
     let replies = busy.replies(101);
     integers(&replies[1..]);

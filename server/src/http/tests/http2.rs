@@ -17,6 +17,7 @@ use tokio::task::JoinHandle;
 
 use super::super::buffer_permit::LARGE_PER_CONNECTION;
 use super::served::{Served, serve};
+use super::wire::Wire;
 use crate::tls;
 
 const ALPN: [&str; 2] = ["h2", "http/1.1"];
@@ -106,14 +107,21 @@ fn the_authority_is_a_name_that_leads_here_alone() {
     });
 }
 
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// A setting: windows of no bytes.
+const NO_WINDOW: [u8; 6] = [0, 4, 0, 0, 0, 0];
+
+/// A connection with these settings, of which each frame is the test's.
+fn begin_raw(served: &Served, settings: &[u8]) -> Wire {
+    let mut wire = served.connect();
+    wire.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+    wire.send(frame(4, 0, 0, settings));
+    wire
+}
 
 #[test]
 fn what_a_connection_may_is_said_at_its_start() {
     let served = serve(|_| {});
-    let mut wire = served.connect();
-    wire.send(PREFACE);
-    wire.send(frame(4, 0, 0, &[]));
+    let mut wire = begin_raw(&served, &[]);
     let (kind, _, _, settings) = wire.whole_frame();
     assert_eq!(kind, 4, "SETTINGS");
     let (settings, _) = settings.as_chunks::<6>();
@@ -151,9 +159,8 @@ fn as_many_requests_as_clients_send_at_first_are_begun() {
     const COUNT: u32 = 100;
 
     let served = serve(|_| {});
-    let mut wire = served.connect();
-    let mut sent = PREFACE.to_vec();
-    sent.extend(frame(4, 0, 0, &[]));
+    let mut wire = begin_raw(&served, &[]);
+    let mut sent = Vec::new();
     let fields = fields("/v1/ids");
     let streams = || (0..COUNT).map(|number| 2 * number + 1);
     for stream in streams() {
@@ -227,10 +234,8 @@ fn answers_that_a_client_has_no_room_for_have_a_bound() {
 
     let served = serve(|_| {});
     served.namespaces.open("orders").unwrap();
-    let mut wire = served.connect();
-    let mut sent = PREFACE.to_vec();
-    // Windows of no bytes.
-    sent.extend(frame(4, 0, 0, &[0, 4, 0, 0, 0, 0]));
+    let mut wire = begin_raw(&served, &NO_WINDOW);
+    let mut sent = Vec::new();
     for number in 0..2 * COUNT {
         let count = if number < COUNT { LARGE } else { SMALL };
         let fields = fields(&format!("/v1/ids?namespace=orders&count={count}"));
@@ -262,9 +267,8 @@ fn answers_that_a_client_has_no_room_for_have_a_bound() {
 #[test]
 fn figures_that_a_client_has_no_room_for_have_a_bound() {
     let served = serve(|_| {});
-    let mut wire = served.connect();
-    let mut sent = PREFACE.to_vec();
-    sent.extend(frame(4, 0, 0, &[0, 4, 0, 0, 0, 0]));
+    let mut wire = begin_raw(&served, &NO_WINDOW);
+    let mut sent = Vec::new();
     for number in 0..100 {
         let mut fields = fields(["/metrics", "/readyz", "/v1/status"][number % 3]);
         // GET.
@@ -292,11 +296,8 @@ fn figures_that_a_client_has_no_room_for_have_a_bound() {
 #[test]
 fn a_peer_that_says_nothing_does_not_hold_the_end_up() {
     let served = serve(|_| {});
-    let mut wire = served.connect();
-    let mut sent = PREFACE.to_vec();
-    sent.extend(frame(4, 0, 0, &[]));
-    sent.extend(frame(1, 5, 1, &fields("/v1/ids?namespace=orders")));
-    wire.send(sent);
+    let mut wire = begin_raw(&served, &[]);
+    wire.send(frame(1, 5, 1, &fields("/v1/ids?namespace=orders")));
     while wire.frame().0 != 0 {}
     // It will not say that it has seen the end come. If the server waited for that, the idle
     // timeout of 300 s would end the connection.

@@ -41,7 +41,7 @@ fn a_token_beyond_its_limits_takes_nothing() {
     }
     assert!(error(&client.ask(&request(&["LPOP", "orders", "6"]), 1)[0]).starts_with("NOPERM "));
     assert!(error(&client.ask(&incr("invoices"), 1)[0]).starts_with("NOPERM "));
-    assert_eq!(setup.counts().ids, 5);
+    assert_eq!(setup.count(|it| &it.ids), 5);
     assert!(setup.namespaces.get("invoices").is_none(), "none is opened");
     assert_eq!(rights.0.lock().unwrap()[0], "127.0.0.1 take");
 }

@@ -122,13 +122,6 @@ pub(super) struct Running {
     _directory: tempfile::TempDir,
 }
 
-pub(super) struct Counts {
-    pub(super) turned_away: u64,
-    pub(super) closed: u64,
-    pub(super) requests: u64,
-    pub(super) ids: u64,
-}
-
 impl Running {
     fn connect_tcp(&self) -> TcpStream {
         let stream = TcpStream::connect(self.address).unwrap();
@@ -161,17 +154,10 @@ impl Running {
         self.front.as_ref().unwrap().shared()
     }
 
-    pub(super) fn counts(&self) -> Counts {
-        let sum = |of: fn(&FrontCounters) -> &AtomicU64| {
-            let counters = self.front.as_ref().unwrap().counters().iter();
-            counters.map(|counters| of(counters).load(Relaxed)).sum()
-        };
-        Counts {
-            turned_away: sum(|counters| &counters.turned_away),
-            closed: sum(|counters| &counters.closed),
-            requests: sum(|counters| &counters.requests),
-            ids: sum(|counters| &counters.ids),
-        }
+    /// The sum of a count of all workers.
+    pub(super) fn count(&self, of: fn(&FrontCounters) -> &AtomicU64) -> u64 {
+        let counters = self.front.as_ref().unwrap().counters().iter();
+        counters.map(|counters| of(counters).load(Relaxed)).sum()
     }
 
     /// Drains, and says whether all of the front has gone and left the namespaces.

@@ -92,7 +92,7 @@ fn without_tls_there_is_no_reply_where_it_is_due() {
     plain.end_output();
     let end = plain.read_to_end();
     assert!(!end.starts_with(b":"), "{}", end.escape_ascii());
-    assert_eq!(setup.counts().requests, 0);
+    assert_eq!(setup.count(|it| &it.requests), 0);
     // One whose handshake goes on until the drain stops nobody.
     let mut silent = setup.connect(true);
     silent.stream.write_all(&[22, 3, 1]).unwrap();
