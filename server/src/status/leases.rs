@@ -24,34 +24,34 @@ pub(super) struct Hold {
 }
 
 impl Hold {
+    fn of_ticks(ticks: &Range<u64>, layout: &Layout) -> Self {
+        Self {
+            block: None,
+            nodes: None,
+            state: None,
+            from_unix_ms: layout.tick_start_unix_ms(ticks.start),
+            // A lease without an end ends with its layout.
+            until_unix_ms: layout.tick_start_unix_ms(ticks.end.min(layout.ticks())),
+        }
+    }
+
     /// Those that a store granted.
     pub(super) fn of_grants(status: &LeaseStatus, layout: &Layout) -> Vec<Self> {
-        let of = |it: &ringflake::lease::GrantStatus| {
-            let (from_unix_ms, until_unix_ms) = times(&it.grant.ticks, layout);
-            Self {
-                block: Some(it.grant.block.index()),
-                nodes: None,
-                state: Some(it.state),
-                from_unix_ms,
-                until_unix_ms,
-            }
-        };
-        status.grants.iter().map(of).collect()
+        let grants = status.grants.iter().map(|it| Self {
+            block: Some(it.grant.block.index()),
+            state: Some(it.state),
+            ..Self::of_ticks(&it.grant.ticks, layout)
+        });
+        grants.collect()
     }
 
     /// Those that were given.
     pub(super) fn of_leases(leases: &[Lease], layout: &Layout) -> Vec<Self> {
-        let of = |it: &Lease| {
-            let (from_unix_ms, until_unix_ms) = times(&it.ticks(), layout);
-            Self {
-                block: None,
-                nodes: Some(it.nodes()),
-                state: None,
-                from_unix_ms,
-                until_unix_ms,
-            }
-        };
-        leases.iter().map(of).collect()
+        let leases = leases.iter().map(|it| Self {
+            nodes: Some(it.nodes()),
+            ..Self::of_ticks(&it.ticks(), layout)
+        });
+        leases.collect()
     }
 }
 
@@ -59,12 +59,6 @@ impl Hold {
 pub(super) fn nodes(lease: &Lease) -> f64 {
     let Range { start, end } = lease.nodes();
     (end - start) as f64
-}
-
-fn times(ticks: &Range<u64>, layout: &Layout) -> (u64, u64) {
-    // A lease without an end ends with its layout.
-    let until = layout.tick_start_unix_ms(ticks.end.min(layout.ticks()));
-    (layout.tick_start_unix_ms(ticks.start), until)
 }
 
 #[cfg(test)]

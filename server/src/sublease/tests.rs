@@ -94,6 +94,14 @@ fn wanted(blocks: u64, seconds: u64) -> AcquireRequest {
     }
 }
 
+/// With the text of a lease as evidence.
+fn having(text: &str) -> AcquireRequest {
+    AcquireRequest {
+        had: vec![text.to_owned()],
+        ..wanted(1, 60)
+    }
+}
+
 fn acquire(server: &Subleases, blocks: u64, seconds: u64) -> Result<Granted, Refusal> {
     server.acquire("orders", &wanted(blocks, seconds))
 }
@@ -277,13 +285,9 @@ fn a_lease_is_a_rectangle_of_the_stores_namespace() {
     let site = Site::new(12);
     let server = site.server();
     let asked = |size| {
-        server.acquire(
-            "orders",
-            &AcquireRequest {
-                size,
-                ..wanted(1, 60)
-            },
-        )
+        let mut request = wanted(1, 60);
+        request.size = size;
+        server.acquire("orders", &request)
     };
     let given = asked(Size::Nodes(33)).unwrap();
     assert_eq!(given.parameters.layout, Layout::RANDFLAKE);
@@ -391,12 +395,8 @@ fn a_text_that_is_made_up_is_unknown() {
     ] {
         refused!(server.renew(&text, seconds(60)), Refusal::Unknown);
         refused!(server.release(&text), Refusal::Unknown);
-        let had = vec![text];
-        let wanted = AcquireRequest {
-            had,
-            ..wanted(1, 60)
-        };
-        refused!(server.acquire("orders", &wanted), Refusal::Invalid(_));
+        let refused = server.acquire("orders", &having(&text));
+        refused!(refused, Refusal::Invalid(_));
     }
     assert!(server.renew(&lease.text, seconds(60)).is_ok());
 }
@@ -410,11 +410,7 @@ fn a_store_that_forgot_is_found_out_by_what_a_client_had() {
     site.store.inner.restore(&before);
     fenced!(server.renew(&lost.text, seconds(600)), Fence::NeverGranted);
 
-    let had = vec![lost.text];
-    let wanted = AcquireRequest {
-        had,
-        ..wanted(1, 60)
-    };
+    let wanted = having(&lost.text);
     refused!(
         server.acquire("orders", &wanted),
         Refusal::Store(StoreError::HistoryLost { .. })

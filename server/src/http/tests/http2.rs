@@ -111,7 +111,7 @@ fn the_authority_is_a_name_that_leads_here_alone() {
 const NO_WINDOW: [u8; 6] = [0, 4, 0, 0, 0, 0];
 
 /// A connection with these settings, of which each frame is the test's.
-fn begin_raw(served: &Served, settings: &[u8]) -> Wire {
+pub(super) fn begin_raw(served: &Served, settings: &[u8]) -> Wire {
     let mut wire = served.connect();
     wire.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
     wire.send(frame(4, 0, 0, settings));

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::http2::begin_raw;
 use super::limits::{buffer_little, narrow};
 use super::served::{Served, serve};
 use super::wire::Wire;
@@ -146,9 +147,7 @@ fn a_connection_that_was_quiet_is_served_again() {
 fn a_quiet_connection_of_http2_is_kept() {
     let served = impatient();
     let kept = |_| {
-        let mut wire = served.connect();
-        wire.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
-        wire.send([0, 0, 0, 4, 0, 0, 0, 0, 0]);
+        let mut wire = begin_raw(&served, &[]);
         let began = Instant::now();
         // The server asks whether somebody is there, and gets an answer.
         for _ in 0..3 {
@@ -170,9 +169,7 @@ fn a_quiet_connection_of_http2_is_kept() {
 #[test]
 fn a_peer_of_http2_that_answers_no_ping_is_closed() {
     let served = impatient();
-    let mut wire = served.connect();
-    wire.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
-    wire.send([0, 0, 0, 4, 0, 0, 0, 0, 0]);
+    let _wire = begin_raw(&served, &[]);
     served.until(1, 1);
 }
 

@@ -68,13 +68,6 @@ impl Cluster {
     }
 }
 
-fn having(lease: &Sublease) -> AcquireRequest {
-    AcquireRequest {
-        had: vec![lease.text.clone()],
-        ..wanted(1, 60)
-    }
-}
-
 #[test]
 fn a_lease_of_another_tier_is_no_evidence_and_is_not_called_lost() {
     let mut cluster = Cluster::new();
@@ -90,7 +83,7 @@ fn a_lease_of_another_tier_is_no_evidence_and_is_not_called_lost() {
             ] {
                 refused!(refused, Refusal::Elsewhere);
             }
-            let next = one(other.acquire("orders", &having(&lease)));
+            let next = one(other.acquire("orders", &having(&lease.text)));
             assert!(next.nodes != lease.nodes || next.ticks.start >= lease.ticks.end);
             assert!(other.renew(&next.text, seconds(90)).is_ok());
         }
@@ -109,7 +102,7 @@ fn a_lease_below_a_tier_outlives_the_setting_and_comes_back_with_it() {
     let lease = one(acquire(&cluster.server("a", true), 1, 60));
     let without = cluster.server("a", false);
     refused!(without.renew(&lease.text, seconds(90)), Refusal::Elsewhere);
-    one(without.acquire("orders", &having(&lease)));
+    one(without.acquire("orders", &having(&lease.text)));
     one(cluster.server("a", true).renew(&lease.text, seconds(90)));
 }
 
@@ -128,11 +121,7 @@ fn what_a_tier_has_forgotten_is_found_out_by_its_own_leases() {
     let record = record.unwrap();
     assert!(record.is_some());
     let text = text::write(&service.key, "orders", record, &further);
-    let had = vec![text];
-    let wanted = AcquireRequest {
-        had,
-        ..wanted(1, 60)
-    };
+    let wanted = having(&text);
     let said = said(|| {
         refused!(
             server.acquire("orders", &wanted),
@@ -152,7 +141,7 @@ fn a_tier_that_was_removed_leaves_its_leases_to_their_ends() {
     // Its inode stays in use, so that the next one is another.
     fs::rename(at.join("orders.tier.db"), at.join("gone")).unwrap();
     let server = cluster.server("a", true);
-    let next = one(server.acquire("orders", &having(&lease)));
+    let next = one(server.acquire("orders", &having(&lease.text)));
     assert!(next.nodes != lease.nodes || next.ticks.start >= lease.ticks.end);
     refused!(server.renew(&lease.text, seconds(90)), Refusal::Elsewhere);
 }
