@@ -1,4 +1,4 @@
-//! How far off is the model of `ringflake::plan`? And what is an adaptive threshold
+//! How far off is the formula of `ringflake::plan`? And what is an adaptive threshold
 //! worth?
 //!
 //! ```sh
@@ -7,18 +7,18 @@
 //!
 //! - `model`: runs each of `tests/traces` on real rings whose takes do not assist, and finds
 //!   the smallest capacity without an empty, which is held against that of
-//!   `plan::capacity_for`. The threshold is 75 %, and one consumer takes each ID when it is
+//!   the formula. The threshold is 75 %, and one consumer takes each ID when it is
 //!   due.
 //! - `adaptive`: on rings of twice what is predicted, an adaptive threshold is held against
 //!   the best of the fixed ones: of those without empties the one that keeps the fewest IDs.
-//! - `assists`: the rings that the model answers where takes assist, with one stripe and with
+//! - `assists`: the smallest rings that are enough by the formula where takes assist, with one stripe and with
 //!   one a core, with one consumer and with one a core, on cores that have nothing else to do
 //!   and on cores that do. Where such a ring runs dry the next larger one runs, and so on.
 //! - `assist`: how long a take lasts that assists.
 //!
 //! How late a producer wakes up is chance on a machine that is shared, and a longer
 //! run meets a later one; so the measured capacity would depend on luck. Here each wake-up is late on purpose: the generators have a clock that
-//! holds a producer up when it comes to a fill. The model is given the same time.
+//! holds a producer up when it comes to a fill. The formula is given the same time.
 //!
 //! Every ID is kept, decrypted and checked to be unique.
 
@@ -31,7 +31,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use ringflake::plan::{self, Load, Machine, SizingError, Trace};
+use ringflake::plan::{self, Load, Machine, Rate};
 use ringflake::{AssistFill, CachedGenerator, Clock, Id, SystemClock, ThresholdFill};
 
 use self::common::flags;
@@ -68,7 +68,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let loads = traces
         .iter()
         .filter(|(name, _)| named.as_ref().is_none_or(|named| named == name))
-        .map(|&(name, text)| Ok((name, Load::from(text.parse::<Trace>()?))))
+        .map(|&(name, text)| Ok((name, Load::trace(text)?)))
         .collect::<Result<Vec<_>, Box<dyn Error>>>()?;
     let only = flags::value_of("--only");
     let wanted = |part: &str| only.as_ref().is_none_or(|only| only == part);
@@ -108,17 +108,31 @@ impl Setup {
         }
     }
 
-    /// The capacity that the model says.
-    fn predicted(self, load: &Load) -> Result<usize, SizingError> {
-        let machine = Machine::new(FILL_RATE.parse().expect("a rate"), LATE)
-            .with_assist_fill(self.assist)
-            .with_stripes(self.stripes);
-        Ok(plan::capacity_for(load, &machine)?.capacity())
+    /// The smallest capacity that is enough by the formula, without a margin.
+    fn predicted(self, load: &Load) -> Result<usize, Box<dyn Error>> {
+        let mut machine = Machine::default();
+        machine.cores = self.stripes;
+        machine.consumers = self.consumers;
+        machine.fill_rate = FILL_RATE.parse()?;
+        machine.take_rate = Rate::MAX;
+        machine.wake_up = LATE;
+        machine.assists = self.assist.is_some();
+        let least = if self.stripes > 1 {
+            self.stripes << 10
+        } else {
+            1
+        };
+        for capacity in (least.ilog2()..28).map(|log| 1 << log) {
+            if plan::lowest_level(load, &machine, capacity, self.fill)?.lowest > 0.0 {
+                return Ok(capacity);
+            }
+        }
+        Err("no ring is enough".into())
     }
 }
 
-/// The capacity that the model says without assists, for a threshold of 75 %.
-fn predicted(load: &Load) -> Result<usize, SizingError> {
+/// The same without assists, for a threshold of 75 %.
+fn predicted(load: &Load) -> Result<usize, Box<dyn Error>> {
     Setup::unassisted(ThresholdFill::percent(75)).predicted(load)
 }
 

@@ -70,7 +70,6 @@ mod timetable;
 mod waiters;
 mod watermark;
 
-pub(crate) use self::adaptive::{FillSample, Targets, ThresholdController};
 pub(crate) use self::filler::{Filler, FillerParts, FullHook, MadeInPlace};
 pub use self::policy::{
     AssistFill, FillCause, PaddingFill, PolicyError, RingFull, ScheduledFill, ThresholdFill,

@@ -9,7 +9,7 @@
 //! | run the server, `ringflake serve`, or write a client of it | [`serve`] |
 //!
 //! More pages are beside what they are about: [leases](crate::lease::guide), and
-//! [the size of a ring](crate::plan::guide).
+//! [the lease and the ring for a load](crate::plan::guide).
 
 // Of two definitions of a picture the first one counts: here the picture itself, since
 // rustdoc copies no files. Who reads the page in the repository has those.

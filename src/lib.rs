@@ -53,7 +53,7 @@
 //! | when it is filled | [`PaddingFill`], [`ThresholdFill`], [`ScheduledFill`]; by takes: [`AssistFill`] |
 //! | how many rings there are, and in which order IDs come | [`stripes`](CachedGeneratorBuilder::stripes) |
 //! | what a take does when it is empty | [`OnEmpty`] |
-//! | how full and busy it is; how large it has to be for a load | [`Stats`]; [`plan::capacity_for`] |
+//! | how full and busy it is; how large it has to be for a load, and how many nodes | [`Stats`]; [`plan::capacity_for`], [`plan::nodes_for`] |
 //! | the ring alone, for IDs of your own | [`RingBuffer`] |
 //! | **When something is refused** | |
 //! | at build time; at a take | [`BuildError`]; [`TakeError`], [`Refused`] |
@@ -66,7 +66,7 @@
 //! | [`lease::guide::sizing`]; [`lease::guide::tier`] | how many blocks, how long a lease, how far a horizon; how processes start while the store is away |
 //! | [`lease::guide::runbook`] | what to do when something is wrong, with a page for each store |
 //! | [`guide::keys`], [`guide::async_code`] | which ID where, and what a key costs a B-tree; what to call in tasks |
-//! | [`plan::guide`]; [`guide::metrics`] | how to size a ring for a load, with pictures; what to monitor, and when to wake somebody |
+//! | [`plan::guide`]; [`guide::metrics`] | which lease and which ring a load needs; what to monitor, and when to wake somebody |
 //!
 //! # How it works
 //!

@@ -1,61 +1,70 @@
-//! Planning: what a load asks of a ring.
+//! Planning: which lease and which ring a load needs.
 //!
 //! Everything here is arithmetic: no thread, no clock, no file.
 //!
-//! - [`Load`]: IDs asked for over time, from a [`Rate`], a [`Burst`] or a [`Trace`].
-//! - [`borrowing`]: how far ahead of the clock it drives a lease.
-//! - [`simulate()`]: the level of a ring over time, on a [`Machine`], as a [`Config`]
-//!   has it.
-//! - [`capacity_for`]: the smallest ring that does not run dry.
+//! - [`Load`]: IDs asked for over time, from a [`Rate`], a [`Burst`] or a trace.
+//! - [`nodes_for`]: how many nodes to lease; [`borrowing`]: how far ahead of the clock the
+//!   load drives them.
+//! - [`capacity_for`]: which ring it needs on a [`Machine`]; [`lowest_level`]: how low the
+//!   load drives a given one.
+//!
+//! There is one margin, [`MARGIN`]: the lease sustains, and the ring holds, twice the load.
 //!
 //! ```
 //! use std::time::Duration;
 //! use ringflake::plan::{self, Load, Machine};
+//! use ringflake::{Layout, ThresholdFill};
 //!
+//! // 1 M IDs/s, and 20 M IDs/s in the first 100 ms of every second.
 //! let load = Load::steady("1M".parse()?).with_burst("20M:100ms/1s".parse()?);
-//! // A wake-up takes up to 4 ms here, but takes make up for that. Two stripes have room.
-//! let machine = Machine::new("400M".parse()?, Duration::from_millis(4));
-//! let config = plan::capacity_for(&load, &machine)?;
-//! assert_eq!(config.capacity(), 2048);
-//!
-//! let simulation = plan::simulate(&load, &machine, &config, Duration::from_secs(10));
-//! assert_eq!(simulation.empties, 0.0);
+//! // Without a store up to 60 s may be borrowed.
+//! let nodes = plan::nodes_for(&load, &Layout::RANDFLAKE, Duration::from_secs(60));
+//! assert_eq!(nodes, 45);
+//! let capacity = plan::capacity_for(&load, &Machine::default(), ThresholdFill::default())?;
+//! assert_eq!(capacity, 65_536, "the default is enough");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-// Of two definitions of a picture the first one counts: here the picture itself, since
-// rustdoc copies no files. Who reads the page in the repository has those.
-#[doc = include_str!("plan/guide/pictures.md")]
 #[doc = include_str!("plan/guide.md")]
 pub mod guide {}
 
 mod borrow;
 mod burst;
-mod capacity;
 mod load;
-mod machine;
 mod piece;
 mod rate;
-mod simulation;
+mod ring;
 mod span;
 mod trace;
 
-pub use self::borrow::{Borrowing, borrowing, sustained};
-pub use self::burst::{Burst, BurstError};
-pub use self::capacity::{SizingError, capacity_for};
+use std::error::Error;
+use std::fmt;
+
+pub use self::borrow::{Borrowing, borrowing, nodes_for, sustained};
+pub use self::burst::Burst;
 pub use self::load::Load;
-pub use self::machine::{Config, ConfigError, Machine};
 pub use self::piece::Piece;
-pub use self::rate::{Rate, RateError};
-pub use self::simulation::{Point, Simulation, simulate};
-pub use self::trace::{Trace, TraceError};
+pub use self::rate::Rate;
+pub use self::ring::{Level, Machine, SizingError, capacity_for, is_enough, lowest_level};
+
+/// How much more than the load an answer holds: twice what is needed.
+pub const MARGIN: f64 = 2.0;
+
+/// Why a text or a number is no load: which part is wrong, and what to write instead.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoadError(String);
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Error for LoadError {}
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
-    use super::{Config, Load, Machine, Rate, Trace};
-    use crate::fill::ThresholdFill;
+    use super::Load;
 
     /// A rate, a rate and a burst, as in `1M 20M:100ms/1s`, or a trace.
     pub(super) fn load(text: &str) -> Load {
@@ -63,19 +72,8 @@ mod tests {
             Some((rate, burst)) => load(rate).with_burst(burst.parse().unwrap()),
             None => match text.parse() {
                 Ok(rate) => Load::steady(rate),
-                Err(_) => text.parse::<Trace>().unwrap().into(),
+                Err(_) => Load::trace(text).unwrap(),
             },
         }
-    }
-
-    /// Without assists, and with one stripe.
-    pub(super) fn machine(fill_rate: u64, wake_micros: u64) -> Machine {
-        let wake = Duration::from_micros(wake_micros);
-        let machine = Machine::new(Rate::new(fill_rate).unwrap(), wake);
-        machine.with_assist_fill(None).with_stripes(1)
-    }
-
-    pub(super) fn config(capacity: usize, percent: u32) -> Config {
-        Config::new(capacity, ThresholdFill::percent(percent)).unwrap()
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use ringflake::plan::{Borrowing, Burst, Load, Rate, Trace};
+use ringflake::plan::{Borrowing, Burst, Load, Rate};
 
 use crate::units::time;
 
@@ -28,12 +28,12 @@ pub(crate) const PERCENTILES: [(&str, f64); 6] = [
 
 #[derive(Debug, Args)]
 pub(crate) struct LoadArgs {
-    /// Take so many IDs a second, such as 800/s, 50k or 2M, each at the moment
-    /// when it is due, whether or not those before it have come
+    /// Take so many IDs a second, such as 800, 50k or 2M, each at the moment when it is
+    /// due, whether or not those before it have come
     #[arg(long, value_name = "RATE", conflicts_with = "trace")]
     rate: Option<Rate>,
-    /// Take at another rate at the beginning of each period: 20M:100ms/1s is 20
-    /// million a second in the first 100 ms of every second
+    /// Take at another rate at the beginning of each period: 20M:100ms/1s is a rate of 20
+    /// million a second in the first 100 ms of every second, so 2 million IDs in each burst
     #[arg(long, value_name = "RATE:LENGTH/PERIOD", requires = "rate")]
     burst: Option<Burst>,
     /// Take as this file says: 'seconds,count' a line, so many IDs from that
@@ -48,8 +48,7 @@ impl LoadArgs {
         if let Some(path) = &self.trace {
             let about = || format!("the trace {}", path.display());
             let text = fs::read_to_string(path).with_context(about)?;
-            let trace: Trace = text.parse().with_context(about)?;
-            return Ok(Some(trace.into()));
+            return Load::trace(&text).map(Some).with_context(about);
         }
         let load = self.rate.map(Load::steady);
         Ok(match self.burst {

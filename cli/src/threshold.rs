@@ -22,20 +22,6 @@ impl Threshold {
             Self::Adaptive => ThresholdFill::adaptive(),
         }
     }
-
-    /// The highest share of the capacity, in percent, at which it can lie.
-    pub(crate) fn highest_percent(self) -> u32 {
-        // In a hundred slots each is a percent.
-        self.fill().in_slots(100).unwrap_or(100) as u32
-    }
-
-    /// The share of the capacity, in percent, below which it never lies.
-    pub(crate) fn lowest_percent(self) -> u32 {
-        match self {
-            Self::Percent(percent) => percent,
-            Self::Adaptive => 0,
-        }
-    }
 }
 
 impl FromStr for Threshold {

@@ -8,21 +8,6 @@ pub(crate) fn short(value: f64) -> String {
     )
 }
 
-/// The same without the space, for narrow places: `1.3k`.
-pub(crate) fn tight(value: f64) -> String {
-    if value > 0.0 && value < 1.0 {
-        return "<1".to_owned();
-    }
-    for (unit, name) in [(1e9, "G"), (1e6, "M"), (1e3, "k")] {
-        if value >= unit * 0.9995 {
-            let value = value / unit;
-            let digits = usize::from(value < 9.95);
-            return format!("{value:.digits$}{name}");
-        }
-    }
-    format!("{value:.0}")
-}
-
 /// A time that is given in seconds: `1.5 us`, `20 ms`, `3 h`.
 pub(crate) fn time(seconds: f64) -> String {
     const MINUTE: f64 = 60.0;
@@ -120,15 +105,6 @@ mod tests {
             (131_072.0 * 32.0, "4.19 M"),
         ] {
             assert_eq!(short(value), text);
-        }
-        for (value, text) in [
-            (0.0, "0"),
-            (0.2, "<1"),
-            (950.0, "950"),
-            (1250.0, "1.2k"),
-            (2e7, "20M"),
-        ] {
-            assert_eq!(tight(value), text);
         }
     }
 

@@ -114,6 +114,15 @@ impl ThresholdFill {
         }
     }
 
+    /// The lowest that the threshold comes to in a ring of `capacity` slots.
+    pub(crate) fn lowest_in_slots(self, capacity: usize) -> usize {
+        match self.0 {
+            Threshold::Percent(percent) => share(capacity, percent),
+            Threshold::Slots(slots) => slots,
+            Threshold::Adaptive { low, .. } => share(capacity, low),
+        }
+    }
+
     /// The controller of a ring of `capacity` slots, if the threshold is adaptive. Takes
     /// that leave fewer than `low_mark` assist.
     pub(crate) fn controller(self, capacity: usize, low_mark: u64) -> Option<ThresholdController> {

@@ -1,16 +1,58 @@
-//! How far ahead of the clock a load drives its lease.
+//! How many nodes a load needs, and how far ahead of the clock it drives its lease.
 //!
-//! A lease of some nodes holds so many IDs for each second. What is asked for
-//! beyond that is borrowed from the seconds to come, and paid back when less is
-//! asked for: a debt that grows by the difference of the two rates, and never
-//! falls below nothing, because what a second did not give away is not kept.
+//! A lease sustains `nodes x sequences / tick` IDs a second. IDs beyond that are borrowed
+//! from the seconds to come, and paid back when less is asked for: a debt that grows by the
+//! difference of the two rates. It never falls below 0, because IDs that a second did not
+//! give away are not kept.
 
 use std::time::Duration;
 
+use super::MARGIN;
 use super::load::Load;
 use crate::layout::Layout;
 
-/// IDs a second that a lease on `nodes` nodes of `layout` has without borrowing.
+/// How many nodes a lease needs for `load`, if up to `limit` may be borrowed.
+///
+/// The nodes sustain [`MARGIN`] times the mean rate, and a burst borrows no more than the
+/// limit divided by [`MARGIN`]. The result may be more than `layout` has.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use ringflake::{Layout, plan};
+///
+/// let limit = Duration::from_secs(60);
+/// let nodes = |load| plan::nodes_for(&load, &Layout::RANDFLAKE, limit);
+/// // A node sustains 131,072 IDs a second.
+/// assert_eq!(nodes(plan::Load::steady("50k".parse()?)), 1);
+/// assert_eq!(nodes(plan::Load::steady("1M".parse()?)), 16);
+/// // A burst of 300 M IDs borrows 29.9 s of 73 nodes.
+/// let bursts = plan::Load::steady("1k".parse()?).with_burst("200M:1500ms/2min".parse()?);
+/// assert_eq!(nodes(bursts), 73);
+/// # Ok::<(), ringflake::plan::LoadError>(())
+/// ```
+pub fn nodes_for(load: &Load, layout: &Layout, limit: Duration) -> u64 {
+    let of_one = sustained(layout, 1);
+    let limit = limit.as_secs_f64() / MARGIN;
+    let is_enough = |nodes: u64| {
+        let sustained = of_one * nodes as f64;
+        sustained >= MARGIN * load.mean() && load.excess(sustained) <= limit * sustained
+    };
+    // Nothing is borrowed by a load at whose peak the nodes keep up.
+    let most = load.peak().max(MARGIN * load.mean()) / of_one;
+    let (mut few, mut enough) = (0, most.ceil().max(1.0) as u64);
+    while enough - few > 1 {
+        let middle = few.midpoint(enough);
+        match is_enough(middle) {
+            true => enough = middle,
+            false => few = middle,
+        }
+    }
+    enough
+}
+
+/// IDs a second that a lease on `nodes` nodes of `layout` sustains without borrowing.
 ///
 /// # Examples
 ///
@@ -34,11 +76,11 @@ pub struct Borrowing {
     pub used_up_at: Option<f64>,
 }
 
-/// What `load` borrows in its first `seconds`, of a lease that has `sustained`
-/// IDs a second, where no more than `limit` may be borrowed.
+/// What `load` borrows in its first `seconds`, of a lease that sustains `sustained` IDs a
+/// second, if up to `limit` may be borrowed.
 ///
-/// The ring's own share, `capacity / sustained` seconds while it is full, comes
-/// on top. Takes as long as the load has pieces in that time.
+/// A full ring borrows `capacity / sustained` seconds on top. The time that this takes grows
+/// with the number of the load's pieces.
 ///
 /// # Examples
 ///
@@ -50,7 +92,7 @@ pub struct Borrowing {
 /// let borrowed = plan::borrowing(&load, 500e3, Duration::from_secs(60), 100.0);
 /// assert_eq!(borrowed.most, 100.0);
 /// assert_eq!(borrowed.used_up_at, Some(60.0));
-/// # Ok::<(), ringflake::plan::RateError>(())
+/// # Ok::<(), ringflake::plan::LoadError>(())
 /// ```
 pub fn borrowing(load: &Load, sustained: f64, limit: Duration, seconds: f64) -> Borrowing {
     let limit = limit.as_secs_f64() * sustained;
@@ -78,14 +120,37 @@ mod tests {
     use crate::plan::tests::load;
 
     #[test]
-    fn a_lease_has_so_many_ids_a_second() {
+    fn nodes_sustain_twice_the_mean_and_bursts_borrow_half_of_the_limit() {
+        let nodes = |text, limit| {
+            let limit = Duration::from_secs(limit);
+            nodes_for(&load(text), &Layout::RANDFLAKE, limit)
+        };
+        for (text, limit, expected) in [
+            ("1/s", 60, 1),
+            ("65536/s", 60, 1),
+            ("65537/s", 60, 2),
+            ("1M 20M:100ms/1s", 60, 45),
+            // 2 M IDs in 200 ms; three nodes would do for the burst.
+            ("50k 10M:200ms/10s", 60, 4),
+            // Ten seconds above the mean: the limit decides.
+            ("1k 10M:10s/1h", 60, 20),
+            ("1k 10M:10s/1h", 600, 3),
+            // Nothing may be borrowed.
+            ("1k 10M:10s/1h", 0, 77),
+        ] {
+            assert_eq!(nodes(text, limit), expected, "{text}, {limit} s");
+        }
+    }
+
+    #[test]
+    fn a_lease_sustains_its_sequences_in_each_tick() {
         assert_eq!(sustained(&Layout::RANDFLAKE, 32), 4_194_304.0);
         // 256 in each of the 100 ticks of a second.
         assert_eq!(sustained(&Layout::SONYFLAKE_SIZED, 3), 76_800.0);
     }
 
     #[test]
-    fn what_is_not_paid_back_is_used_up() {
+    fn a_debt_that_is_not_repaid_reaches_the_limit() {
         for (text, sustained, seconds, most, used_up_at) in [
             // A limit that is just reached is not passed.
             ("2/s", 1.0, 60.0, 60.0, None),

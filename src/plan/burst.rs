@@ -1,15 +1,15 @@
 //! A burst that comes back.
 
-use std::error::Error;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::rate::{Rate, RateError};
+use super::LoadError;
+use super::rate::Rate;
 use super::span::{self, Span};
 
-/// A higher rate for a while, once in each period: `20M:100ms/1s` is 20 million
-/// IDs a second for the first 100 ms of every second.
+/// Another rate at the start of each period: `20M:100ms/1s` is a rate of 20 million IDs a
+/// second for the first 100 ms of every second, so 2 million IDs in each burst.
 ///
 /// # Examples
 ///
@@ -22,7 +22,7 @@ use super::span::{self, Span};
 /// assert_eq!(burst.length(), Duration::from_millis(100));
 /// assert_eq!(burst.period(), Duration::from_secs(1));
 /// assert_eq!(burst.to_string(), "20M:100ms/1s");
-/// # Ok::<(), ringflake::plan::BurstError>(())
+/// # Ok::<(), ringflake::plan::LoadError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Burst {
@@ -39,11 +39,25 @@ impl Burst {
     ///
     /// # Errors
     ///
-    /// [`BurstError::Spans`] unless `length` is more than zero and less than
-    /// `period`, and `period` at most [`Burst::MAX_PERIOD`].
-    pub fn new(rate: Rate, length: Duration, period: Duration) -> Result<Self, BurstError> {
-        if length.is_zero() || length >= period || period > Self::MAX_PERIOD {
-            return Err(BurstError::Spans { length, period });
+    /// Unless `length` is more than zero and less than `period`, and `period` at most
+    /// [`Burst::MAX_PERIOD`].
+    pub fn new(rate: Rate, length: Duration, period: Duration) -> Result<Self, LoadError> {
+        if length >= period {
+            return Err(LoadError(format!(
+                "a burst of {} does not end within its period of {}: choose a shorter burst or \
+                 a longer period, or give its rate as the steady one",
+                Span(length),
+                Span(period)
+            )));
+        }
+        if length.is_zero() || period > Self::MAX_PERIOD {
+            return Err(LoadError(format!(
+                "a burst of {} every {} is out of range: choose a length above 0 and a period of \
+                 at most {}",
+                Span(length),
+                Span(period),
+                Span(Self::MAX_PERIOD)
+            )));
         }
         Ok(Self {
             rate,
@@ -81,102 +95,53 @@ impl fmt::Display for Burst {
 }
 
 impl FromStr for Burst {
-    type Err = BurstError;
+    type Err = LoadError;
 
     /// Reads `rate:length/period`, the two lengths of time as a whole number
     /// with one of the units `ns`, `us`, `ms`, `s`, `min` and `h`.
-    ///
-    /// # Errors
-    ///
-    /// [`BurstError`], with the part that is wrong.
-    fn from_str(text: &str) -> Result<Self, BurstError> {
-        let form = || BurstError::Form { text: text.into() };
-        let (rate, spans) = text.split_once(':').ok_or_else(form)?;
-        let (length, period) = spans.split_once('/').ok_or_else(form)?;
-        let span =
-            |text: &str| span::parse(text).ok_or_else(|| BurstError::Span { text: text.into() });
-        let rate = rate.parse().map_err(BurstError::Rate)?;
-        Self::new(rate, span(length)?, span(period)?)
+    fn from_str(text: &str) -> Result<Self, LoadError> {
+        let parts = || {
+            let (rate, spans) = text.split_once(':')?;
+            let (length, period) = spans.split_once('/')?;
+            Some((rate, length, period))
+        };
+        let Some((rate, length, period)) = parts() else {
+            return Err(LoadError(format!(
+                "{text:?} is not a burst: write rate:length/period, as in 20M:100ms/1s for 20 \
+                 million IDs a second in the first 100 ms of every second"
+            )));
+        };
+        let span = |text: &str| {
+            span::parse(text).ok_or_else(|| {
+                LoadError(format!(
+                    "{text:?} is not a length of time: write a whole number above 0 and its \
+                     unit, as in 250us, 100ms, 1s, 5min or 24h"
+                ))
+            })
+        };
+        Self::new(rate.parse()?, span(length)?, span(period)?)
     }
 }
-
-/// Why a text or a number is no [`Burst`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum BurstError {
-    /// Not the form `rate:length/period`.
-    Form {
-        /// The text.
-        text: String,
-    },
-    /// The rate is none.
-    Rate(RateError),
-    /// The length or the period is none.
-    Span {
-        /// The part of the text.
-        text: String,
-    },
-    /// A burst that is over at once, never, or hardly ever comes back.
-    Spans {
-        /// How long it should last.
-        length: Duration,
-        /// How often it should come.
-        period: Duration,
-    },
-}
-
-impl fmt::Display for BurstError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Form { text } => write!(
-                f,
-                "{text:?} is no burst: write rate:length/period, as in 20M:100ms/1s for \
-                 20 million IDs a second in the first 100 ms of every second"
-            ),
-            Self::Rate(error) => error.fmt(f),
-            Self::Span { text } => write!(
-                f,
-                "{text:?} is no length of time: write a whole number above 0 and its unit, \
-                 as in 250us, 100ms, 1s, 5min or 24h"
-            ),
-            Self::Spans { length, period } if length >= period => write!(
-                f,
-                "a burst of {} is not over within its period of {}: choose a shorter burst \
-                 or a longer period, or give its rate as the steady one",
-                Span(*length),
-                Span(*period)
-            ),
-            Self::Spans { length, period } => write!(
-                f,
-                "a burst of {} every {} can't be had: choose a length above 0, \
-                 and a period of at most {}",
-                Span(*length),
-                Span(*period),
-                Span(Burst::MAX_PERIOD)
-            ),
-        }
-    }
-}
-
-impl Error for BurstError {}
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::plan::Trace;
+    use crate::plan::Load;
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn errors_say_what_to_write() {
         let form = ["", "20M", "20M:100ms", "100ms/1s", "20M/100ms:1s"];
         let span = ["1M:100/1s", "1M:0ms/1s", "1M:1ms/", "1M:1ms/1s/1s"];
         for (advice, wrong) in [
             ("rate:length/period", &form[..]),
-            ("without a unit", &["20:100ms/1s"]),
-            ("a rate of 0k can't be had", &["0k:100ms/1s"]),
-            ("no length of time", &span),
-            ("not over within its period", &["1M:2s/1s", "1M:1000ms/1s"]),
+            ("a rate of 0k is out of range", &["0k:100ms/1s"]),
+            ("not a length of time", &span),
+            (
+                "does not end within its period",
+                &["1M:2s/1s", "1M:1000ms/1s"],
+            ),
             ("at most 8760h", &["1M:1s/8761h"]),
         ] {
             for text in wrong {
@@ -219,7 +184,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_as_the_same(
+        fn display_round_trips(
             rate in any_rate(),
             length in any_span(),
             more in any_span(),
@@ -230,10 +195,10 @@ mod tests {
         }
 
         #[test]
-        fn no_text_is_too_strange(
+        fn parsing_never_panics(
             text in "(.{0,20}|[0-9kM.:/msnuh ]{0,20}|[0-9,.#e\\- \n]{0,60})",
         ) {
-            let _ = (text.parse::<Rate>(), text.parse::<Burst>(), text.parse::<Trace>());
+            let _ = (text.parse::<Rate>(), text.parse::<Burst>(), Load::trace(&text));
         }
     }
 }

@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use super::burst::Burst;
 use super::piece::Piece;
-use super::rate::Rate;
+use super::rate::{self, Rate};
 use super::span::Span;
-use super::trace::Trace;
+use super::{LoadError, trace};
 
-/// IDs asked for over time: a steady rate, with or without a burst that comes
-/// back, or a [`Trace`].
+/// IDs asked for over time: a steady rate, with or without a burst in each period, or a
+/// recorded trace.
 ///
-/// Time is in seconds from the beginning. IDs are a flow here, so there are
-/// fractions of them.
+/// Time is in seconds from the start. IDs are modelled as a flow, so there are fractions of
+/// them.
 ///
 /// # Examples
 ///
@@ -24,7 +24,13 @@ use super::trace::Trace;
 /// assert_eq!(load.demanded_by(0.1), 2_000_000.0);
 /// assert_eq!(load.demanded_by(1.0), 2_900_000.0);
 /// assert_eq!((load.mean(), load.peak()), (2_900_000.0, 20_000_000.0));
-/// assert_eq!(load.to_string(), "1M/s, and 20M/s for the first 100ms of every 1s");
+/// assert_eq!(
+///     load.to_string(),
+///     "1M/s, and 20M/s for the first 100ms of every 1s (2M IDs a burst)",
+/// );
+///
+/// let trace = Load::trace("# orders\n0,5000\n0.5,20000\n1,0\n")?;
+/// assert_eq!(trace.demanded_by(1.0), 25_000.0);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
@@ -51,10 +57,8 @@ impl Load {
         }
     }
 
-    /// This load with a burst, whose rate takes the place of the steady one
-    /// while it lasts. Each period begins with it, the first one too.
-    ///
-    /// A trace has its own bursts, and stays as it is.
+    /// This load with a burst at the start of each period, whose rate replaces the steady
+    /// one while it lasts. A trace has its own bursts and stays as it is.
     #[must_use]
     pub fn with_burst(self, burst: Burst) -> Self {
         let (Kind::Steady(rate) | Kind::Bursts(rate, _)) = self.kind else {
@@ -66,6 +70,22 @@ impl Load {
             kind: Kind::Bursts(rate, burst),
             pieces: [high, high.then(period, rate.per_second() as f64)].into(),
         }
+    }
+
+    /// A recorded load: `seconds,count` a line. So many IDs are asked for, evenly, from that
+    /// moment until the next line's.
+    ///
+    /// The last span lasts as long as the one before it, and a single one lasts a second.
+    /// Time counts from the first line, so Unix time does as well as a count from 0. Empty
+    /// lines and lines that begin with `#` are skipped.
+    ///
+    /// # Errors
+    ///
+    /// [`LoadError`], with the number of the line that is wrong.
+    pub fn trace(text: &str) -> Result<Self, LoadError> {
+        let (pieces, ids) = trace::parse(text)?;
+        let kind = Kind::Trace { ids };
+        Ok(Self { kind, pieces })
     }
 
     /// How many IDs are asked for in the first `seconds`; none before 0.
@@ -142,6 +162,37 @@ impl Load {
         rates.fold(0.0, f64::max)
     }
 
+    /// The most IDs that are asked for beyond `rate` IDs a second, at any moment: what a
+    /// stock has to hold that gains `rate` IDs a second. Infinite if the stock runs out in
+    /// the end, however large it is.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ringflake::plan::Load;
+    ///
+    /// let load = Load::steady("1M".parse()?).with_burst("20M:100ms/1s".parse()?);
+    /// assert_eq!(load.excess(10e6).round(), 1e6);
+    /// assert_eq!(load.excess(2e6), f64::INFINITY);
+    /// # Ok::<(), ringflake::plan::LoadError>(())
+    /// ```
+    pub fn excess(&self, rate: f64) -> f64 {
+        if self.duration().is_none() && self.mean() > rate {
+            return f64::INFINITY;
+        }
+        // What a burst leaves is made up for by the end of the next period.
+        let (mut debt, mut most) = (0.0_f64, 0.0_f64);
+        for piece in self.pieces().take(2 * self.pieces.len()) {
+            // Finite, since an endless piece at the rate itself changes nothing.
+            debt = match piece.rate > rate {
+                true => debt + (piece.rate - rate) * piece.seconds(),
+                false => (debt - (rate - piece.rate) * piece.seconds().min(f64::MAX)).max(0.0),
+            };
+            most = most.max(debt);
+        }
+        most
+    }
+
     /// The time from one burst to the next, if it has a burst that comes back.
     pub fn period(&self) -> Option<Duration> {
         match self.kind {
@@ -170,25 +221,17 @@ impl Load {
     }
 }
 
-impl From<Trace> for Load {
-    fn from(trace: Trace) -> Self {
-        Self {
-            kind: Kind::Trace { ids: trace.ids() },
-            pieces: trace.pieces,
-        }
-    }
-}
-
 impl fmt::Display for Load {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {
             Kind::Steady(rate) => write!(f, "{rate}"),
             Kind::Bursts(rate, burst) => write!(
                 f,
-                "{rate}, and {} for the first {} of every {}",
+                "{rate}, and {} for the first {} of every {} ({} IDs a burst)",
                 burst.rate(),
                 Span(burst.length()),
-                Span(burst.period())
+                Span(burst.period()),
+                rate::short(self.pieces[0].ids())
             ),
             Kind::Trace { ids } => write!(f, "a trace of {ids} IDs in {} s", self.end()),
         }
@@ -213,8 +256,8 @@ mod tests {
     #[test]
     fn a_load_has_a_mean_a_peak_and_its_times() {
         let secs = |seconds| Some(Duration::from_secs(seconds));
-        let bursts = "1M/s, and 20M/s for the first 100ms of every 1s";
-        let dip = "5M/s, and 1M/s for the first 1s of every 4s";
+        let bursts = "1M/s, and 20M/s for the first 100ms of every 1s (2M IDs a burst)";
+        let dip = "5M/s, and 1M/s for the first 1s of every 4s (1M IDs a burst)";
         for (text, said, mean, peak, period, duration) in [
             (STEADY, "50k/s", 5e4, 5e4, None, None),
             (BURSTS, bursts, 2.9e6, 2e7, secs(1), None),
@@ -327,6 +370,31 @@ mod tests {
                 load(&counts.iter().enumerate().map(line).collect::<String>())
             }),
         ]
+    }
+
+    #[test]
+    fn the_excess_is_what_a_stock_has_to_hold() {
+        for (text, rate, excess) in [
+            (STEADY, 5e4, 0.0),
+            (STEADY, 6e4, 0.0),
+            (STEADY, 4e4, f64::INFINITY),
+            (BURSTS, 20e6, 0.0),
+            (BURSTS, 10e6, 1e6),
+            // It takes the rest of the period to make up for the burst.
+            (BURSTS, 2.9e6, 1.71e6),
+            (BURSTS, 2.8e6, f64::INFINITY),
+            // The load dips first: the high rate lasts for 3 s of each 4 s.
+            ("5M 1M:1s/4s", 4e6, 3e6),
+            (TRACE, 40.0, 60.0),
+            (TRACE, 20.0, 80.0),
+            (TRACE, 0.0, 150.0),
+        ] {
+            let found = load(text).excess(rate);
+            assert!(
+                found == excess || is_near(found, excess),
+                "{text} {rate}: {found}"
+            );
+        }
     }
 
     proptest! {

@@ -1,13 +1,13 @@
 //! How many IDs a second, as people write it.
 
-use std::error::Error;
 use std::fmt;
 use std::str::FromStr;
 
+use super::LoadError;
+
 /// A rate in whole IDs a second, from 1 to [`Rate::MAX`].
 ///
-/// Written with a unit, so that nobody has to count zeros: `800/s`, `50k`,
-/// `1.5M`, `2G/s`.
+/// Written as a number with an optional unit: `800`, `800/s`, `50k`, `1.5M`, `2G/s`.
 ///
 /// # Examples
 ///
@@ -17,8 +17,8 @@ use std::str::FromStr;
 /// let rate: Rate = "1.5M".parse()?;
 /// assert_eq!(rate.per_second(), 1_500_000);
 /// assert_eq!(rate.to_string(), "1.5M/s");
-/// assert!("1500000".parse::<Rate>().is_err());
-/// # Ok::<(), ringflake::plan::RateError>(())
+/// assert_eq!("1500000".parse(), Ok(rate));
+/// # Ok::<(), ringflake::plan::LoadError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rate(u64);
@@ -34,15 +34,25 @@ impl Rate {
     ///
     /// # Errors
     ///
-    /// [`RateError::OutOfRange`] if it is 0 or above [`Rate::MAX`].
-    pub fn new(per_second: u64) -> Result<Self, RateError> {
+    /// If it is 0 or above [`Rate::MAX`].
+    pub fn new(per_second: u64) -> Result<Self, LoadError> {
+        Self::checked(per_second, &format_args!("{per_second}/s"))
+    }
+
+    fn checked(per_second: u64, text: &dyn fmt::Display) -> Result<Self, LoadError> {
         if (1..=Self::MAX.0).contains(&per_second) {
-            Ok(Self(per_second))
-        } else {
-            Err(RateError::OutOfRange {
-                text: format!("{per_second}/s"),
-            })
+            return Ok(Self(per_second));
         }
+        let message = format!(
+            "a rate of {text} is out of range: choose 1/s to {}",
+            Self::MAX
+        );
+        Err(LoadError(message))
+    }
+
+    /// A rate that is known to be in range.
+    pub(super) const fn of(per_second: u64) -> Self {
+        Self(per_second)
     }
 
     /// IDs a second.
@@ -55,34 +65,35 @@ impl fmt::Display for Rate {
     /// Writes the largest unit that the rate reaches, and no digit less than it
     /// has.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match UNITS.into_iter().find(|&(_, size)| self.0 >= size) {
-            // No rate has more than the 15 digits that an `f64` gives back as they were.
-            Some((unit, size)) => write!(f, "{}{unit}/s", self.0 as f64 / size as f64),
-            None => write!(f, "{}/s", self.0),
-        }
+        // No rate has more than the 15 digits that an `f64` gives back as they were.
+        write!(f, "{}/s", short(self.0 as f64))
+    }
+}
+
+/// A count in the largest unit that it reaches.
+pub(super) fn short(count: f64) -> String {
+    match UNITS.into_iter().find(|&(_, size)| count >= size as f64) {
+        Some((unit, size)) => format!("{}{unit}", count / size as f64),
+        None => format!("{count}"),
     }
 }
 
 impl FromStr for Rate {
-    type Err = RateError;
+    type Err = LoadError;
 
-    /// Reads a number, with or without a fraction, and its unit: `k`, `M` or
-    /// `G`, or `/s`, or both. Rounds down to whole IDs a second.
-    ///
-    /// # Errors
-    ///
-    /// [`RateError`], with the text that is wrong.
-    fn from_str(text: &str) -> Result<Self, RateError> {
+    /// Reads a number, with or without a fraction, and an optional unit: `k`, `M` or `G`,
+    /// or `/s`, or both. Rounds down to whole IDs a second.
+    fn from_str(text: &str) -> Result<Self, LoadError> {
         let number = text.strip_suffix("/s").unwrap_or(text);
         let of_size = |(unit, size)| Some((number.strip_suffix::<char>(unit)?, size));
         let (digits, size) = UNITS.into_iter().find_map(of_size).unwrap_or((number, 1));
         let Some(per_second) = times(digits, size) else {
-            return Err(RateError::NotARate { text: text.into() });
+            return Err(LoadError(format!(
+                "{text:?} is not a rate: write a number and an optional unit, as in 800, 50k, \
+                 1.5M/s or 2G"
+            )));
         };
-        if digits == text {
-            return Err(RateError::NoUnit { text: text.into() });
-        }
-        Self::new(per_second).map_err(|_| RateError::OutOfRange { text: text.into() })
+        Self::checked(per_second, &text)
     }
 }
 
@@ -99,60 +110,20 @@ fn times(digits: &str, size: u64) -> Option<u64> {
     Some(whole.saturating_add(billionths * size / 1_000_000_000))
 }
 
-/// Why a text or a number is no [`Rate`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum RateError {
-    /// A number without a unit, which may be a thousand times what was meant.
-    NoUnit {
-        /// The text.
-        text: String,
-    },
-    /// No number with a unit.
-    NotARate {
-        /// The text.
-        text: String,
-    },
-    /// Less than one ID a second, or more than [`Rate::MAX`].
-    OutOfRange {
-        /// The rate as it was given.
-        text: String,
-    },
-}
-
-impl fmt::Display for RateError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoUnit { text } => write!(
-                f,
-                "the rate {text} is without a unit: write {text}/s, {text}k or {text}M"
-            ),
-            Self::NotARate { text } => write!(
-                f,
-                "{text:?} is no rate: write a number and its unit, as in 800/s, 50k, 1.5M or 2G"
-            ),
-            Self::OutOfRange { text } => write!(
-                f,
-                "a rate of {text} can't be had: choose 1/s to {}",
-                Rate::MAX
-            ),
-        }
-    }
-}
-
-impl Error for RateError {}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Result<u64, RateError> {
-        text.parse().map(Rate::per_second)
+    fn parse(text: &str) -> Result<u64, String> {
+        text.parse()
+            .map(Rate::per_second)
+            .map_err(|error: LoadError| error.to_string())
     }
 
     #[test]
-    fn a_rate_has_a_unit() {
+    fn a_rate_is_a_number_with_an_optional_unit() {
         for (text, per_second) in [
+            ("50000", 50_000),
             ("800/s", 800),
             ("50k", 50_000),
             ("2M", 2_000_000),
@@ -167,27 +138,24 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
-        let text = String::from;
-        assert_eq!(parse("50"), Err(RateError::NoUnit { text: text("50") }));
+    fn errors_quote_the_text_and_say_what_to_write() {
         let huge = format!("{}9G", u64::MAX);
-        for wrong in ["0/s", "0k", "0.0M", "1001G", "0.5/s", &huge] {
-            let error = Err(RateError::OutOfRange { text: text(wrong) });
-            assert_eq!(parse(wrong), error);
+        for wrong in ["0", "0/s", "0k", "0.0M", "1001G", "0.5/s", &huge] {
+            let error = parse(wrong).unwrap_err();
+            assert!(
+                error.contains(wrong) && error.ends_with("choose 1/s to 1000G/s"),
+                "{error}"
+            );
         }
         for wrong in [
             "", "k", "/s", "M/s", "-5k", "+5k", "5 k", "5m", "5K", "5kM", "5k/S", "1e6/s", ".5M",
             "5.M", "1.2.3k", "5k/s/s", "١k",
         ] {
-            let error = Err(RateError::NotARate { text: text(wrong) });
-            assert_eq!(parse(wrong), error);
-        }
-        for (wrong, advice) in [
-            ("50", "is without a unit: write 50/s, 50k or 50M"),
-            ("0k", "choose 1/s to 1000G/s"),
-        ] {
-            let error = parse(wrong).unwrap_err().to_string();
-            assert!(error.contains(advice), "{error}");
+            let error = parse(wrong).unwrap_err();
+            assert!(
+                error.starts_with(&format!("{wrong:?} is not a rate")),
+                "{error}"
+            );
         }
     }
 }

@@ -15,7 +15,6 @@ mod id;
 mod interop;
 mod layout;
 mod mistakes;
-mod plan;
 mod reasons;
 mod ring;
 #[cfg(feature = "serde")]

@@ -7,7 +7,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base64::prelude::{BASE64_STANDARD, Engine as _};
 use ringflake::lease::protocol::{Answer, Change, Demand, Manager, Moment, Step};
 use ringflake::lease::{
     Fingerprint, Grant, History, Incarnation, Init, LeasePlan, LeaseStore, MemoryStore, Namespace,
@@ -302,32 +301,4 @@ fn every_link_of_a_page_is_defined_for_rustdoc_and_for_the_repository() {
         }
     }
     assert!(links > 50, "{links} links were found");
-}
-
-/// Rustdoc copies no files, so it is given the pictures in the text.
-#[test]
-fn the_pictures_of_the_tuning_guide_are_those_of_the_files() {
-    let plan = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/plan");
-    let page = fs::read_to_string(plan.join("guide.md")).unwrap();
-    let pictures = fs::read_to_string(plan.join("guide/pictures.md")).unwrap();
-    let mut files = Vec::new();
-    for line in page.lines() {
-        let Some((label, file)) = line.split_once("]: guide/") else {
-            continue;
-        };
-        let label = label.trim_start_matches('[');
-        assert!(page.contains(&format!("][{label}]\n")), "{label}");
-        let start = format!("[{label}]: data:image/svg+xml;base64,");
-        let data = pictures.lines().find_map(|line| line.strip_prefix(&start));
-        let shown = BASE64_STANDARD.decode(data.expect(label)).unwrap();
-        assert_eq!(shown, fs::read(plan.join("guide").join(file)).unwrap());
-        files.push(file.to_owned());
-    }
-    files.push("pictures.md".to_owned());
-    files.sort();
-    let there = fs::read_dir(plan.join("guide")).unwrap();
-    let there = there.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let mut there: Vec<_> = there.collect();
-    there.sort();
-    assert_eq!(files, there);
 }

@@ -57,8 +57,6 @@ pub(crate) struct Sample {
     pub(crate) threshold: usize,
     /// Seconds that were borrowed.
     pub(crate) borrowed: f64,
-    /// Threshold fills so far.
-    pub(crate) fills: u64,
     /// Takes so far that found the ring empty.
     pub(crate) empties: u64,
 }
@@ -229,7 +227,6 @@ fn sample(
         level: stats.level,
         threshold: stats.threshold,
         borrowed: stats.borrowed.as_secs_f64(),
-        fills: stats.fills.threshold - before.fills.threshold,
         empties: stats.empties - before.empties,
     })
 }

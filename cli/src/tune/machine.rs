@@ -1,14 +1,12 @@
-//! What this machine can do: how fast a producer fills, how long it takes to
-//! wake up, what a take costs.
-//!
-//! All of it is measured on real generators, one thread at a time. Nothing of it is an
-//! average: there is the median, and of the wake-ups the 99th percentile and the longest.
+//! What this machine can do: how fast a producer fills, how long it takes to wake up, what a
+//! take costs. Measured on real generators, one thread at a time, in half a second.
 
 use std::hint::{black_box, spin_loop};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
+use ringflake::plan::{self, Rate};
 use ringflake::{
     CachedGenerator, CachedGeneratorBuilder, Id, Layout, OnEmpty, Secret, StaticLease,
     ThresholdFill,
@@ -16,60 +14,81 @@ use ringflake::{
 
 /// What was measured. Times are in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Machine {
-    /// IDs a second that one producer makes and puts into a ring.
+pub(super) struct Measured {
+    /// IDs a second that a producer makes while it runs.
     pub(super) fill_rate: f64,
-    /// The same while it runs, which on a busy machine is not all the time. A take that
-    /// assists makes IDs so fast: it is running.
-    pub(super) running_fill_rate: f64,
-    /// From the take that leaves too few to the first ID that is added, usually.
-    pub(super) wake_usual: f64,
-    /// The same, exceeded once in a hundred times.
-    pub(super) wake_slow: f64,
-    /// The longest that was seen.
+    /// From the take that leaves too few to the first ID that is added: the median.
+    pub(super) wake_median: f64,
+    /// The longest.
     pub(super) wake_longest: f64,
+    /// Of a take, while its thread runs.
     pub(super) take_cost: f64,
 }
+
+/// The time for each of the three figures.
+const WAKES: Duration = Duration::from_millis(300);
+const FILLS: Duration = Duration::from_millis(100);
+const TAKES: Duration = Duration::from_millis(50);
 
 /// IDs that a producer puts into the ring in one step.
 const BLOCK: usize = 64;
 
-/// Slots of the ring whose filling is timed.
+/// Slots of the ring whose filling is timed. A build without optimisation is a hundred times
+/// slower.
 const SLOTS: usize = if cfg!(debug_assertions) {
-    // A build that is not optimised is a hundred times slower.
     1 << 13
 } else {
     1 << 20
 };
 
-/// The longest that is waited for a ring to be full.
+/// The longest wait for a ring to be full.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// For how long a waiting thread spins before it yields. A consumer under load keeps its
-/// core busy, too, and a producer that is woken on that core is late.
-const IMPATIENCE: Duration = Duration::from_millis(100);
+/// For how long a waiting thread spins before it yields. A consumer under load keeps its core
+/// busy, too, and a producer that is woken on that core is late.
+const SPIN_AT_MOST: Duration = Duration::from_millis(100);
 
-impl Machine {
-    /// Measures for about `time`, most of it wake-ups: it is the rare ones that
-    /// count.
-    pub(super) fn measure(time: Duration) -> Result<Self> {
-        let wakes = wakes(time.mul_f64(0.8))?;
-        let wake_usual = percentile(&wakes, 0.5);
-        let fills = fills(time / 10, wake_usual)?;
+impl Measured {
+    pub(super) fn now() -> Result<Self> {
+        let wakes = wakes()?;
+        let wake_median = wakes[wakes.len() / 2];
+        let fills = fills(wake_median)?;
         Ok(Self {
-            fill_rate: 1.0 / percentile(&fills, 0.5),
-            running_fill_rate: 1.0 / percentile(&fills, 0.0),
-            wake_usual,
-            wake_slow: percentile(&wakes, 0.99),
-            wake_longest: percentile(&wakes, 1.0),
-            take_cost: take_cost(time / 10)?,
+            // The fastest: a thread that was kept from running was late and not slow.
+            fill_rate: 1.0 / fills[0],
+            wake_median,
+            wake_longest: wakes[wakes.len() - 1],
+            take_cost: takes()?[0],
         })
+    }
+
+    /// What the formula has to know.
+    pub(super) fn machine(&self, threads: Threads) -> plan::Machine {
+        let rate = |per_second: f64| {
+            let per_second = (per_second as u64).clamp(1, Rate::MAX.per_second());
+            Rate::new(per_second).unwrap_or(Rate::MAX)
+        };
+        let mut machine = plan::Machine::default();
+        machine.cores = threads.cores;
+        machine.producers = threads.producers;
+        machine.consumers = threads.consumers;
+        machine.fill_rate = rate(self.fill_rate);
+        machine.take_rate = rate(1.0 / self.take_cost);
+        machine.wake_up = Duration::from_secs_f64(self.wake_longest);
+        machine
     }
 }
 
+/// The threads that take part.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Threads {
+    pub(super) cores: usize,
+    pub(super) producers: usize,
+    pub(super) consumers: usize,
+}
+
 /// Its IDs are thrown away: any lease will do, and the widest never borrows. One ring that
-/// only its producer fills: a stripe that is not below its threshold would never be full
-/// again, and takes that help would be measured in place of the producer.
+/// only its producer fills: takes that assist would be measured in place of the producer.
 fn builder() -> Result<CachedGeneratorBuilder> {
     let layout = Layout::RANDFLAKE;
     Ok(CachedGenerator::builder(layout)
@@ -79,8 +98,8 @@ fn builder() -> Result<CachedGeneratorBuilder> {
         .lease(StaticLease::assume_unique(layout, 0..layout.nodes())))
 }
 
-/// The results of `measure`, in ascending order: of as many calls as fit into `time`, and
-/// of `fewest` at least.
+/// The results of `measure` in ascending order: of as many calls as fit into `time`, and of
+/// `fewest` at least.
 fn repeated(
     time: Duration,
     fewest: usize,
@@ -96,7 +115,7 @@ fn repeated(
 }
 
 /// How long a producer that sleeps needs until it has added something.
-fn wakes(time: Duration) -> Result<Vec<f64>> {
+fn wakes() -> Result<Vec<f64>> {
     /// Long enough for a producer to fall asleep.
     const REST: Duration = Duration::from_micros(500);
     let generator = builder()?
@@ -104,7 +123,7 @@ fn wakes(time: Duration) -> Result<Vec<f64>> {
         .threshold_fill(ThresholdFill::percent(100))
         .build()?;
     let mut ids = [Id::default(); BLOCK];
-    repeated(time, 20, || {
+    repeated(WAKES, 20, || {
         thread::sleep(REST);
         let start = Instant::now();
         black_box(generator.take_batch(&mut ids)?);
@@ -114,32 +133,26 @@ fn wakes(time: Duration) -> Result<Vec<f64>> {
 }
 
 /// Seconds for each ID of a fill, from how long half of a ring takes.
-fn fills(time: Duration, wake: f64) -> Result<Vec<f64>> {
+fn fills(wake: f64) -> Result<Vec<f64>> {
     let generator = builder()?.capacity(SLOTS).build()?;
     let mut ids = vec![Id::default(); SLOTS / 2];
-    repeated(time, 5, || {
+    repeated(FILLS, 5, || {
         // The next take, which asks for the fill, is timed: a producer that takes the core
         // from this thread must not be done before.
         let taken = generator.take_batch(&mut ids)? + 1;
         let start = Instant::now();
         black_box(generator.take()?);
         wait_until_full(&generator)?;
-        Ok(without_wake(start.elapsed().as_secs_f64(), wake) / taken as f64)
+        let elapsed = start.elapsed().as_secs_f64();
+        // The usual wake-up may be longer than this one and its fill together.
+        Ok((elapsed - wake).max(elapsed / 2.0) / taken as f64)
     })
 }
 
-/// The part of `elapsed` that was spent on filling, where a wake-up usually takes `wake`.
-///
-/// At least half: on a busy machine the usual wake-up may be longer than this one and its
-/// fill together. So the rate is never more than twice too high.
-fn without_wake(elapsed: f64, wake: f64) -> f64 {
-    (elapsed - wake).max(elapsed / 2.0)
-}
-
 /// Seconds for a take from a ring that is full and stays untouched by others.
-fn take_cost(time: Duration) -> Result<f64> {
+fn takes() -> Result<Vec<f64>> {
     let capacity = 1 << 16;
-    let costs = repeated(time, 3, || {
+    repeated(TAKES, 3, || {
         let generator = builder()?
             .capacity(capacity)
             .threshold_fill(None)
@@ -150,8 +163,7 @@ fn take_cost(time: Duration) -> Result<f64> {
             black_box(generator.take()?);
         }
         Ok(start.elapsed().as_secs_f64() / capacity as f64)
-    })?;
-    Ok(percentile(&costs, 0.5))
+    })
 }
 
 fn wait_until_full(generator: &CachedGenerator) -> Result<()> {
@@ -165,7 +177,7 @@ fn wait_until_full(generator: &CachedGenerator) -> Result<()> {
         if waited > PATIENCE {
             bail!("a producer did not fill its ring within 20 s: the machine is too busy");
         }
-        if waited > IMPATIENCE {
+        if waited > SPIN_AT_MOST {
             // The producer may want this very core.
             thread::yield_now();
         } else {
@@ -175,12 +187,6 @@ fn wait_until_full(generator: &CachedGenerator) -> Result<()> {
     Ok(())
 }
 
-/// The value that a share of `values`, which ascend, does not exceed.
-fn percentile(values: &[f64], share: f64) -> f64 {
-    let rank = (share * values.len() as f64).ceil() as usize;
-    values[rank.saturating_sub(1)]
-}
-
 #[cfg(test)]
 mod tests {
     use ringflake_kit::eventually;
@@ -188,36 +194,34 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wake_up_takes_half_of_a_fill_at_most() {
-        assert_eq!(without_wake(10.0, 2.0), 8.0);
-        assert_eq!(without_wake(10.0, 9.0), 5.0);
-        assert_eq!(without_wake(10.0, 12.0), 5.0);
-    }
-
-    #[test]
-    fn every_machine_can_do_something() {
+    fn every_figure_of_the_machine_is_measured() {
         let mut measured = None;
         // A busy machine may stop the producers of one attempt for most of its time.
         eventually("producers fill their rings", || {
-            measured = Machine::measure(Duration::from_millis(20)).ok();
+            measured = Measured::now().ok();
             measured.as_ref().is_some_and(|it| it.fill_rate > 1e4)
         });
-        let machine = measured.unwrap();
+        let found = measured.unwrap();
+        assert!(found.take_cost > 0.0 && found.take_cost < 1e-3, "{found:?}");
         assert!(
-            machine.running_fill_rate >= machine.fill_rate,
+            found.wake_median > 0.0 && found.wake_median <= found.wake_longest,
+            "{found:?}"
+        );
+        let machine = found.machine(Threads {
+            cores: 3,
+            producers: 2,
+            consumers: 1,
+        });
+        assert_eq!(
+            (machine.cores, machine.producers, machine.consumers),
+            (3, 2, 1)
+        );
+        assert_eq!(machine.wake_up.as_secs_f64(), found.wake_longest);
+        let near = |rate: Rate, expected: f64| (rate.per_second() as f64 - expected).abs() <= 1.0;
+        assert!(near(machine.fill_rate, found.fill_rate), "{machine:?}");
+        assert!(
+            near(machine.take_rate, 1.0 / found.take_cost),
             "{machine:?}"
         );
-        assert!(machine.take_cost > 0.0, "{machine:?}");
-        let wakes = [machine.wake_usual, machine.wake_slow, machine.wake_longest];
-        assert!(wakes[0] > 0.0 && wakes.is_sorted(), "{machine:?}");
-    }
-
-    #[test]
-    fn a_percentile_is_one_of_the_values() {
-        let mut values = [4.0, 1.0, 3.0, 2.0].into_iter();
-        let values = repeated(Duration::ZERO, 4, || Ok(values.next().unwrap())).unwrap();
-        for (share, value) in [(0.0, 1.0), (0.5, 2.0), (0.99, 4.0), (1.0, 4.0)] {
-            assert_eq!(percentile(&values, share), value);
-        }
     }
 }

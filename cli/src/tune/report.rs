@@ -1,81 +1,40 @@
-//! `--report`: what a run found, as one page that needs nothing beside itself.
+//! `--report`: the answer and its run, as one page that needs nothing beside itself.
 //!
-//! No script, no font, no picture from elsewhere, so it can be mailed and kept.
-//! Every text in it is escaped where it is written. The pictures are drawn once
-//! for wide pages and once for narrow ones, in the light colours; the style
-//! sheet chooses, and puts the dark colours in place where they are preferred.
+//! No script, no font, no picture from elsewhere, so it can be mailed and kept. Every text
+//! from outside is escaped where it is written. Four pictures: the load, the level over time,
+//! the latency, the thresholds.
 
+use std::env;
 use std::fmt::{self, Write as _};
 
-use anyhow::Result;
+use ringflake::plan::Load;
 
-use self::escape::Escaped;
-use self::figure::Figure;
-use self::heat::Grid;
-use super::outcome::{Fact, Outcome};
-use super::reasons::reasons;
+use self::chart::{Axis, Chart, Line, Style, escaped, seconds};
+use super::answer::Answer;
+use super::replay::{Replay, Run, latencies};
 use super::snippet;
-use super::trial::Trial;
+use super::text;
+use crate::load::PERCENTILES;
 use crate::timestamp;
+use crate::units::{grouped, short, time};
 
-mod borrowed;
-mod canvas;
-mod demand;
-mod escape;
-mod figure;
-mod heat;
-mod latency;
-mod level;
-#[cfg(test)]
-mod overlap_tests;
-mod palette;
-mod summary;
-#[cfg(test)]
-mod tests;
-mod time_chart;
+mod chart;
 
 /// The page as HTML.
-///
-/// # Errors
-/// If a picture can't be drawn.
-pub(super) fn html(outcome: &Outcome, command: &str, machine: &[Fact]) -> Result<String> {
+pub(super) fn html(answer: &Answer, replay: &Replay, command: &str) -> String {
     let mut html = String::new();
-    write_head(&mut html, outcome)?;
-    write_advice(&mut html, outcome)?;
-    for figure in figures(outcome)? {
-        write!(html, "{figure}")?;
-    }
-    write_origin(&mut html, command, machine)?;
-    Ok(html)
+    // Writing to a string never fails.
+    let _ = write(&mut html, answer, replay, command);
+    html
 }
 
-/// The trial that is shown: of the recommended ring, or else the longest.
-fn shown(outcome: &Outcome) -> Option<&Trial> {
-    let findings = &outcome.findings;
-    let longest = || findings.trials.values().max_by_key(|it| it.total.took);
-    findings.trial_of_recommended().or_else(longest)
-}
-
-fn figures(outcome: &Outcome) -> Result<Vec<Figure>> {
-    let shown = shown(outcome);
-    let mut figures = vec![demand::figure(outcome)?];
-    if let Some(trial) = shown {
-        figures.push(level::figure(trial)?);
-    }
-    figures.push(latency::figure(
-        &outcome.ranked(),
-        outcome.baseline.as_ref(),
-    )?);
-    figures.push(Grid::new(outcome).figure()?);
-    if let Some(trial) = shown {
-        figures.push(borrowed::figure(trial, outcome)?);
-    }
-    Ok(figures)
-}
-
-fn write_head(html: &mut String, outcome: &Outcome) -> fmt::Result {
-    let title = outcome.load.to_string();
-    let title = Escaped(&title);
+fn write(html: &mut String, answer: &Answer, replay: &Replay, command: &str) -> fmt::Result {
+    let title = answer.load.to_string();
+    let title = escaped(&title);
+    let (class, sign, verdict) = match answer.is_served() && replay.finding.is_good() {
+        true => ("good", "\u{2713}", "Served"),
+        false => ("bad", "\u{d7}", "Not confirmed"),
+    };
     write!(
         html,
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -84,40 +43,56 @@ fn write_head(html: &mut String, outcome: &Outcome) -> fmt::Result {
          <meta http-equiv=\"Content-Security-Policy\" \
          content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\">\n\
          <link rel=\"icon\" href=\"data:,\">\n\
-         <title>ringflake tune: {title}</title>\n<style>\n{}{}\
-         </style>\n</head>\n<body>\n\
+         <title>ringflake tune: {title}</title>\n<style>\n{}</style>\n</head>\n<body>\n\
          <header>\n<h1>{title}</h1>\n<p class=\"quiet\">Made by ringflake tune, {}</p>\n\
-         </header>\n<main>\n",
-        palette::rules(),
+         </header>\n<main>\n\
+         <section class=\"verdict {class}\" aria-label=\"The verdict\">\n\
+         <span class=\"sign\" aria-hidden=\"true\">{sign}</span>\n<div>\n<h2>{verdict}</h2>\n\
+         <p>{}</p>\n<p>{}</p>\n</div>\n</section>\n<section>\n<h2>Why</h2>\n",
         include_str!("report/style.css"),
-        timestamp::in_words(outcome.now_unix_ms),
-    )
-}
-
-fn write_advice(html: &mut String, outcome: &Outcome) -> fmt::Result {
-    summary::write(html, outcome, shown(outcome))?;
-    if let Some(code) = snippet::code(outcome) {
-        writeln!(html, "<section>\n<h2>The recommended generator</h2>")?;
-        write_facts(html, &outcome.choice())?;
+        timestamp::in_words(answer.now_unix_ms),
+        escaped(&answer.headline()),
+        escaped(&replay.in_words(answer)),
+    )?;
+    write_facts(html, &answer.facts())?;
+    writeln!(html, "</section>")?;
+    if let Some(code) = snippet::code(answer) {
+        writeln!(html, "<section>\n<h2>The generator</h2>")?;
         write_code(html, "The program", &code)?;
         writeln!(html, "</section>")?;
     }
-    writeln!(html, "<section>\n<h2>Why</h2>\n<ul>")?;
-    for reason in reasons(outcome) {
-        writeln!(html, "<li>{}</li>", Escaped(&reason))?;
+    let mut charts = vec![load(answer, replay)];
+    if let Some(run) = replay.decisive() {
+        charts.extend([level(run), latency(run, replay)]);
+        charts.push(thresholds(answer, replay));
     }
-    writeln!(html, "</ul>\n</section>")
-}
-
-fn write_origin(html: &mut String, command: &str, machine: &[Fact]) -> fmt::Result {
+    for chart in charts {
+        let (title, text) = (chart.title, escaped(&chart.text));
+        writeln!(
+            html,
+            "<section>\n<h2>{title}</h2>\n<figure>\n{chart}<figcaption>{text}</figcaption>\n\
+             </figure>\n</section>"
+        )?;
+    }
+    write_table(html, &text::heads(true), &text::rows(answer, Some(replay)))?;
     writeln!(html, "<section>\n<h2>How this was measured</h2>")?;
     write_code(html, "The command", command)?;
-    write_facts(html, machine)?;
+    let build = match cfg!(debug_assertions) {
+        true => "not optimised: its figures are not those of a release build",
+        false => "optimised",
+    };
+    writeln!(
+        html,
+        "<p class=\"quiet\">ringflake {}, {build}, on {} and {}</p>",
+        env!("CARGO_PKG_VERSION"),
+        env::consts::OS,
+        env::consts::ARCH
+    )?;
     writeln!(html, "</section>\n</main>\n</body>\n</html>")
 }
 
 fn write_code(html: &mut String, label: &str, code: &str) -> fmt::Result {
-    let code = Escaped(code);
+    let code = escaped(code);
     // Whoever scrolls by keyboard has to reach the box first.
     writeln!(
         html,
@@ -125,14 +100,357 @@ fn write_code(html: &mut String, label: &str, code: &str) -> fmt::Result {
     )
 }
 
-fn write_facts(html: &mut String, facts: &[Fact]) -> fmt::Result {
-    if facts.is_empty() {
-        return Ok(());
-    }
+fn write_facts(html: &mut String, facts: &[(&'static str, String)]) -> fmt::Result {
     writeln!(html, "<dl>")?;
     for (name, value) in facts {
-        let value = Escaped(value);
-        writeln!(html, "<dt>{name}</dt><dd>{value}</dd>")?;
+        writeln!(html, "<dt>{name}</dt><dd>{}</dd>", escaped(value))?;
     }
     writeln!(html, "</dl>")
+}
+
+fn write_table(html: &mut String, heads: &[&str], rows: &[Vec<String>]) -> fmt::Result {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        html,
+        "<section>\n<h2>The thresholds in numbers</h2>\n<p class=\"quiet\">The lowest level and \
+         the empties: in the worst case, as computed, and as measured by a run; and how long takes \
+         lasted from the moment at which they were due.</p>\n\
+         <div class=\"box\" tabindex=\"0\" role=\"region\" aria-label=\"The thresholds\">\n\
+         <table>\n<thead><tr>"
+    )?;
+    for name in heads {
+        write!(html, "<th scope=\"col\">{name}</th>")?;
+    }
+    writeln!(html, "</tr></thead>\n<tbody>")?;
+    for row in rows {
+        let mut cells = row.iter().map(|cell| escaped(cell));
+        let name = cells
+            .next()
+            .map_or_else(String::new, |name| name.to_string());
+        write!(html, "<tr><th scope=\"row\">{name}</th>")?;
+        for cell in cells {
+            write!(html, "<td>{cell}</td>")?;
+        }
+        writeln!(html, "</tr>")?;
+    }
+    writeln!(html, "</tbody>\n</table>\n</div>\n</section>")
+}
+
+/// IDs a second over time.
+fn load(answer: &Answer, replay: &Replay) -> Chart {
+    let load = &answer.load;
+    let points = rates(load);
+    let end = points.last().map_or(1.0, |&(at, _)| at);
+    let part = replay.part.map_or_else(String::new, |(from, length)| {
+        format!(
+            " Of the trace the busiest {}, from second {from:.1} on, ran.",
+            time(length)
+        )
+    });
+    Chart {
+        id: "load",
+        title: "The load",
+        text: format!(
+            "IDs asked for in a second: {} at the peak, {} on average.{part}",
+            short(load.peak()),
+            short(load.mean())
+        ),
+        up: "IDs a second".to_owned(),
+        across: "seconds",
+        x: Axis::from_zero(end, 8.0, seconds),
+        y: Axis::from_zero(load.peak(), 4.0, short),
+        lines: vec![
+            Line {
+                name: "asked for".to_owned(),
+                points,
+                style: Style::Plain,
+            },
+            Line {
+                name: "sustained by the lease".to_owned(),
+                points: [0.0, end].map(|at| (at, answer.lease.sustained)).to_vec(),
+                style: Style::Dashed,
+            },
+        ],
+    }
+}
+
+/// The rate over time: of a trace all of it, or else two bursts, or a second.
+fn rates(load: &Load) -> Vec<(f64, f64)> {
+    const MOST: usize = 500;
+    let end = match (load.duration(), load.period()) {
+        (Some(whole), _) => whole.as_secs_f64(),
+        (None, Some(period)) => period.as_secs_f64() * 2.0,
+        (None, None) => 1.0,
+    };
+    let pieces = load.pieces_until(end).take(MOST + 1);
+    let corners: Vec<_> = pieces
+        .flat_map(|it| [(it.from, it.rate), (it.until, it.rate)])
+        .collect();
+    if corners.len() <= 2 * MOST {
+        return corners;
+    }
+    let step = end / MOST as f64;
+    let rate = |index: usize| {
+        let from = index as f64 * step;
+        let rate = (load.demanded_by(from + step) - load.demanded_by(from)) / step;
+        [(from, rate), (from + step, rate)]
+    };
+    (0..MOST).flat_map(rate).collect()
+}
+
+/// The level of the ring over time.
+fn level(run: &Run) -> Chart {
+    let samples = &run.measured.samples;
+    let end = run.measured.took.as_secs_f64();
+    let chunk = samples.len().div_ceil(300).max(1);
+    // Of each part the highest and the lowest level.
+    let points = samples.chunks(chunk).flat_map(|part| {
+        let by_level = |it: &&crate::drive::measurement::Sample| it.level;
+        let both = [
+            part.iter().max_by_key(by_level),
+            part.iter().min_by_key(by_level),
+        ];
+        let mut both = both.map(|it| it.map_or((0.0, 0.0), |it| (it.seconds, it.level as f64)));
+        both.sort_by(|one, other| one.0.total_cmp(&other.0));
+        both
+    });
+    let thresholds = samples.iter().step_by(chunk);
+    let mut lines = vec![
+        Line {
+            name: "level".to_owned(),
+            points: points.collect(),
+            style: Style::Plain,
+        },
+        Line {
+            name: "threshold: below it a producer is woken".to_owned(),
+            points: thresholds
+                .map(|it| (it.seconds, it.threshold as f64))
+                .collect(),
+            style: Style::Dashed,
+        },
+    ];
+    let mut before = 0;
+    let empty = samples
+        .iter()
+        .filter(|it| std::mem::replace(&mut before, it.empties) < it.empties);
+    let empty: Vec<_> = empty.map(|it| (it.seconds, 0.0)).collect();
+    if !empty.is_empty() {
+        let marks = empty
+            .iter()
+            .step_by(empty.len().div_ceil(200))
+            .copied()
+            .collect();
+        lines.push(Line {
+            name: "empty".to_owned(),
+            points: marks,
+            style: Style::Marks,
+        });
+    }
+    Chart {
+        id: "level",
+        title: "The level of the ring",
+        text: format!(
+            "{}: IDs in the ring. At its lowest {} were left; takes found it empty {} times, and \
+             made some for it {} times.",
+            run.setting,
+            grouped(run.lowest() as u64),
+            grouped(run.measured.empties),
+            grouped(run.measured.assists)
+        ),
+        up: "IDs".to_owned(),
+        across: "seconds",
+        x: Axis::from_zero(end, 8.0, seconds),
+        y: Axis::from_zero(run.setting.capacity as f64, 4.0, short),
+        lines,
+    }
+}
+
+/// Latency by percentile, beside that of no ring.
+fn latency(run: &Run, replay: &Replay) -> Chart {
+    // Nanoseconds on an axis of powers of ten.
+    let points = |measured| {
+        let log = |(at, seconds): (usize, f64)| (at as f64, (seconds * 1e9).max(1.0).log10());
+        latencies(measured)
+            .into_iter()
+            .enumerate()
+            .map(log)
+            .collect::<Vec<_>>()
+    };
+    let value = |log: f64| time(10_f64.powf(log) / 1e9);
+    let line = |name: &str, points, style| Line {
+        name: name.to_owned(),
+        points,
+        style,
+    };
+    let mut lines = vec![line("with this ring", points(&run.measured), Style::Marked)];
+    if let Some(without) = &replay.without_ring {
+        let name = "no ring: the threads alone";
+        lines.push(line(name, points(without), Style::Dashed));
+    }
+    let all = lines
+        .iter()
+        .flat_map(|line| &line.points)
+        .map(|&(_, log)| log);
+    let (from, until) = all.fold((9.0_f64, 0.0_f64), |(from, until), log| {
+        (from.min(log.floor()), until.max(log.ceil()))
+    });
+    let until = until.max(from + 1.0);
+    let labels = (from as i32..=until as i32)
+        .map(f64::from)
+        .map(|log| (log, value(log)));
+    Chart {
+        id: "latency",
+        title: "Latency",
+        text: "From the moment at which an ID was due to its return, so a wait for the processor \
+               counts, too."
+            .to_owned(),
+        up: "latency".to_owned(),
+        across: "of the takes",
+        x: Axis::names(PERCENTILES.map(|(name, _)| name)),
+        y: Axis {
+            from,
+            until,
+            labels: labels.collect(),
+        },
+        lines,
+    }
+}
+
+/// The lowest level by threshold.
+fn thresholds(answer: &Answer, replay: &Replay) -> Chart {
+    let levels = answer.levels();
+    let names: Vec<_> = levels
+        .iter()
+        .map(|(it, _)| it.threshold.to_string())
+        .collect();
+    let measured = levels.iter().enumerate().filter_map(|(at, (setting, _))| {
+        Some((at as f64, replay.run_of(*setting)?.lowest() as f64))
+    });
+    let worst = levels
+        .iter()
+        .enumerate()
+        .map(|(at, (_, level))| (at as f64, level.lowest));
+    let line = |name: &str, points, style| Line {
+        name: name.to_owned(),
+        points,
+        style,
+    };
+    let lines = vec![
+        line("measured", measured.collect(), Style::Marked),
+        line(
+            "in the worst case, computed",
+            worst.collect(),
+            Style::Dashed,
+        ),
+    ];
+    let most = lines
+        .iter()
+        .flat_map(|it| &it.points)
+        .map(|it| it.1)
+        .fold(0.0, f64::max);
+    Chart {
+        id: "thresholds",
+        title: "Thresholds",
+        text: "The lowest level of the ring by its threshold. A higher one keeps more IDs, and \
+               wakes producers more often; an adaptive one follows the load."
+            .to_owned(),
+        up: "lowest level, IDs".to_owned(),
+        across: "threshold",
+        x: Axis::names(names.iter().map(String::as_str)),
+        y: Axis::from_zero(most, 4.0, short),
+        lines,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tune::answer::Setting;
+    use crate::tune::answer::tests::answer;
+    use crate::tune::replay::Finding;
+    use crate::tune::replay::tests::{replay, run};
+
+    fn page(empties: u64, command: &str) -> String {
+        let answer = answer("1M", Some("20M:100ms/1s"));
+        let mut replay = replay(
+            vec![run(Setting::DEFAULT, empties, 30_000)],
+            Finding::Confirmed,
+        );
+        let others = Setting::DEFAULT.with_thresholds().into_iter();
+        replay.thresholds = others.map(|it| run(it, 0, 20_000)).collect();
+        replay.without_ring = Some(run(Setting::DEFAULT, 0, 0).measured);
+        html(&answer, &replay, command)
+    }
+
+    #[test]
+    fn the_page_needs_nothing_beside_itself() {
+        let html = page(0, "ringflake tune");
+        for wrong in [
+            "http:", "https:", "<script", "<img", "@import", "url(", "src=", "<iframe",
+        ] {
+            assert!(!html.contains(wrong), "{wrong}");
+        }
+        assert!(html.trim_end().ends_with("</html>"));
+    }
+
+    #[test]
+    fn four_pictures_in_two_widths_have_a_title_and_a_text() {
+        let html = page(0, "ringflake tune");
+        let pictures: Vec<_> = html.split("<svg ").skip(1).collect();
+        assert_eq!(pictures.len(), 8);
+        for picture in pictures {
+            let (picture, _) = picture.split_once("</svg>").unwrap();
+            let (_, labels) = picture.split_once("aria-labelledby=\"").unwrap();
+            for id in labels.split('"').next().unwrap().split(' ') {
+                assert_eq!(html.matches(&format!(" id=\"{id}\"")).count(), 1, "{id}");
+            }
+            assert!(
+                !picture.contains("NaN") && !picture.contains("inf"),
+                "{picture}"
+            );
+        }
+        for text in [
+            "Confirmed by a run: no take found 65,536 slots, threshold 50 % empty in 2 s",
+            "<th scope=\"row\">adaptive</th>",
+            "<th scope=\"row\">no ring</th>",
+        ] {
+            assert!(html.contains(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn empties_are_marked_where_they_came() {
+        let circles = |empties| page(empties, "ringflake tune").matches("<circle").count();
+        // A mark and two of the legend, in two widths.
+        assert_eq!(circles(9), circles(0) + 6);
+    }
+
+    #[test]
+    fn text_from_outside_is_escaped() {
+        let evil = "<script>x</script>\"'&\0";
+        let html = page(0, evil);
+        assert!(
+            !html.contains("<script")
+                && html.contains("&lt;script&gt;x&lt;/script&gt;&quot;&#39;&amp;<")
+        );
+    }
+
+    #[test]
+    fn a_run_that_measured_nothing_has_a_page_too() {
+        let nothing = replay(Vec::new(), Finding::NotMeasured);
+        let html = html(&answer("1/s", None), &nothing, "ringflake tune");
+        assert!(html.contains("class=\"verdict bad\"") && html.contains("longer --seconds"));
+        assert_eq!(html.matches("<svg ").count(), 2);
+    }
+
+    #[test]
+    fn the_load_is_drawn_by_its_pieces_or_in_parts() {
+        let bursts = answer("1M", Some("20M:100ms/1s")).load;
+        assert_eq!(rates(&bursts)[..3], [(0.0, 20e6), (0.1, 20e6), (0.1, 1e6)]);
+        let lines = (0..2000).map(|at| format!("{at},{}\n", at % 7));
+        let trace = Load::trace(&lines.collect::<String>()).unwrap();
+        assert_eq!(rates(&trace).len(), 1000);
+    }
 }

@@ -1,70 +1,71 @@
-//! The recommendation as code.
+//! The answer as code: a program that runs as it stands.
 
 use std::time::Duration;
 
-use super::outcome::{Outcome, Schedule};
+use super::answer::{Answer, Schedule, Setting};
 use crate::threshold::Threshold;
 
 /// Where the secret is kept, as `ringflake keygen` names it in the README.
 const SECRET: &str = "ringflake.key";
 
-/// What is recommended, if anything is: a program that runs as it stands.
-pub(super) fn code(outcome: &Outcome) -> Option<String> {
-    let setting = outcome.findings.recommended?;
-    let layout = match outcome.layout.name() {
+/// The program, if the load is served; it names only what differs from the defaults.
+pub(super) fn code(answer: &Answer) -> Option<String> {
+    let Setting {
+        capacity,
+        threshold,
+    } = answer.setting().filter(|_| answer.is_served())?;
+    let layout = match answer.layout.name() {
         Some(name) => format!("Layout::{}", name.to_uppercase().replace('-', "_")),
-        None => format!("\"{}\".parse::<Layout>()?", outcome.layout),
+        None => format!("\"{}\".parse::<Layout>()?", answer.layout),
     };
-    let capacity = match setting.capacity.trailing_zeros() {
-        shift @ 10.. => format!("1 << {shift}"),
-        _ => setting.capacity.to_string(),
-    };
-    let threshold = match setting.threshold {
-        Threshold::Percent(percent) => format!("percent({percent})"),
-        Threshold::Adaptive => "adaptive()".to_owned(),
-    };
-    let schedule = outcome.schedule();
-    let mut names = vec![
-        "CachedGenerator",
-        "Layout",
-        "Secret",
-        "StaticLease",
-        "ThresholdFill",
-    ];
-    names.extend(schedule.map(|_| "ScheduledFill"));
-    names.sort_unstable();
-    let mut code = String::new();
-    if schedule.is_some() {
-        code += "use std::time::Duration;\n\n";
+    let mut names = vec!["CachedGenerator", "Layout", "Secret", "StaticLease"];
+    let mut options = String::new();
+    if capacity != Setting::DEFAULT.capacity {
+        options += &match capacity.trailing_zeros() {
+            shift @ 10.. => format!("        .capacity(1 << {shift})\n"),
+            _ => format!("        .capacity({capacity})\n"),
+        };
     }
-    code += &format!("use ringflake::{{{}}};\n", names.join(", "));
-    code += &format!(
-        "\nfn main() -> Result<(), Box<dyn std::error::Error>> {{\n    \
-         let secret = Secret::from_file(\"{SECRET}\")?; // `ringflake keygen --out {SECRET}`\n    \
-         let layout = {layout};\n    \
-         let ids = CachedGenerator::builder(layout)\n        \
-         .secret(&secret)\n        \
-         .lease(StaticLease::assume_unique(layout, {:?})) // nobody else's nodes\n        \
-         .capacity({capacity})\n        \
-         .threshold_fill(ThresholdFill::{threshold})\n",
-        outcome.budget.nodes
-    );
+    if threshold != Setting::DEFAULT.threshold {
+        names.push("ThresholdFill");
+        options += &match threshold {
+            Threshold::Percent(percent) => {
+                format!("        .threshold_fill(ThresholdFill::percent({percent}))\n")
+            }
+            Threshold::Adaptive => {
+                "        .threshold_fill(ThresholdFill::adaptive())\n".to_owned()
+            }
+        };
+    }
+    let schedule = answer.schedule();
     if let Some(Schedule { period, max_age }) = schedule {
-        code += &format!(
-            "        .scheduled_fill(\n            \
-             ScheduledFill::every({}).max_age({}),\n        )\n",
+        names.push("ScheduledFill");
+        options += &format!(
+            "        .scheduled_fill(ScheduledFill::every({}).max_age({}))\n",
             duration(period),
             duration(max_age)
         );
     }
-    code += &format!(
-        "        .producers({})\n        \
+    if answer.threads.producers > 1 {
+        options += &format!("        .producers({})\n", answer.threads.producers);
+    }
+    names.sort_unstable();
+    let time = schedule.map_or("", |_| "use std::time::Duration;\n\n");
+    Some(format!(
+        "{time}use ringflake::{{{}}};\n\n\
+         fn main() -> Result<(), Box<dyn std::error::Error>> {{\n    \
+         let secret = Secret::from_file(\"{SECRET}\")?; // `ringflake keygen --out {SECRET}`\n    \
+         let layout = {layout};\n    \
+         let ids = CachedGenerator::builder(layout)\n        \
+         .secret(&secret)\n        \
+         .lease(StaticLease::assume_unique(layout, {:?})) // nobody else's nodes\n\
+         {options}        \
          .build()?;\n    \
          println!(\"{{}}\", ids.take()?);\n    \
          Ok(())\n}}\n",
-        outcome.producers
-    );
-    Some(code)
+        names.join(", "),
+        answer.lease.nodes
+    ))
 }
 
 fn duration(duration: Duration) -> String {
@@ -80,12 +81,10 @@ mod tests {
     use std::path::Path;
     use std::process::Command;
 
-    use ringflake::plan::Load;
     use ringflake::{Cipher, Id, Layout, Secret};
 
     use super::*;
-    use crate::tune::outcome::tests::outcome;
-    use crate::tune::setting::Setting;
+    use crate::tune::answer::tests::answer;
 
     /// The root of the repository.
     const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
@@ -132,35 +131,43 @@ mod tests {
     }
 
     #[test]
-    fn the_code_compiles_as_pasted_and_runs_on_its_layout_and_its_nodes() {
-        let mut with_all = outcome();
-        // A ring lasts for longer than the minute that IDs may lie in it.
-        with_all.load = Load::steady("1k".parse().unwrap());
-        let mut of_preset = outcome();
-        of_preset.layout = Layout::BAIDU_31_23_9;
-        of_preset.budget.nodes = 7..8;
-        let mut with_minimum = outcome();
-        with_minimum.layout = "28/20/15@2020-01-01T00:00:00Z/1s".parse().unwrap();
-        with_minimum.budget.nodes = 4..5;
-        with_minimum.findings.recommended = Some(Setting::new(512, Threshold::Adaptive));
-        let outcomes = [with_all, of_preset, with_minimum];
-        let programs = outcomes.each_ref().map(|outcome| code(outcome).unwrap());
+    fn the_program_compiles_and_runs_on_its_layout_and_nodes() {
+        let defaults = answer("50k", None);
+        let mut with_all = answer("1k", None);
+        with_all.capacity = Ok(1 << 17);
+        with_all.max_age = Some(Duration::from_secs(60));
+        with_all.layout = Layout::BAIDU_31_23_9;
+        with_all.lease.nodes = 7..8;
+        let mut small = answer("1k", None);
+        small.capacity = Ok(512);
+        small.threshold = Threshold::Adaptive;
+        small.threads.producers = 2;
+        small.layout = "28/20/15@2020-01-01T00:00:00Z/1s".parse().unwrap();
+        small.lease.nodes = 4..5;
+        let answers = [defaults, with_all, small];
+        let programs = answers.each_ref().map(|answer| code(answer).unwrap());
         for (program, part) in programs.iter().zip([
-            ".capacity(1 << 17)\n        .threshold_fill(ThresholdFill::percent(50))\n        \
-             .scheduled_fill(\n            ScheduledFill::every(Duration::from_secs(10))\
-             .max_age(Duration::from_secs(60)),\n        )\n",
-            "let layout = Layout::BAIDU_31_23_9;\n",
+            ".lease(StaticLease::assume_unique(layout, 0..1)) // nobody else's nodes\n        \
+             .build()?;\n",
+            ".capacity(1 << 17)\n        \
+             .scheduled_fill(ScheduledFill::every(Duration::from_secs(10))\
+             .max_age(Duration::from_secs(60)))\n",
             ".capacity(512)\n        .threshold_fill(ThresholdFill::adaptive())\n        \
-             .producers(1)\n",
+             .producers(2)\n",
         ]) {
             assert!(program.contains(part), "{program}");
         }
         let secret = Secret::generate().unwrap();
         let cipher = Cipher::sparx64(&secret);
-        for (outcome, id) in outcomes.iter().zip(run(&programs, &secret)) {
+        for (answer, id) in answers.iter().zip(run(&programs, &secret)) {
             let raw = cipher.decrypt(id.to_u64());
-            let node = outcome.layout.unpack(raw).unwrap().node;
-            assert!(outcome.budget.nodes.contains(&node), "{node}");
+            let node = answer.layout.unpack(raw).unwrap().node;
+            assert!(answer.lease.nodes.contains(&node), "{node}");
         }
+    }
+
+    #[test]
+    fn a_load_that_is_not_served_has_no_program() {
+        assert_eq!(code(&answer("100G", None)), None);
     }
 }

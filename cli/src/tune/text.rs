@@ -1,80 +1,90 @@
-//! What a run found out, for people.
+//! The answer, for people.
 
 use std::io::{self, Write};
-use std::iter;
 
-use super::outcome::Outcome;
-use super::reasons::reasons;
+use super::answer::Answer;
+use super::replay::{Replay, latencies};
 use super::snippet;
-use super::verdict::Verdict;
-use super::warnings::warnings;
+use crate::drive::measurement::Measurement;
 use crate::load::PERCENTILES;
-use crate::units::{grouped, short, time};
+use crate::units::{grouped, time};
 
-pub(super) fn print(outcome: &Outcome, out: &mut impl Write) -> io::Result<()> {
-    writeln!(out, "{}", Verdict::of(outcome).in_words(outcome))?;
-    for (name, value) in outcome.choice() {
-        writeln!(out, "  {name:<10}  {value}")?;
+pub(super) fn print(
+    answer: &Answer,
+    replay: Option<&Replay>,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    writeln!(out, "{}", answer.headline())?;
+    if let Some(replay) = replay {
+        writeln!(out, "{}", replay.in_words(answer))?;
     }
-    for warning in warnings(outcome) {
-        writeln!(out, "\nWarning: {warning}.")?;
+    writeln!(out)?;
+    for (name, text) in answer.facts() {
+        writeln!(out, "{name:<8} {text}")?;
     }
-    writeln!(out, "\nWhy")?;
-    for reason in reasons(outcome) {
-        writeln!(out, "- {reason}")?;
+    let rows = rows(answer, replay);
+    if !rows.is_empty() {
+        writeln!(out)?;
+        let head = heads(replay.is_some())
+            .into_iter()
+            .map(str::to_owned)
+            .collect();
+        for row in std::iter::once(head).chain(rows) {
+            let cells: Vec<_> = row.iter().map(|cell| format!("{cell:>12}")).collect();
+            writeln!(out, "{}", cells.join("").trim_end())?;
+        }
+        let worst = "lowest level and empties in the worst case, as computed";
+        match replay {
+            Some(_) => writeln!(out, "(worst, empties: {worst}; measured: by a run of each)")?,
+            None => writeln!(out, "(worst, empties: {worst}; --run measures them)")?,
+        }
     }
-    print_trials(outcome, out)?;
-    if let Some(code) = snippet::code(outcome) {
-        writeln!(out, "\nThe builder\n\n{}", code.trim_end())?;
+    if let Some(code) = snippet::code(answer) {
+        writeln!(out, "\n{}", code.trim_end())?;
     }
     Ok(())
 }
 
-fn print_trials(outcome: &Outcome, out: &mut impl Write) -> io::Result<()> {
-    if outcome.findings.trials.is_empty() {
-        return Ok(());
+/// The columns of the table of thresholds.
+pub(super) fn heads(has_run: bool) -> Vec<&'static str> {
+    let mut heads = vec!["threshold", "worst", "empties"];
+    if has_run {
+        heads.extend(["measured", "empties"]);
+        heads.extend(PERCENTILES.map(|(name, _)| name));
     }
-    let head = ["capacity", "threshold", "ran for", "empties", "lowest"];
-    let shown = PERCENTILES.iter().filter(|(name, _)| is_shown(name));
-    let names = shown.map(|(name, _)| (*name).to_owned());
-    writeln!(out, "\n{}", row(head.map(str::to_owned), names))?;
-    for trial in outcome.findings.trials.values() {
-        let mark = match Some(trial.setting) {
-            setting if setting == outcome.findings.recommended => "  <- recommended",
-            setting if setting == outcome.findings.minimum => "  <- minimum",
-            _ => "",
+    heads
+}
+
+/// The thresholds: their lowest level and their empties on the load, and their latencies.
+pub(super) fn rows(answer: &Answer, replay: Option<&Replay>) -> Vec<Vec<String>> {
+    let mut rows = Vec::new();
+    for (setting, level) in answer.levels() {
+        let empties = match level.empties {
+            empties if empties.is_finite() => grouped(empties as u64),
+            _ => "always".to_owned(),
         };
-        let cells = [
-            grouped(trial.setting.capacity as u64),
-            trial.setting.threshold.to_string(),
-            time(trial.seconds()),
-            short(trial.total.empties as f64),
-            grouped(trial.lowest_level as u64),
-        ];
-        writeln!(out, "{}{mark}", row(cells, latencies(trial.latencies())))?;
+        let threshold = setting.threshold.to_string();
+        let mut row = vec![threshold, grouped(level.lowest as u64), empties];
+        if let Some(replay) = replay {
+            match replay.run_of(setting) {
+                Some(run) => {
+                    row.extend([run.lowest() as u64, run.measured.empties].map(grouped));
+                    row.extend(latency_cells(&run.measured));
+                }
+                None => row.extend(vec!["-".to_owned(); 2 + PERCENTILES.len()]),
+            }
+        }
+        rows.push(row);
     }
-    if let Some(baseline) = &outcome.baseline {
-        let ran = time(baseline.total.took.as_secs_f64());
-        let cells = ["no ring", "", &ran, "", ""].map(str::to_owned);
-        writeln!(out, "{}", row(cells, latencies(baseline.latencies())))?;
+    if let Some(without) = replay.and_then(|it| it.without_ring.as_ref()) {
+        let mut row = vec!["no ring".to_owned()];
+        row.resize(5, "-".to_owned());
+        row.extend(latency_cells(without));
+        rows.push(row);
     }
-    Ok(())
+    rows
 }
 
-fn is_shown(percentile: &str) -> bool {
-    percentile != "p90"
-}
-
-fn latencies(seconds: [f64; PERCENTILES.len()]) -> impl Iterator<Item = String> {
-    let named = PERCENTILES.iter().zip(seconds);
-    let shown = named.filter(|((name, _), _)| is_shown(name));
-    shown.map(|(_, seconds)| time(seconds))
-}
-
-fn row(cells: [String; 5], latencies: impl Iterator<Item = String>) -> String {
-    let widths = [11, 9, 8, 8, 11].into_iter().chain(iter::repeat(9));
-    let cells: Vec<_> = (cells.into_iter().chain(latencies).zip(widths))
-        .map(|(cell, width)| format!("{cell:>width$}"))
-        .collect();
-    cells.join("  ")
+fn latency_cells(measured: &Measurement) -> impl Iterator<Item = String> {
+    latencies(measured).into_iter().map(time)
 }

@@ -101,7 +101,7 @@ fn help_says_what_must_be_known() {
                 "--rate",
                 "--burst",
                 "--trace",
-                "--goal",
+                "--run",
                 "--report",
                 "margin of 2",
             ],

@@ -239,12 +239,12 @@ fn verify_says_what_is_wrong_with_a_load() {
     let back = format!("--trace {trace}");
     let both = format!("--rate 1M --trace {trace}");
     for (status, options, said) in [
-        (2, "--rate 50000", "without a unit"),
+        (2, "--rate fast", "is not a rate"),
         (2, "--rate 0k", "1/s to 1000G/s"),
         (
             2,
             "--rate 1M --burst 2M:2s/1s",
-            "not over within its period",
+            "does not end within its period",
         ),
         (2, "--rate 1M --burst 2M:1s", "rate:length/period"),
         (2, "--burst 2M:1ms/1s", "--rate"),

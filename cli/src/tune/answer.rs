@@ -1,0 +1,414 @@
+//! The answer: a lease and a ring, computed by the formula of `ringflake::plan`.
+
+use std::fmt;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use ringflake::plan::{self, Level, Load, MARGIN, SizingError};
+use ringflake::{Layout, RingBuffer};
+
+use super::lease::LeasePlan;
+use super::machine::{Measured, Threads};
+use crate::count::whole;
+use crate::threshold::Threshold;
+use crate::units::{bytes, grouped, short, time};
+
+/// A ring and its threshold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Setting {
+    pub(super) capacity: usize,
+    pub(super) threshold: Threshold,
+}
+
+impl Setting {
+    /// As a generator is built without options.
+    pub(super) const DEFAULT: Self = Self {
+        capacity: 1 << 16,
+        threshold: Threshold::Percent(50),
+    };
+
+    /// Slots below the threshold; of an adaptive one the most.
+    pub(super) fn below(self) -> usize {
+        let slots = self.threshold.fill().in_slots(self.capacity);
+        slots.unwrap_or(self.capacity)
+    }
+
+    pub(super) fn bytes(self) -> usize {
+        self.capacity * size_of::<u64>()
+    }
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let slots = grouped(self.capacity as u64);
+        match self.threshold {
+            Threshold::Percent(percent) => write!(f, "{slots} slots, threshold {percent} %"),
+            Threshold::Adaptive => write!(f, "{slots} slots, adaptive threshold"),
+        }
+    }
+}
+
+/// The number of slots of a ring: a power of two.
+pub(super) fn capacity(text: &str) -> Result<usize> {
+    const MOST: usize = RingBuffer::MAX_CAPACITY;
+    match whole(text).and_then(|slots| usize::try_from(slots).ok()) {
+        Some(slots @ 1..=MOST) if slots.is_power_of_two() => Ok(slots),
+        Some(slots @ 1..MOST) => {
+            let above = slots.next_power_of_two();
+            let below = above / 2;
+            bail!("a ring has a power of two of slots: give {below} or {above}")
+        }
+        _ => bail!("give a power of two from 1 to {MOST}, such as 65536"),
+    }
+}
+
+/// When IDs are retired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Schedule {
+    pub(super) period: Duration,
+    pub(super) max_age: Duration,
+}
+
+/// A load, the machine, and what follows from them.
+#[derive(Clone, Debug)]
+pub(super) struct Answer {
+    pub(super) load: Load,
+    pub(super) layout: Layout,
+    pub(super) lease: LeasePlan,
+    pub(super) measured: Measured,
+    pub(super) threads: Threads,
+    pub(super) threshold: Threshold,
+    /// The capacity that was asked about.
+    pub(super) asked: Option<usize>,
+    /// The capacity to choose.
+    pub(super) capacity: Result<usize, SizingError>,
+    pub(super) max_age: Option<Duration>,
+    pub(super) now_unix_ms: u64,
+}
+
+impl Answer {
+    /// Whether a ring and a lease serve the load.
+    pub(super) fn is_served(&self) -> bool {
+        self.capacity.is_ok() && !self.lease.is_too_small()
+    }
+
+    pub(super) fn setting(&self) -> Option<Setting> {
+        let capacity = *self.capacity.as_ref().ok()?;
+        Some(Setting {
+            capacity,
+            threshold: self.threshold,
+        })
+    }
+
+    /// The capacity to choose, by the formula.
+    pub(super) fn compute(&mut self) {
+        let machine = self.measured.machine(self.threads);
+        let fill = self.threshold.fill();
+        let is_enough = |&capacity: &usize| plan::is_enough(&self.load, &machine, capacity, fill);
+        let computed = plan::capacity_for(&self.load, &machine, fill);
+        self.capacity = match (computed, self.asked.filter(is_enough)) {
+            (Ok(_), Some(asked)) => Ok(asked),
+            (computed, _) => computed,
+        };
+    }
+
+    /// How low the load drives the ring with some thresholds, in the worst case; none if no
+    /// ring serves the load.
+    pub(super) fn levels(&self) -> Vec<(Setting, Level)> {
+        let Some(chosen) = self.setting() else {
+            return Vec::new();
+        };
+        let machine = self.measured.machine(self.threads);
+        let level = |setting: Setting| {
+            let fill = setting.threshold.fill();
+            let level = plan::lowest_level(&self.load, &machine, setting.capacity, fill);
+            Some((setting, level.ok()?))
+        };
+        chosen
+            .with_thresholds()
+            .into_iter()
+            .filter_map(level)
+            .collect()
+    }
+
+    /// What to do, in a few sentences.
+    pub(super) fn headline(&self) -> String {
+        let ring = match (&self.capacity, self.setting(), self.asked) {
+            (Err(error), ..) => format!("No ring serves this load: {error}."),
+            (_, Some(setting), Some(asked)) if asked == setting.capacity => {
+                format!("This ring is enough: {setting}.")
+            }
+            (_, Some(setting), Some(asked)) => format!(
+                "A capacity of {} is not enough with a margin of {MARGIN}: choose {setting} ({}).",
+                grouped(asked as u64),
+                bytes(setting.bytes())
+            ),
+            (_, Some(Setting::DEFAULT), None) => {
+                format!("The defaults are enough: {}.", Setting::DEFAULT)
+            }
+            (_, Some(setting), None) => format!("Choose {setting} ({}).", bytes(setting.bytes())),
+            (Ok(_), None, _) => String::new(),
+        };
+        format!("{ring} {}", self.lease.headline())
+    }
+
+    /// The figures behind it: names and sentences.
+    pub(super) fn facts(&self) -> Vec<(&'static str, String)> {
+        let measured = &self.measured;
+        let mut facts = vec![
+            (
+                "lease",
+                self.lease.details(self.setting().map(|it| it.capacity)),
+            ),
+            (
+                "load",
+                format!(
+                    "{}; {} IDs/s on average, {} at the peak",
+                    self.load,
+                    short(self.load.mean()),
+                    short(self.load.peak())
+                ),
+            ),
+        ];
+        facts.extend(self.ring().map(|text| ("ring", text)));
+        let threads = &self.threads;
+        facts.extend([
+            (
+                "machine",
+                format!(
+                    "a producer makes {} IDs/s and wakes up in {}, at the longest {}; a take costs \
+                     {}; {} to take and {} to fill, on {}",
+                    short(measured.fill_rate),
+                    time(measured.wake_median),
+                    time(measured.wake_longest),
+                    time(measured.take_cost),
+                    count(threads.consumers, "thread"),
+                    count(threads.producers, "thread"),
+                    count(threads.cores, "core")
+                ),
+            ),
+            (
+                "margin",
+                format!(
+                    "{MARGIN}: the nodes sustain {MARGIN} times the mean rate, bursts borrow at most \
+                     half of the limit, and the ring holds {MARGIN} times what is needed"
+                ),
+            ),
+            (
+                "layout",
+                format!(
+                    "lasts for {} more",
+                    time(self.layout.remaining_lifetime(self.now_unix_ms).as_secs_f64())
+                ),
+            ),
+        ]);
+        facts
+    }
+
+    fn ring(&self) -> Option<String> {
+        let setting = self.setting()?;
+        let level = self.levels().into_iter().find(|(it, _)| *it == setting)?.1;
+        let assists = match level.assisted {
+            true => ", where takes make some IDs themselves while a producer wakes up",
+            false => "",
+        };
+        let age = match self.oldest(setting.capacity) {
+            age if age.is_finite() => format!("an ID is at most {} old", time(age)),
+            _ => "an ID can become old without limit".to_owned(),
+        };
+        Some(format!(
+            "{} IDs stay in it in the worst case{assists}; {age}{}",
+            grouped(level.lowest as u64),
+            match self.schedule() {
+                Some(Schedule { max_age, .. }) => format!(
+                    ", so a schedule retires those older than {}",
+                    time(max_age.as_secs_f64())
+                ),
+                None => String::new(),
+            }
+        ))
+    }
+
+    /// A schedule, if IDs become older than they may.
+    pub(super) fn schedule(&self) -> Option<Schedule> {
+        let max_age = self.max_age?;
+        if self.oldest(self.setting()?.capacity) <= max_age.as_secs_f64() {
+            return None;
+        }
+        let max_age = max_age.max(Duration::from_millis(self.layout.tick_ms()));
+        // An ID can reach the age and one period more.
+        let period = Duration::from_millis((max_age.as_millis() / 6).max(1) as u64);
+        Some(Schedule { period, max_age })
+    }
+
+    /// How many seconds an ID can lie in a ring of `capacity` slots.
+    fn oldest(&self, capacity: usize) -> f64 {
+        const PIECES: usize = 1000;
+        let end = self.load.duration().map(|whole| whole.as_secs_f64());
+        let starts = self.load.pieces().take(PIECES).map(|piece| piece.from);
+        let ages = starts.map(|from| {
+            let ids = self.load.demanded_by(from) + capacity as f64;
+            self.load.due_at(ids).or(end).unwrap_or(f64::INFINITY) - from
+        });
+        ages.fold(0.0, f64::max)
+    }
+}
+
+impl Setting {
+    /// This one, and others of the same capacity, by threshold.
+    pub(super) fn with_thresholds(self) -> Vec<Self> {
+        let mut thresholds = [25, 50, 75].map(Threshold::Percent).to_vec();
+        thresholds.extend([Threshold::Adaptive, self.threshold]);
+        thresholds.sort_unstable();
+        thresholds.dedup();
+        let capacity = self.capacity;
+        let setting = |threshold| Self {
+            capacity,
+            threshold,
+        };
+        thresholds.into_iter().map(setting).collect()
+    }
+}
+
+/// So many things.
+pub(super) fn count(count: usize, thing: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {thing}{plural}")
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// For a load on two cores that make 400 M IDs/s.
+    pub(in super::super) fn answer(rate: &str, burst: Option<&str>) -> Answer {
+        let mut load = Load::steady(rate.parse().unwrap());
+        if let Some(burst) = burst {
+            load = load.with_burst(burst.parse().unwrap());
+        }
+        let mut answer = Answer {
+            layout: Layout::RANDFLAKE,
+            lease: LeasePlan::new(&load, &Layout::RANDFLAKE, None).unwrap(),
+            load,
+            measured: Measured {
+                fill_rate: 400e6,
+                wake_median: 1e-5,
+                wake_longest: 5e-3,
+                take_cost: 5e-9,
+            },
+            threads: Threads {
+                cores: 2,
+                producers: 1,
+                consumers: 1,
+            },
+            threshold: Threshold::Percent(50),
+            asked: None,
+            capacity: Ok(0),
+            max_age: None,
+            now_unix_ms: 1_763_640_000_000,
+        };
+        answer.compute();
+        answer
+    }
+
+    #[test]
+    fn the_headline_names_the_defaults_or_what_to_change() {
+        let bursts = answer("1M", Some("20M:100ms/1s"));
+        let defaults = "The defaults are enough: 65,536 slots, threshold 50 %. Lease 45 nodes: the \
+                        bursts borrow 239 ms.";
+        assert_eq!(bursts.headline(), defaults);
+        let asked = |capacity| {
+            let mut answer = bursts.clone();
+            answer.asked = Some(capacity);
+            answer.compute();
+            (answer.headline(), answer.is_served())
+        };
+        let enough = "This ring is enough: 4,096 slots, threshold 50 %.";
+        assert!(asked(4096).0.starts_with(enough), "{:?}", asked(4096));
+        let too_small = "A capacity of 1,024 is not enough with a margin of 2: choose 65,536 slots, \
+                         threshold 50 % (512 KiB).";
+        assert!(asked(1024).0.starts_with(too_small), "{:?}", asked(1024));
+        assert!(asked(1024).1);
+
+        // Takes leave little time for assists.
+        let mut slow = answer("1M", Some("150M:10ms/1s"));
+        (slow.measured.take_cost, slow.measured.fill_rate) = (1e-9, 50e6);
+        slow.compute();
+        let choose = "Choose 8,388,608 slots, threshold 50 % (64 MiB).";
+        assert!(slow.headline().starts_with(choose), "{}", slow.headline());
+        slow.measured.take_cost = 1e-7;
+        slow.compute();
+        assert!(
+            slow.headline()
+                .starts_with("No ring serves this load: the peak asks for")
+        );
+        assert!(!slow.is_served() && slow.levels().is_empty());
+    }
+
+    #[test]
+    fn facts_begin_with_the_lease_and_tell_the_burst_in_ids() {
+        let facts = answer("50000", Some("2M:200ms/10s")).facts();
+        assert_eq!(facts[0].0, "lease");
+        assert!(
+            facts[0].1.starts_with("2 nodes (1 block of 32"),
+            "{}",
+            facts[0].1
+        );
+        let load = "50k/s, and 2M/s for the first 200ms of every 10s (400k IDs a burst)";
+        assert!(facts[1].1.starts_with(load), "{}", facts[1].1);
+        assert!(
+            facts[2].1.contains("an ID is at most 1.3"),
+            "{}",
+            facts[2].1
+        );
+        let text: Vec<_> = answer("1/s", None)
+            .facts()
+            .into_iter()
+            .map(|(_, it)| it)
+            .collect();
+        assert!(!text.join(" ").contains(" 0 ns"), "{text:?}");
+    }
+
+    #[test]
+    fn a_schedule_is_for_ids_that_become_too_old() {
+        let schedule = |rate, max_age| {
+            let mut answer = answer(rate, None);
+            answer.max_age = Some(Duration::from_secs(max_age));
+            answer.schedule()
+        };
+        // 65,536 IDs last for 65.5 s.
+        assert_eq!(schedule("1k", 66), None);
+        let [period, max_age] = [10, 60].map(Duration::from_secs);
+        assert_eq!(schedule("1k", 60), Some(Schedule { period, max_age }));
+    }
+
+    #[test]
+    fn the_table_has_the_usual_thresholds_and_the_chosen_one() {
+        let thresholds = |threshold| {
+            let mut answer = answer("1M", None);
+            answer.threshold = threshold;
+            let shown = answer.levels().into_iter();
+            shown
+                .map(|(it, _)| it.threshold.to_string())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            thresholds(Threshold::Percent(50)),
+            ["25 %", "50 %", "75 %", "adaptive"]
+        );
+        assert_eq!(
+            thresholds(Threshold::Percent(60)),
+            ["25 %", "50 %", "60 %", "75 %", "adaptive"]
+        );
+    }
+
+    #[test]
+    fn a_capacity_is_a_power_of_two() {
+        for (text, slots) in [("1", 1), ("65536", 65_536)] {
+            assert_eq!(capacity(text).unwrap(), slots);
+        }
+        for wrong in ["", "0", "-1", "64k", "18446744073709551615"] {
+            assert!(capacity(wrong).is_err(), "{wrong}");
+        }
+    }
+}

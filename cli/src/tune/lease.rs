@@ -1,0 +1,219 @@
+//! How many nodes a load needs, and how far it drives them ahead of the clock.
+
+use std::ops::Range;
+
+use anyhow::Result;
+use ringflake::Layout;
+use ringflake::plan::{self, Borrowing, Load, MARGIN};
+
+use crate::load::{BORROW_LIMIT, borrowing_in_words};
+use crate::units::{grouped, percent, short, time};
+use crate::usage::Misuse;
+
+/// The nodes of a lease, and what the load does to them.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct LeasePlan {
+    pub(super) nodes: Range<u64>,
+    /// IDs a second without borrowing.
+    pub(super) sustained: f64,
+    /// The share of these that the load takes on average.
+    pub(super) share: f64,
+    pub(super) borrowing: Borrowing,
+    /// How many nodes are enough; may be more than there are.
+    pub(super) enough: u64,
+    /// How many nodes the layout has.
+    all: u64,
+}
+
+impl LeasePlan {
+    pub(super) fn new(load: &Load, layout: &Layout, given: Option<Range<u64>>) -> Result<Self> {
+        let all = layout.nodes();
+        if let Some(nodes) = &given
+            && nodes.end > all
+        {
+            let text = format!(
+                "nodes {}..{} lie outside of the layout, which has {all}: give nodes below that",
+                nodes.start, nodes.end
+            );
+            return Err(Misuse(text).into());
+        }
+        let enough = plan::nodes_for(load, layout, BORROW_LIMIT);
+        let nodes = given.unwrap_or(0..enough.min(all));
+        let sustained = plan::sustained(layout, nodes.end - nodes.start);
+        Ok(Self {
+            nodes,
+            sustained,
+            share: load.mean() / sustained,
+            borrowing: borrowing(load, sustained),
+            enough,
+            all,
+        })
+    }
+
+    /// Whether takes are refused in the end.
+    pub(super) fn is_too_small(&self) -> bool {
+        self.borrowing.used_up_at.is_some()
+    }
+
+    /// What to lease, in a sentence.
+    pub(super) fn headline(&self) -> String {
+        if self.is_too_small() {
+            let more = match self.enough > self.all {
+                true => "which is more than the layout has: share the load among layouts",
+                false => "which are enough",
+            };
+            return format!(
+                "{} too few: {}. The load needs {}, {more}.",
+                match self.count() {
+                    1 => "1 node is".to_owned(),
+                    count => format!("{} nodes are", grouped(count)),
+                },
+                borrowing_in_words(&self.borrowing),
+                nodes(self.enough),
+            );
+        }
+        let borrowed = match self.borrowing.most > 0.0 {
+            true => format!("the bursts borrow {}", time(self.borrowing.most)),
+            false => "the load borrows nothing".to_owned(),
+        };
+        let margin = match self.count() < self.enough {
+            true => format!("; a margin of {MARGIN} takes {}", nodes(self.enough)),
+            false => String::new(),
+        };
+        format!("Lease {}: {borrowed}{margin}.", nodes(self.count()))
+    }
+
+    /// The figures behind it.
+    pub(super) fn details(&self, capacity: Option<usize>) -> String {
+        let blocks = self.count().div_ceil(32);
+        let plural = if blocks == 1 { "" } else { "s" };
+        let ring = capacity.map_or_else(String::new, |capacity| {
+            format!(", a full ring {}", time(capacity as f64 / self.sustained))
+        });
+        format!(
+            "{} ({blocks} block{plural} of 32 from a store) {} {} IDs/s, of which the load takes \
+             {} %; of the {} s that may be borrowed the load borrows {}{ring}; a restart on the \
+             same nodes waits for what is borrowed",
+            nodes(self.count()),
+            if self.count() == 1 {
+                "sustains"
+            } else {
+                "sustain"
+            },
+            short(self.sustained),
+            percent(self.share),
+            BORROW_LIMIT.as_secs(),
+            match self.borrowing.most > 0.0 {
+                true => format!("up to {}", time(self.borrowing.most)),
+                false => "nothing".to_owned(),
+            },
+        )
+    }
+
+    fn count(&self) -> u64 {
+        self.nodes.end - self.nodes.start
+    }
+}
+
+fn nodes(count: u64) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{} node{plural}", grouped(count))
+}
+
+/// What the load borrows, had it no limit.
+fn borrowing(load: &Load, sustained: f64) -> Borrowing {
+    const STEADY: f64 = 3600.0;
+    let horizon = match (load.duration(), load.period()) {
+        (Some(whole), _) => whole.as_secs_f64(),
+        // What a burst borrows is paid back within the next period, or never.
+        (None, Some(period)) => period.as_secs_f64() * 2.0,
+        (None, None) => STEADY,
+    };
+    let mut borrowing = plan::borrowing(load, sustained, BORROW_LIMIT, horizon);
+    let grows = load.mean() - sustained;
+    if load.duration().is_none() && grows > 0.0 {
+        let later = BORROW_LIMIT.as_secs_f64() * sustained / grows;
+        borrowing.used_up_at.get_or_insert(later);
+    }
+    borrowing
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lease(rate: &str, burst: Option<&str>, nodes: Option<Range<u64>>) -> LeasePlan {
+        let mut load = Load::steady(rate.parse().unwrap());
+        if let Some(burst) = burst {
+            load = load.with_burst(burst.parse().unwrap());
+        }
+        LeasePlan::new(&load, &Layout::RANDFLAKE, nodes).unwrap()
+    }
+
+    #[test]
+    fn the_headline_says_what_to_lease_and_what_is_borrowed() {
+        for (rate, burst, nodes, headline) in [
+            ("50k", None, None, "Lease 1 node: the load borrows nothing."),
+            (
+                "50k",
+                Some("10M:200ms/10s"),
+                None,
+                "Lease 4 nodes: the bursts borrow 3.61 s.",
+            ),
+            (
+                "1M",
+                Some("20M:100ms/1s"),
+                None,
+                "Lease 45 nodes: the bursts borrow 239 ms.",
+            ),
+            // Enough for the mean, with no margin.
+            (
+                "1M",
+                None,
+                Some(0..8),
+                "Lease 8 nodes: the load borrows nothing; a margin of 2 takes 16 nodes.",
+            ),
+        ] {
+            assert_eq!(lease(rate, burst, nodes).headline(), headline);
+        }
+        for (rate, burst, nodes, parts) in [
+            (
+                "1M",
+                None,
+                Some(0..1),
+                ["1 node is too few: after 9.05 s", "needs 16 nodes, which"],
+            ),
+            (
+                "1k",
+                Some("10M:10s/1h"),
+                Some(3..5),
+                ["2 nodes are too few: after", "20 nodes"],
+            ),
+            (
+                "100G",
+                None,
+                None,
+                [
+                    "131,072 nodes are too few: after",
+                    "more than the layout has",
+                ],
+            ),
+        ] {
+            let headline = lease(rate, burst, nodes).headline();
+            assert!(
+                parts.iter().all(|part| headline.contains(part)),
+                "{headline}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_full_ring_borrows_too() {
+        let details = lease("1M", None, None).details(Some(1 << 16));
+        assert!(details.starts_with("16 nodes (1 block of 32 from a store) sustain 2.1 M IDs/s"));
+        assert!(
+            details.contains("the load borrows nothing, a full ring 31.2 ms;"),
+            "{details}"
+        );
+    }
+}

@@ -1,0 +1,598 @@
+//! `--run`: the load on a real ring, which confirms the answer or corrects it.
+//!
+//! The ring of the answer runs first. If a take finds it empty, a ring twice as large runs,
+//! and so on. If the answer is larger than the default, and the level fell so little that half
+//! of the ring has the margin, half of it runs. Then the other thresholds run for a shorter
+//! time, and the load without a ring, whose latency is that of the threads alone.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use indicatif::ProgressBar;
+use ringflake::plan::{Load, MARGIN};
+use ringflake::{CachedGenerator, Secret, StaticLease};
+
+use super::answer::{Answer, Setting, count};
+use crate::drive::measurement::Measurement;
+use crate::drive::open_loop::OpenLoop;
+use crate::interrupt::Interrupt;
+use crate::load::{BORROW_LIMIT, GROUPS_PER_SECOND, PERCENTILES};
+use crate::units::{grouped, percent, time};
+
+/// How often the capacity is doubled, at the most.
+const DOUBLINGS: usize = 3;
+
+/// One ring under the load.
+#[derive(Clone, Debug)]
+pub(super) struct Run {
+    pub(super) setting: Setting,
+    pub(super) measured: Measurement,
+}
+
+impl Run {
+    /// The lowest level, as far as samples show it.
+    pub(super) fn lowest(&self) -> usize {
+        match self.measured.empties {
+            0 => self
+                .measured
+                .lowest_level()
+                .unwrap_or(self.setting.capacity),
+            _ => 0,
+        }
+    }
+
+    /// Whether the takes kept pace with what was due. If not, the ring met less than the load.
+    fn kept_pace(&self) -> bool {
+        /// IDs that may be left when the run ends: some are due at the very end.
+        const LEFT: u64 = 20;
+        let Measurement {
+            demanded,
+            by_end,
+            missed,
+            refused,
+            ..
+        } = self.measured;
+        let left = demanded.saturating_sub(by_end).saturating_sub(LEFT);
+        missed == 0 && refused == 0 && left as f64 <= 0.02 * demanded as f64
+    }
+
+    /// Whether half of the ring would have the margin.
+    fn has_room(&self) -> bool {
+        let below = self.setting.below();
+        let fall = below.saturating_sub(self.lowest());
+        fall as f64 * MARGIN <= below as f64 / 2.0
+    }
+}
+
+/// Seconds, for each of the named percentiles.
+pub(super) fn latencies(measured: &Measurement) -> [f64; PERCENTILES.len()] {
+    PERCENTILES.map(|(_, share)| measured.latency.value_at_quantile(share) as f64 / 1e9)
+}
+
+/// What the runs say about the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Finding {
+    Confirmed,
+    /// Another capacity serves the load.
+    Corrected,
+    /// Even the largest ring that ran was empty at times.
+    RanDry,
+    /// The IDs were not taken when they were due.
+    NotServed,
+    /// No run came to its end with any ID.
+    NotMeasured,
+}
+
+impl Finding {
+    /// As it stands in JSON.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Confirmed => "confirmed",
+            Self::Corrected => "corrected",
+            Self::RanDry => "ran_dry",
+            Self::NotServed => "not_served",
+            Self::NotMeasured => "not_measured",
+        }
+    }
+
+    pub(super) fn is_good(self) -> bool {
+        matches!(self, Self::Confirmed | Self::Corrected)
+    }
+}
+
+/// All runs.
+#[derive(Clone, Debug)]
+pub(super) struct Replay {
+    pub(super) finding: Finding,
+    /// Of the answer, and of the capacities that corrected it.
+    pub(super) runs: Vec<Run>,
+    /// Of the other thresholds.
+    pub(super) thresholds: Vec<Run>,
+    pub(super) without_ring: Option<Measurement>,
+    /// The part of a trace that ran: from when, and for how many seconds.
+    pub(super) part: Option<(f64, f64)>,
+}
+
+impl Replay {
+    /// Runs the load for `time`, and sets the capacity of the answer to the one that it finds.
+    pub(super) fn new(
+        answer: &mut Answer,
+        time: Duration,
+        interrupt: &Interrupt,
+        bar: &ProgressBar,
+    ) -> Result<Self> {
+        let busiest = busiest_part(&answer.load, time)?;
+        let load = busiest
+            .as_ref()
+            .map_or_else(|| answer.load.clone(), |(_, load)| load.clone());
+        let time = load.duration().unwrap_or(time).min(time);
+        let rings = Rings {
+            answer: &answer.clone(),
+            load: &load,
+            interrupt,
+            bar,
+        };
+        let mut replay = Self {
+            finding: Finding::NotMeasured,
+            runs: Vec::new(),
+            thresholds: Vec::new(),
+            without_ring: None,
+            part: busiest.map(|(from, _)| (from, time.as_secs_f64())),
+        };
+        let Some(first) = answer.setting() else {
+            return Ok(replay);
+        };
+        let least = (answer.asked.unwrap_or(0)).max(Setting::DEFAULT.capacity);
+        let (finding, chosen) = replay.settle(first, least, |it| rings.run(it, time))?;
+        replay.finding = finding;
+        answer.capacity = Ok(chosen.capacity);
+        let short = short_time(&load, time);
+        for setting in chosen.with_thresholds() {
+            if setting != chosen {
+                replay.thresholds.extend(rings.run(setting, short)?);
+            }
+        }
+        replay.without_ring = rings.run_without(short)?;
+        Ok(replay)
+    }
+
+    /// Doubles or halves the capacity until a ring serves the load.
+    fn settle(
+        &mut self,
+        first: Setting,
+        least: usize,
+        mut run: impl FnMut(Setting) -> Result<Option<Run>>,
+    ) -> Result<(Finding, Setting)> {
+        let mut setting = first;
+        let mut clean: Option<Setting> = None;
+        loop {
+            let Some(done) = run(setting)? else {
+                break;
+            };
+            let (has_room, empties, kept_pace) =
+                (done.has_room(), done.measured.empties, done.kept_pace());
+            self.runs.push(done);
+            if !kept_pace && clean.is_none() {
+                return Ok((Finding::NotServed, first));
+            }
+            if empties == 0 && kept_pace {
+                clean = Some(setting);
+                if !has_room || setting.capacity <= least || setting.capacity > first.capacity {
+                    break;
+                }
+                setting.capacity /= 2;
+            } else if clean.is_some() {
+                break;
+            } else if self.runs.len() > DOUBLINGS {
+                return Ok((Finding::RanDry, setting));
+            } else {
+                setting.capacity *= 2;
+            }
+        }
+        Ok(match clean {
+            Some(clean) if clean == first => (Finding::Confirmed, first),
+            Some(clean) => (Finding::Corrected, clean),
+            None if self.runs.is_empty() => (Finding::NotMeasured, first),
+            None => (Finding::RanDry, first),
+        })
+    }
+
+    /// The run of a ring.
+    pub(super) fn run_of(&self, setting: Setting) -> Option<&Run> {
+        self.runs
+            .iter()
+            .chain(&self.thresholds)
+            .find(|run| run.setting == setting)
+    }
+
+    /// The run that decided.
+    pub(super) fn decisive(&self) -> Option<&Run> {
+        let clean = self.runs.iter().rev().find(|run| run.measured.empties == 0);
+        clean.or(self.runs.last())
+    }
+
+    /// What came of it, in a sentence.
+    pub(super) fn in_words(&self, answer: &Answer) -> String {
+        if answer.capacity.is_err() {
+            return "Nothing ran.".to_owned();
+        }
+        let Some(run) = self.decisive() else {
+            let text = "Not confirmed: no run had an ID and came to its end. Give a longer \
+                        --seconds.";
+            return text.to_owned();
+        };
+        let Measurement {
+            demanded,
+            by_end,
+            took,
+            taken,
+            empties,
+            ..
+        } = run.measured;
+        let took = time(took.as_secs_f64());
+        let served = format!(
+            "no take found {} empty in {took}, and {} IDs were left at the lowest level",
+            run.setting,
+            grouped(run.lowest() as u64)
+        );
+        match self.finding {
+            Finding::Confirmed => format!("Confirmed by a run: {served}.{}", late(run)),
+            Finding::Corrected => {
+                let first = &self.runs[0];
+                let why = match first.measured.empties {
+                    0 => "had more than was needed".to_owned(),
+                    empties => format!("was found empty {} times", grouped(empties)),
+                };
+                format!(
+                    "Corrected by a run: {} {why}; {served}.{}",
+                    first.setting,
+                    late(run)
+                )
+            }
+            Finding::RanDry => format!(
+                "Not confirmed: {} of {} takes found {} empty, and made their IDs themselves. {}",
+                grouped(empties),
+                grouped(taken),
+                run.setting,
+                self.why_late(run, answer)
+            ),
+            Finding::NotServed => format!(
+                "Not served: {} of {} IDs were taken when they were due in {took}, {} %. {}",
+                grouped(by_end),
+                grouped(demanded),
+                // Never rounded up to all of them.
+                (by_end as f64 / demanded.max(1) as f64 * 1e3).floor() / 10.0,
+                self.why_late(run, answer)
+            ),
+            Finding::NotMeasured => String::new(),
+        }
+    }
+
+    /// What holds the load back, as far as it is known.
+    fn why_late(&self, run: &Run, answer: &Answer) -> String {
+        /// Less than this is usual.
+        const AWAY: f64 = 0.1;
+        let threads = &answer.threads;
+        let measured = &run.measured;
+        let span = measured.took.as_secs_f64() * threads.consumers as f64;
+        let away = (measured.away.as_secs_f64() / span.max(1e-9)).min(1.0);
+        if let Some(refusal) = measured.refusal {
+            return format!("{} were refused: {refusal}.", grouped(measured.refused));
+        }
+        if away >= AWAY {
+            return format!(
+                "The threads that take were kept from running for {} % of the time: other work has \
+                 the cores.",
+                percent(away)
+            );
+        }
+        format!(
+            "{} to take and {} to fill share {}: take batches, or use more cores.",
+            count(threads.consumers, "thread"),
+            count(threads.producers, "thread"),
+            count(threads.cores, "core")
+        )
+    }
+}
+
+/// How late takes were although the ring had IDs, if they were.
+fn late(run: &Run) -> String {
+    /// A wait for the processor is shorter, unless other work takes most of it.
+    const LATE: f64 = 0.02;
+    let late = run.measured.latency.value_at_quantile(0.99) as f64 / 1e9;
+    match late > LATE {
+        true => format!(
+            " But 1 ID in 100 was taken {} late or more, for want of a core: no ring helps against \
+             that.",
+            time(late)
+        ),
+        false => String::new(),
+    }
+}
+
+/// The real rings.
+struct Rings<'a> {
+    answer: &'a Answer,
+    load: &'a Load,
+    interrupt: &'a Interrupt,
+    bar: &'a ProgressBar,
+}
+
+impl Rings<'_> {
+    fn open_loop(&self, time: Duration) -> OpenLoop<'_> {
+        OpenLoop {
+            load: self.load,
+            consumers: self.answer.threads.consumers,
+            time,
+            stop: self.interrupt.flag(),
+            groups_per_second: GROUPS_PER_SECOND,
+        }
+    }
+
+    /// None if it was interrupted, or no ID was due.
+    fn run(&self, setting: Setting, time: Duration) -> Result<Option<Run>> {
+        if self.interrupt.came() {
+            return Ok(None);
+        }
+        self.start(setting.to_string(), time);
+        let answer = self.answer;
+        let lease = StaticLease::assume_unique(answer.layout, answer.lease.nodes.clone());
+        let generator = CachedGenerator::builder(answer.layout)
+            // A secret of its own: a process makes each ID only once.
+            .secret(&Secret::generate()?)
+            .lease(lease)
+            .producers(answer.threads.producers)
+            .borrow_limit(BORROW_LIMIT)
+            .capacity(setting.capacity)
+            .threshold_fill(setting.threshold.fill())
+            .build()?;
+        let show = |since: Duration| self.bar.set_position(since.as_millis() as u64);
+        let (measured, _) = Measurement::run(self.open_loop(time), &generator, &show, || ())
+            .context("a thread can't be started")?;
+        let is_whole = !self.interrupt.came() && measured.taken + measured.refused > 0;
+        Ok(is_whole.then_some(Run { setting, measured }))
+    }
+
+    /// The load with takes that cost nothing.
+    fn run_without(&self, time: Duration) -> Result<Option<Measurement>> {
+        if self.interrupt.came() {
+            return Ok(None);
+        }
+        self.start("no ring".to_owned(), time);
+        let show = |since: Duration| self.bar.set_position(since.as_millis() as u64);
+        let run = Measurement::without_generator(self.open_loop(time), &show)
+            .context("a thread can't be started")?;
+        Ok((!self.interrupt.came() && run.taken > 0).then_some(run))
+    }
+
+    fn start(&self, message: String, time: Duration) {
+        self.bar.set_length(time.as_millis() as u64);
+        self.bar.set_message(message);
+    }
+}
+
+/// How long the other thresholds run: a quarter of the time, but a period and the burst that
+/// follows, because the first burst finds a full ring.
+fn short_time(load: &Load, time: Duration) -> Duration {
+    let cycle = match (load.period(), load.pieces().next()) {
+        (Some(period), Some(burst)) => period.as_secs_f64() + burst.until,
+        _ => 0.0,
+    };
+    time.mul_f64(0.25)
+        .max(Duration::from_secs_f64(cycle))
+        .min(time)
+}
+
+/// The busiest part of a trace that is longer than `most`, and when it begins.
+fn busiest_part(load: &Load, most: Duration) -> Result<Option<(f64, Load)>> {
+    let Some(whole) = load.duration() else {
+        return Ok(None);
+    };
+    let (whole, length) = (whole.as_secs_f64(), most.as_secs_f64());
+    if whole <= length {
+        return Ok(None);
+    }
+    let ids_from = |from: f64| load.demanded_by(from + length) - load.demanded_by(from);
+    // The busiest part begins or ends with a piece.
+    let begins = load.pieces().map(|piece| piece.from);
+    let ends = load.pieces().map(|piece| piece.until - length);
+    let starts = begins
+        .chain(ends)
+        .filter(|&at| at >= 0.0 && at + length <= whole + 1e-9);
+    let busiest = starts.max_by(|&one, &other| ids_from(one).total_cmp(&ids_from(other)));
+    let from = busiest.unwrap_or(0.0);
+    let part = cut(load, from, length).context("the busiest part of the trace can't be cut out")?;
+    Ok(Some((from, part)))
+}
+
+/// The load from a moment on, for so many seconds.
+fn cut(load: &Load, from: f64, length: f64) -> Result<Load> {
+    /// A shorter piece is a rounding error of the sums.
+    const SHORTEST: f64 = 4e-6;
+    let until = from + length;
+    let mut text = String::new();
+    for piece in load.pieces_until(until).filter(|piece| piece.until > from) {
+        let start = piece.from.max(from);
+        let whole = piece.until.min(until) - start;
+        if whole < SHORTEST {
+            continue;
+        }
+        let half = whole / 2.0;
+        let ids = (piece.rate * half).ceil();
+        // In halves, because the last line of a trace lasts as long as the one before.
+        writeln!(text, "{:.6},{ids}", start - from)?;
+        writeln!(text, "{:.6},{ids}", start - from + half)?;
+    }
+    Ok(Load::trace(&text)?)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::drive::measurement::Sample;
+    use crate::threshold::Threshold;
+    use crate::tune::answer::tests::answer;
+
+    /// A run of two seconds whose level falls to `lowest` again and again.
+    pub(in super::super) fn run(setting: Setting, empties: u64, lowest: usize) -> Run {
+        let fall = setting.capacity - lowest;
+        let sample = |at: usize| Sample {
+            seconds: at as f64 / 100.0,
+            level: setting.capacity - fall * (at % 11) / 10,
+            threshold: setting.below(),
+            borrowed: 0.0,
+            empties: if at > 150 { empties } else { 0 },
+        };
+        let mut measured = Measurement {
+            demanded: 1_000_000,
+            taken: 1_000_000,
+            by_end: 1_000_000,
+            empties,
+            samples: (0..200).map(sample).collect(),
+            took: Duration::from_secs(2),
+            ..Measurement::nothing()
+        };
+        measured.latency.saturating_record_n(200, 990_000);
+        measured.latency.saturating_record_n(60_000, 10_000);
+        Run { setting, measured }
+    }
+
+    pub(in super::super) fn replay(runs: Vec<Run>, finding: Finding) -> Replay {
+        Replay {
+            finding,
+            runs,
+            thresholds: Vec::new(),
+            without_ring: None,
+            part: None,
+        }
+    }
+
+    const FIRST: Setting = Setting {
+        capacity: 1 << 18,
+        threshold: Threshold::Percent(50),
+    };
+
+    /// What is found where a ring has so many empties and such a lowest level.
+    fn settle(ring: impl Fn(usize) -> (u64, usize)) -> (Finding, usize, Vec<usize>) {
+        let mut replay = replay(Vec::new(), Finding::NotMeasured);
+        let outcome = replay.settle(FIRST, 1 << 16, |setting| {
+            let (empties, lowest) = ring(setting.capacity);
+            Ok(Some(run(setting, empties, lowest)))
+        });
+        let (finding, chosen) = outcome.unwrap();
+        let ran = replay
+            .runs
+            .iter()
+            .map(|run| run.setting.capacity.trailing_zeros() as usize);
+        (
+            finding,
+            chosen.capacity.trailing_zeros() as usize,
+            ran.collect(),
+        )
+    }
+
+    #[test]
+    fn empties_double_the_ring_and_room_halves_it() {
+        use Finding::{Confirmed, Corrected, RanDry};
+        // What is taken before a producer wakes up; the threshold is half of the ring.
+        let takes = |ids: usize| {
+            settle(move |capacity| {
+                let left = (capacity / 2).saturating_sub(ids);
+                (u64::from(left == 0), left)
+            })
+        };
+        assert_eq!(takes(100_000), (Confirmed, 18, vec![18]));
+        assert_eq!(takes(200_000), (Corrected, 19, vec![18, 19]));
+        assert_eq!(takes(600_000), (Corrected, 21, vec![18, 19, 20, 21]));
+        assert_eq!(takes(9_000_000), (RanDry, 21, vec![18, 19, 20, 21]));
+        // A quarter of what lies below the threshold, and less than an eighth of it.
+        assert_eq!(takes(32_768), (Corrected, 17, vec![18, 17]));
+        assert_eq!(takes(100), (Corrected, 16, vec![18, 17, 16]));
+        // Half of the ring has empties by chance.
+        let chance = settle(|capacity| match capacity == FIRST.capacity {
+            true => (0, capacity / 2),
+            false => (1, 0),
+        });
+        assert_eq!(chance, (Confirmed, 18, vec![18, 17]));
+    }
+
+    #[test]
+    fn a_load_that_is_not_taken_when_due_is_not_served() {
+        let outcome = |change: fn(&mut Measurement)| {
+            let mut replay = replay(Vec::new(), Finding::NotMeasured);
+            let ran = replay.settle(FIRST, 1 << 16, |setting| {
+                let mut run = run(setting, 0, 1 << 15);
+                change(&mut run.measured);
+                Ok(Some(run))
+            });
+            replay.finding = ran.unwrap().0;
+            (replay.finding, replay.in_words(&answer("1M", None)))
+        };
+        let (finding, text) = outcome(|it| it.by_end = 979_980);
+        assert!(finding.is_good(), "2 % and 20 are due at the end");
+        assert!(!text.contains("late"), "{text}");
+        let (_, text) = outcome(|it| it.latency.saturating_record_n(30_000_000, 20_000));
+        assert!(
+            text.contains("taken 30") && text.contains("want of a core"),
+            "{text}"
+        );
+        for (change, said) in [
+            (
+                (|it| it.by_end = 979_979) as fn(&mut Measurement),
+                "97.9 %. 1 thread to take and 1 thread to fill",
+            ),
+            (
+                |it| (it.missed, it.away) = (1, Duration::from_secs(1)),
+                "kept from running for 50 %",
+            ),
+            (
+                |it| (it.refused, it.refusal) = (9, Some(ringflake::TakeError::Empty)),
+                "9 were refused: ",
+            ),
+        ] {
+            let (finding, text) = outcome(change);
+            assert_eq!(finding, Finding::NotServed);
+            assert!(
+                text.starts_with("Not served: ") && text.contains(said),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_interrupted_run_confirms_nothing() {
+        let mut replay = replay(Vec::new(), Finding::NotMeasured);
+        let (finding, _) = replay.settle(FIRST, 1 << 16, |_| Ok(None)).unwrap();
+        assert_eq!(finding, Finding::NotMeasured);
+        let text = replay.in_words(&answer("1M", None));
+        assert!(text.contains("longer --seconds"), "{text}");
+    }
+
+    #[test]
+    fn other_thresholds_meet_a_second_burst() {
+        let time = Duration::from_secs(20);
+        let short = |burst: Option<&str>| short_time(&answer("1M", burst).load, time).as_secs_f64();
+        assert_eq!(short(None), 5.0);
+        assert_eq!(short(Some("20M:1ms/10ms")), 5.0);
+        assert!((short(Some("20M:1s/8s")) - 9.0).abs() < 1e-9);
+        assert_eq!(short(Some("20M:1s/1h")), 20.0);
+    }
+
+    #[test]
+    fn of_a_long_trace_the_busiest_part_runs() {
+        let load = Load::trace("0,10\n10,500\n20,700\n30,20\n").unwrap();
+        let worst = |seconds| busiest_part(&load, Duration::from_secs(seconds)).unwrap();
+        assert!(worst(40).is_none());
+        let (from, part) = worst(15).unwrap();
+        assert_eq!(from, 15.0);
+        assert_eq!(part.duration(), Some(Duration::from_secs(15)));
+        assert!((part.demanded_by(15.0) - 950.0).abs() <= 2.0);
+        assert!((part.demanded_by(5.0) - 250.0).abs() <= 2.0);
+        assert!(
+            busiest_part(&answer("1M", None).load, Duration::from_secs(1))
+                .unwrap()
+                .is_none()
+        );
+    }
+}

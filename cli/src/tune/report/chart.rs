@@ -1,0 +1,299 @@
+//! A chart of lines as SVG, once for wide pages and once for narrow ones.
+//!
+//! Nothing is written within the axes, so no text lies on data. Colours are variables of the
+//! page's style sheet, which has a light and a dark form.
+
+use std::fmt;
+
+/// Room around the axes, in pixels.
+const LEFT: f64 = 72.0;
+const RIGHT: f64 = 20.0;
+const TOP: f64 = 30.0;
+const BELOW: f64 = 46.0;
+const HEIGHT: f64 = 200.0;
+const LEGEND: f64 = 20.0;
+
+/// Lines over two axes.
+#[derive(Clone, Debug)]
+pub(super) struct Chart {
+    /// Names the elements; unique in the page.
+    pub(super) id: &'static str,
+    pub(super) title: &'static str,
+    /// What is shown, in words.
+    pub(super) text: String,
+    /// What the vertical axis means; the horizontal one likewise.
+    pub(super) up: String,
+    pub(super) across: &'static str,
+    pub(super) x: Axis,
+    pub(super) y: Axis,
+    pub(super) lines: Vec<Line>,
+}
+
+/// Values from one end to the other, and those that have a label.
+#[derive(Clone, Debug)]
+pub(super) struct Axis {
+    pub(super) from: f64,
+    pub(super) until: f64,
+    pub(super) labels: Vec<(f64, String)>,
+}
+
+/// Points, in order.
+#[derive(Clone, Debug)]
+pub(super) struct Line {
+    pub(super) name: String,
+    pub(super) points: Vec<(f64, f64)>,
+    pub(super) style: Style,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Style {
+    Plain,
+    Dashed,
+    /// Marks alone.
+    Marks,
+    /// A line with a mark at each point.
+    Marked,
+}
+
+impl Axis {
+    /// From 0 to a bit more than `most`, with about `count` round labels.
+    pub(super) fn from_zero(most: f64, count: f64, label: impl Fn(f64) -> String) -> Self {
+        let most = if most > 0.0 && most.is_finite() {
+            most
+        } else {
+            1.0
+        };
+        let step = round_below(most / count);
+        let last = (most / step).ceil() as u32;
+        Self {
+            from: 0.0,
+            until: most * 1.05,
+            labels: (0..=last)
+                .map(|index| f64::from(index) * step)
+                .filter(|&at| at <= most * 1.05)
+                .map(|at| (at, label(at)))
+                .collect(),
+        }
+    }
+
+    /// One label beside the other.
+    pub(super) fn names<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
+        let labels: Vec<_> = names
+            .into_iter()
+            .enumerate()
+            .map(|(at, name)| (at as f64, name.to_owned()))
+            .collect();
+        Self {
+            from: -0.3,
+            until: labels.len() as f64 - 0.7,
+            labels,
+        }
+    }
+
+    fn share(&self, value: f64) -> f64 {
+        ((value - self.from) / (self.until - self.from)).clamp(0.0, 1.0)
+    }
+}
+
+/// The largest of 1, 2 or 5 times a power of ten that is not above `value`.
+fn round_below(value: f64) -> f64 {
+    let power = 10_f64.powf(value.log10().floor());
+    let factor = [5.0, 2.0, 1.0]
+        .into_iter()
+        .find(|factor| factor * power <= value * 1.000_001);
+    factor.unwrap_or(1.0) * power
+}
+
+/// A moment, with the digits that it needs.
+pub(super) fn seconds(at: f64) -> String {
+    let text = format!("{at:.6}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// Text from outside, made safe for an element or a quoted attribute.
+pub(super) fn escaped(text: &str) -> String {
+    let escape = |character| match character {
+        '&' => "&amp;".to_owned(),
+        '<' => "&lt;".to_owned(),
+        '>' => "&gt;".to_owned(),
+        '"' => "&quot;".to_owned(),
+        '\'' => "&#39;".to_owned(),
+        // No page may hold the others.
+        _ if char::is_control(character) && !"\t\n\r".contains(character) => String::new(),
+        _ => character.to_string(),
+    };
+    text.chars().map(escape).collect()
+}
+
+impl fmt::Display for Chart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write_svg(f, "wide", 900.0)?;
+        self.write_svg(f, "narrow", 420.0)
+    }
+}
+
+impl Chart {
+    fn write_svg(&self, f: &mut fmt::Formatter<'_>, class: &str, width: f64) -> fmt::Result {
+        let id = format!("{}-{class}", self.id);
+        let height = TOP + HEIGHT + BELOW + LEGEND * self.lines.len() as f64;
+        writeln!(
+            f,
+            "<svg class=\"{class}\" viewBox=\"0 0 {width} {height}\" role=\"img\" \
+             aria-labelledby=\"{id}-title {id}-text\">\n\
+             <title id=\"{id}-title\">{}</title>\n<desc id=\"{id}-text\">{}</desc>",
+            self.title,
+            escaped(&self.text)
+        )?;
+        let x = |value: f64| LEFT + (width - LEFT - RIGHT) * self.x.share(value);
+        let y = |value: f64| TOP + HEIGHT * (1.0 - self.y.share(value));
+        writeln!(f, "<text x=\"8\" y=\"16\">{}</text>", escaped(&self.up))?;
+        for (at, label) in &self.y.labels {
+            let y = y(*at);
+            writeln!(
+                f,
+                "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>\
+                 <text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+                width - RIGHT,
+                LEFT - 8.0,
+                y + 4.0,
+                escaped(label)
+            )?;
+        }
+        let base = TOP + HEIGHT;
+        // As many as have room.
+        let room = (width - LEFT - RIGHT) / 62.0;
+        let every = (self.x.labels.len() as f64 / room).ceil().max(1.0) as usize;
+        for (at, label) in self.x.labels.iter().step_by(every) {
+            writeln!(
+                f,
+                "<text x=\"{:.1}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
+                x(*at),
+                base + 18.0,
+                escaped(label)
+            )?;
+        }
+        let middle = LEFT + (width - LEFT - RIGHT) / 2.0;
+        writeln!(
+            f,
+            "<text x=\"{middle}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
+            base + 36.0,
+            self.across
+        )?;
+        for (index, line) in self.lines.iter().enumerate() {
+            let points: Vec<_> = line.points.iter().map(|&(at, to)| (x(at), y(to))).collect();
+            line.write(f, index, &points)?;
+            let down = base + BELOW + LEGEND * index as f64 + 8.0;
+            line.write(f, index, &[(LEFT, down), (LEFT + 24.0, down)])?;
+            let name = escaped(&line.name);
+            writeln!(
+                f,
+                "<text x=\"{}\" y=\"{}\">{name}</text>",
+                LEFT + 34.0,
+                down + 4.0
+            )?;
+        }
+        writeln!(f, "</svg>")
+    }
+}
+
+impl Line {
+    /// Draws it through these points of the picture.
+    fn write(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        index: usize,
+        points: &[(f64, f64)],
+    ) -> fmt::Result {
+        let class = format!("line-{index}");
+        if self.style != Style::Marks {
+            let dashes = match self.style {
+                Style::Dashed => " stroke-dasharray=\"6 5\"",
+                _ => "",
+            };
+            write!(
+                f,
+                "<polyline class=\"{class}\" stroke-width=\"2\"{dashes} points=\""
+            )?;
+            for (x, y) in points {
+                write!(f, "{x:.1},{y:.1} ")?;
+            }
+            writeln!(f, "\"/>")?;
+        }
+        if matches!(self.style, Style::Marks | Style::Marked) {
+            for (x, y) in points {
+                writeln!(
+                    f,
+                    "<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\"/>"
+                )?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_round_and_start_at_zero() {
+        let labels = |most, count| {
+            let axis = Axis::from_zero(most, count, |at| format!("{at:.2}"));
+            axis.labels
+                .into_iter()
+                .map(|(_, label)| label)
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        assert_eq!(
+            labels(65_536.0, 4.0),
+            "0.00 10000.00 20000.00 30000.00 40000.00 50000.00 60000.00"
+        );
+        assert_eq!(labels(1.0, 4.0), "0.00 0.20 0.40 0.60 0.80 1.00");
+        assert_eq!(labels(0.0, 2.0), "0.00 0.50 1.00");
+    }
+
+    #[test]
+    fn texts_lie_outside_of_the_axes_and_data_within() {
+        let chart = Chart {
+            id: "id",
+            title: "title",
+            text: "<text>".to_owned(),
+            up: "IDs".to_owned(),
+            across: "seconds",
+            x: Axis::from_zero(10.0, 5.0, |at| format!("{at}")),
+            y: Axis::from_zero(100.0, 4.0, |at| format!("{at}")),
+            lines: vec![Line {
+                name: "a & b".to_owned(),
+                points: vec![(0.0, 0.0), (5.0, 100.0), (10.0, 900.0)],
+                style: Style::Marked,
+            }],
+        };
+        let svg = chart.to_string();
+        assert_eq!(svg.matches("<svg ").count(), 2);
+        assert!(
+            svg.contains("&lt;text&gt;") && svg.contains(">a &amp; b<"),
+            "{svg}"
+        );
+        let number = |element: &str, name: &str| -> f64 {
+            let (_, value) = element.split_once(&format!(" {name}=\"")).unwrap();
+            value.split('"').next().unwrap().parse().unwrap()
+        };
+        for (picture, width) in svg.split("<svg ").skip(1).zip([900.0, 420.0]) {
+            let is_within = |x: f64, y: f64| {
+                (LEFT..=width - RIGHT).contains(&x) && (TOP..=TOP + HEIGHT).contains(&y)
+            };
+            for text in picture.split("<text").skip(1) {
+                assert!(
+                    !is_within(number(text, "x"), number(text, "y") - 4.0),
+                    "{text}"
+                );
+            }
+            let marks = picture.split("<circle").skip(1);
+            let within = marks
+                .filter(|it| is_within(number(it, "cx"), number(it, "cy")))
+                .count();
+            assert_eq!(within, 3, "the others are of the legend");
+        }
+    }
+}
