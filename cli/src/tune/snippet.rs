@@ -85,6 +85,7 @@ mod tests {
 
     use super::*;
     use crate::tune::answer::tests::answer;
+    use crate::tune::lease::LeasePlan;
 
     /// The root of the repository.
     const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
@@ -169,5 +170,8 @@ mod tests {
     #[test]
     fn a_load_that_is_not_served_has_no_program() {
         assert_eq!(code(&answer("100G", None)), None);
+        let mut few_nodes = answer("1M", None);
+        few_nodes.lease = LeasePlan::new(&few_nodes.load, &few_nodes.layout, Some(0..1)).unwrap();
+        assert_eq!(code(&few_nodes), None);
     }
 }

@@ -16,7 +16,6 @@ mod secret;
 #[cfg(feature = "serve")]
 mod serve;
 mod store;
-#[cfg(feature = "serve")]
 mod tune;
 mod verify;
 mod widths;
