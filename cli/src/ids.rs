@@ -53,6 +53,16 @@ fn is_decimal(digits: &str) -> bool {
     !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
+/// The text behind a prefix such as that of a `TypedId`.
+fn without_prefix(text: &str) -> Option<&str> {
+    let (prefix, text) = text.rsplit_once('_')?;
+    let is_of_prefix =
+        |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'_';
+    let is_prefix = prefix.starts_with(|first: char| first.is_ascii_lowercase())
+        && prefix.as_bytes().iter().all(is_of_prefix);
+    is_prefix.then_some(text)
+}
+
 /// How an ID can be spelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Spelling {
@@ -63,13 +73,14 @@ pub(crate) enum Spelling {
 /// How IDs are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum InputFormat {
-    /// Base32hex as generate prints it, or decimal numbers
+    /// Base32hex as generate prints it, also with a prefix (order_ae3ek0mnbbd13), or decimal
+    /// numbers
     Auto,
     /// A signed number
     I64,
     /// An unsigned number
     U64,
-    /// Base 32 with the digits 0-9a-v
+    /// Base 32 with the digits 0-9a-v, also with a prefix
     Base32hex,
 }
 
@@ -95,6 +106,9 @@ impl InputFormat {
 
     /// The ID that `text` stands for.
     pub(crate) fn read(self, text: &str) -> Result<Id, ReadIdError> {
+        if let (Self::Auto | Self::Base32hex, Some(text)) = (self, without_prefix(text)) {
+            return text.parse().map_err(ReadIdError::NotBase32hex);
+        }
         let (negative, digits) = match text.strip_prefix('-') {
             Some(digits) => (true, digits),
             None => (false, text),
@@ -191,12 +205,40 @@ mod tests {
     }
 
     #[test]
+    fn an_id_with_a_prefix_is_base32hex() {
+        let id = Ok("ae3ek0mnbbd13".parse().unwrap());
+        for text in ["order_ae3ek0mnbbd13", "big_order2_ae3ek0mnbbd13"] {
+            assert_eq!(InputFormat::Auto.read(text), id, "{text}");
+            assert_eq!(InputFormat::Base32hex.read(text), id, "{text}");
+            assert_eq!(InputFormat::U64.read(text), Err(ReadIdError::NotU64));
+        }
+        assert_eq!(
+            InputFormat::Auto.read("order_12"),
+            Ok("12".parse().unwrap())
+        );
+        for text in [
+            "_12",
+            "Order_12",
+            "order_",
+            "order_12_",
+            "or der_12",
+            "2_12",
+        ] {
+            let read = InputFormat::Auto.read(text);
+            assert!(
+                matches!(read, Err(ReadIdError::NotBase32hex(_))),
+                "{text}: {read:?}"
+            );
+        }
+    }
+
+    #[test]
     fn an_id_of_one_spelling_shows_it() {
         let shown = |text| InputFormat::Auto.spelling_shown_by(text);
         for text in ["-1", "010", "12345678901234"] {
             assert_eq!(shown(text), Some(Spelling::Decimal), "{text}");
         }
-        for text in ["1a", "a1", "ae3ek0mnbbd13"] {
+        for text in ["1a", "a1", "ae3ek0mnbbd13", "order_12"] {
             assert_eq!(shown(text), Some(Spelling::Base32hex), "{text}");
         }
         for text in ["", "-", "7", "a", "id", "10", "1x", "99999999999999999999"] {
