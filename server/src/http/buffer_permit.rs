@@ -23,8 +23,12 @@ pub(super) const HANDSHAKE_BYTES: usize = 32 << 20;
 /// bytes each.
 pub(super) const ACTIVE_BYTES: usize = 64 << 20;
 
-/// hyper's buffers and state of an active connection. Those of HTTP/2 live as long as it does.
-pub(super) const BYTES_PER_ACTIVE: usize = 24 << 10;
+/// hyper's buffers and state of an active connection in HTTP/1.
+pub(super) const BYTES_PER_HTTP1: usize = 24 << 10;
+
+/// Those of a connection in HTTP/2, with a head that does not end and streams that nobody reads.
+/// They live as long as it does.
+pub(super) const BYTES_PER_HTTP2: usize = 80 << 10;
 
 /// The most memory of a handshake: rustls buffers a message of this size.
 pub(super) const BYTES_PER_HANDSHAKE: usize = 64 << 10;

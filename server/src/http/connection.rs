@@ -14,7 +14,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::Sleep;
 
 use super::app::{App, Buffers};
-use super::buffer_permit::{BYTES_PER_ACTIVE, ClientBudgets, LARGE_PER_CONNECTION};
+use super::buffer_permit::{BYTES_PER_HTTP1, BYTES_PER_HTTP2, ClientBudgets, LARGE_PER_CONNECTION};
 use super::call::{Calls, HEAD_BYTES};
 use super::cross_origin::Hosts;
 use super::deadlines::{Check, Deadlines, Watched};
@@ -122,12 +122,11 @@ where
     };
     let mut may_be_http2 = true;
     while let Some(is_http2) = begins(&mut stream, may_be_http2, &mut supervisor).await {
-        let budget = if is_http2 {
-            &budgets.http2
-        } else {
-            &budgets.http1
+        let (budget, bytes) = match is_http2 {
+            true => (&budgets.http2, BYTES_PER_HTTP2),
+            false => (&budgets.http1, BYTES_PER_HTTP1),
         };
-        let Some(_permit) = active(budget, &mut supervisor).await else {
+        let Some(_permit) = active(budget, bytes, &mut supervisor).await else {
             return;
         };
         let calls = calls.clone();
@@ -152,8 +151,12 @@ where
 }
 
 /// Waits for a permit to be active. `None` if the connection has to be closed before.
-async fn active(budget: &ClientBudget, supervisor: &mut Supervisor) -> Option<BufferPermit> {
-    let permit = budget.acquire(BYTES_PER_ACTIVE);
+async fn active(
+    budget: &ClientBudget,
+    bytes: usize,
+    supervisor: &mut Supervisor,
+) -> Option<BufferPermit> {
+    let permit = budget.acquire(bytes);
     let mut permit = pin!(permit);
     loop {
         tokio::select! {
