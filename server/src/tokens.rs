@@ -66,9 +66,14 @@ impl Tokens {
             if line.is_empty() || line.starts_with(b"#") {
                 continue;
             }
-            tokens.push(
-                Token::parse(line).map_err(|reason| format!("line {}: {reason}", number + 1))?,
-            );
+            let number = number + 1;
+            let token = Token::parse(line).map_err(|reason| format!("line {number}: {reason}"))?;
+            if tokens.iter().any(|it: &Token| it.digest == token.digest) {
+                return Err(format!(
+                    "line {number}: the token is there already: remove one"
+                ));
+            }
+            tokens.push(token);
         }
         match tokens.len() {
             0 => {
@@ -259,7 +264,8 @@ mod tests {
 
     #[test]
     fn a_token_that_is_weak_or_can_not_be_sent_is_refused() {
-        let many = format!("{ONE}\n").repeat(MAX_TOKENS + 1);
+        let many: String = (0..=MAX_TOKENS).map(|n| format!("{ONE}{n}\n")).collect();
+        let twice = format!("{ONE}\n{OTHER}\n{ONE} rate=1");
         let limits = |text: &str| format!("{ONE} {text}");
         for (file, said) in [
             ("", "no token"),
@@ -268,6 +274,7 @@ mod tests {
             (&"x".repeat(513), "513 characters"),
             ("hunter2hunter2hunter2\u{e9}", "not printable ASCII"),
             (&many, "65 tokens"),
+            (&twice, "line 3: the token is there already"),
             // A passphrase with spaces.
             (
                 &limits("hunter2"),

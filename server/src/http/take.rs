@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
+use axum::http::request::Parts;
 use axum::http::{HeaderValue, Request};
 use axum::response::Response;
 use ringflake::{CachedGenerator, Id, TakeError};
@@ -48,10 +49,26 @@ pub(super) async fn take(
         &request.namespace,
         request.count,
     )?;
-    let mut left = request.count;
-    let answered = answer(&app, &context, &request, shape, &mut left).await;
-    auth::refund(&*app.rights, &head, Role::Take, left);
-    answered
+    let mut unissued = Unissued {
+        app: &app,
+        head: &head,
+        left: request.count,
+    };
+    answer(&app, &context, &request, shape, &mut unissued.left).await
+}
+
+/// IDs that were counted against the limits of a token. Those that are left are taken back on
+/// drop, also when the client cancels the request.
+struct Unissued<'a> {
+    app: &'a App,
+    head: &'a Parts,
+    left: usize,
+}
+
+impl Drop for Unissued<'_> {
+    fn drop(&mut self) {
+        auth::refund(&*self.app.rights, self.head, Role::Take, self.left);
+    }
 }
 
 /// Counts down `left` for each ID that is taken.
