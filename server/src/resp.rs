@@ -47,7 +47,7 @@
 //! reply, and a reply has at most 65,536 IDs (1.8 MB). An idle connection has no buffers. What
 //! all connections keep together is limited by `budget`, half of it for one client. Before
 //! authentication a request has at most 1 KiB, a client has the request timeout for it, and TLS,
-//! whose buffers are large, has at most 4,096 connections, half of them of one client.
+//! whose buffers are large, has at most 2,048 connections, half of them of one client.
 //!
 //! *No client starves another.* A turn is bounded in requests and bytes. After a few turns, or
 //! one that filled a limit, a task yields to all other tasks that are ready. A reply of 65,536
@@ -60,7 +60,9 @@
 //! request or a write that is complete, not a byte of it.
 //!
 //! *A drain loses no request that has arrived.* Each task sees the drain, lets its runtime poll
-//! for events once more, and answers what was read before it closes.
+//! for events once more, and answers what was read. Then it ends its output and reads for half a
+//! second, so that a client that sends meanwhile sees an end and no reset. A client that always
+//! has more to say is answered for as long.
 
 mod accept;
 mod announced;

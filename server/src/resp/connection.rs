@@ -86,6 +86,8 @@ struct Connection<'a, S> {
     has_progress: bool,
     /// How long the request in front has waited for its namespace.
     opening_time: Duration,
+    /// Since when the client is not authenticated. No progress moves it.
+    stranger_since: Option<Instant>,
 }
 
 /// Serves one client until either side closes.
@@ -108,20 +110,28 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
         share,
         has_progress: true,
         opening_time: Duration::ZERO,
+        stranger_since: None,
     };
     connection.account();
     let mut waiting = Waiting::Idle;
     let mut deadline = Instant::now() + connection.patience(waiting);
-    // No progress moves it.
-    let authenticated_by = Instant::now() + shared.limits.request_time;
     let mut timer = pin!(sleep_until(deadline));
     let mut drain = pin!(async move { drop(draining.wait_for(|begun| *begun).await) });
-    let (mut watches_drain, mut is_draining, mut has_answered) = (false, false, false);
+    let (mut watches_drain, mut looked_again, mut drained_by) = (false, false, None);
     loop {
         let next = poll_fn(|context| {
+            // Whoever always has more to say does not come to a wait.
+            if connection.is_overdue_stranger() {
+                return Poll::Ready(Step::Close);
+            }
+            if drained_by.is_some_and(|by| Instant::now() >= by) {
+                return Poll::Ready(Step::End);
+            }
             let mut turns = 0;
             while let Poll::Ready(step) = connection.turn(context) {
-                has_answered |= is_draining;
+                if shared.drain.has_begun() {
+                    drained_by.get_or_insert_with(|| Instant::now() + LINGER);
+                }
                 if let Some(step) = step {
                     return Poll::Ready(step);
                 }
@@ -140,18 +150,18 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
             if shared.drain.has_begun() && now_waiting != Waiting::Write {
                 // Bytes may have arrived since the last event. The yield lets the runtime
                 // look, and they are answered.
-                if !is_draining {
-                    is_draining = true;
+                if !looked_again {
+                    looked_again = true;
                     return Poll::Ready(Step::Yield);
                 }
-                return Poll::Ready(if has_answered { Step::End } else { Step::Close });
+                return Poll::Ready(Step::End);
             }
             if connection.has_progress || now_waiting != waiting {
                 connection.has_progress = false;
                 waiting = now_waiting;
                 deadline = Instant::now() + connection.patience(waiting);
-                if !connection.session.is_authenticated() {
-                    deadline = deadline.min(authenticated_by);
+                if let Some(by) = connection.authenticate_by() {
+                    deadline = deadline.min(by);
                 }
                 // A later deadline is set when the timer fires, which is rare.
                 if deadline < timer.deadline() || timer.is_elapsed() {
@@ -313,6 +323,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
         } else {
             Waiting::Request
         }
+    }
+
+    /// Until when the client has to authenticate, if it has to.
+    fn authenticate_by(&mut self) -> Option<Instant> {
+        if self.session.is_authenticated() {
+            self.stranger_since = None;
+            return None;
+        }
+        let since = self.stranger_since.get_or_insert_with(Instant::now);
+        Some(*since + self.shared.limits.request_time)
+    }
+
+    fn is_overdue_stranger(&mut self) -> bool {
+        self.authenticate_by()
+            .is_some_and(|by| Instant::now() >= by)
     }
 
     fn patience(&self, waiting: Waiting) -> Duration {

@@ -249,10 +249,15 @@ impl WorkerContext {
         }
     }
 
+    /// The name without the prefix of all keys.
+    pub(super) fn without_prefix<'a>(&self, name: &'a [u8]) -> &'a [u8] {
+        let prefix = self.shared.key_prefix.as_bytes();
+        name.strip_prefix(prefix).unwrap_or(name)
+    }
+
     /// The namespace of that name, if it is made.
     pub(super) fn find<'a>(&mut self, name: &'a [u8]) -> Lookup<'a> {
-        let prefix = self.shared.key_prefix.as_bytes();
-        let name = name.strip_prefix(prefix).unwrap_or(name);
+        let name = self.without_prefix(name);
         if let Some(last) = self.known.get(self.last)
             && last.name.as_bytes() == name
         {

@@ -1,11 +1,14 @@
 //! What is known of a client from one request to the next.
 
+use std::net::SocketAddr;
+
 use super::budget::UNAUTHENTICATED_BYTES;
 use super::context::{Lookup, NamespaceIndex, OpenFailure, Refusal, Shared, WorkerContext};
 use super::decode::Decoder;
 use super::reply::{Protocol, Replies};
 use super::transaction::Transaction;
 use crate::access::Role;
+use crate::clients::Client;
 
 /// What a client has said of itself, and what it waits for.
 #[derive(Debug)]
@@ -103,12 +106,12 @@ impl Session {
 
     pub(super) fn log_refusal(&self, role: Role, refusal: Refusal, context: &WorkerContext) {
         let rights = &context.shared.rights;
-        // Each connection has another port.
-        let peer = match self.peer.rsplit_once(':') {
-            Some((address, _)) => address,
-            None => &self.peer,
+        // Each connection has another port, and a network of IPv6 as many addresses as it likes.
+        let client = match self.peer.parse::<SocketAddr>() {
+            Ok(address) => Client::from(address.ip()).to_string(),
+            Err(_) => self.peer.clone(),
         };
-        rights.log_refusal(peer, role, self.token.as_deref(), refusal.why);
+        rights.log_refusal(&client, role, self.token.as_deref(), refusal.why);
     }
 
     /// The request in front can't be answered: its namespace was not opened.

@@ -430,6 +430,70 @@ fn a_client_has_the_request_timeout_to_authenticate() {
 }
 
 #[test]
+fn a_client_that_always_has_more_to_say_has_no_longer_to_authenticate() {
+    let limits = timeouts(Duration::from_millis(300), Duration::from_secs(3600));
+    let setup = serve(|it| {
+        it.limits = limits;
+        it.rights = Arc::new(kit::ByName);
+    });
+    let mut stranger = setup.connect(true);
+    // Each waits for 200 ms.
+    stranger.send(&request(&["AUTH", "wrong"]).repeat(20));
+    let replies = (0..)
+        .take_while(|_| stranger.try_replies(1).is_ok())
+        .count();
+    assert!(replies < 20, "{replies}");
+}
+
+#[test]
+fn a_client_that_resets_has_the_request_timeout_again() {
+    let time = Duration::from_millis(300);
+    let setup = serve(|it| {
+        it.limits = timeouts(time, Duration::from_secs(3600));
+        it.rights = Arc::new(kit::ByName);
+    });
+    let is_in_again = || {
+        let mut client = setup.connect(true);
+        let start = Instant::now();
+        client.ask(&request(&["AUTH", "take"]), 1);
+        while start.elapsed() < 2 * time {
+            client.ask(&request(&["PING"]), 1);
+        }
+        let since = Instant::now();
+        client.ask(&request(&["RESET"]), 1);
+        let sent = client.try_send(&request(&["AUTH", "take"]));
+        let is_in = sent.is_ok() && client.try_replies(1).is_ok();
+        assert!(is_in || since.elapsed() >= time, "it was closed at once");
+        is_in
+    };
+    eventually("a client authenticates in time", is_in_again);
+}
+
+#[test]
+fn a_client_that_is_quiet_when_the_server_drains_gets_no_reset() {
+    let ends_well = || {
+        let mut setup = serve(|_| {});
+        let mut client = setup.connect(true);
+        client.ask(&incr("orders"), 1);
+        let since = Instant::now();
+        setup.drain.begin();
+        let rest = client.read_to_end();
+        assert_eq!(rest, b"");
+        // As a client does that has not looked yet. The first one would be answered by a reset,
+        // and the second one fail.
+        let sent = [(); 2].map(|()| client.try_send(&incr("orders")));
+        let is_well = sent.iter().all(Result::is_ok);
+        // For half a second.
+        let is_late = since.elapsed() >= Duration::from_millis(400);
+        assert!(is_well || is_late, "{sent:?}");
+        drop(client);
+        assert!(setup.end_within(Duration::from_secs(60)));
+        is_well
+    };
+    eventually("a client is in time", ends_well);
+}
+
+#[test]
 fn a_client_over_the_budget_is_closed_with_an_error() {
     let setup = serve(|it| it.rights = Arc::new(kit::ByName));
     let part = [b"*1\r\n$900\r\n", &[b'x'; 800][..]].concat();

@@ -93,6 +93,12 @@ pub(super) fn inspect(call: Call<'_, '_>) -> Flow {
         );
     };
     let (session, context, replies) = (call.session, call.context, call.replies);
+    // First, so that a limited token does not learn which other namespaces there are.
+    let used = String::from_utf8_lossy(context.without_prefix(name));
+    if let Some(refusal) = session.spend(Role::Inspect, &used, 1, context) {
+        replies.error(refusal.code, refusal.why);
+        return Flow::Done;
+    }
     // A look does not begin a namespace.
     let namespace = match session.find_made(name, context) {
         Ok(namespace) => namespace,
@@ -101,11 +107,6 @@ pub(super) fn inspect(call: Call<'_, '_>) -> Flow {
             return Flow::Done;
         }
     };
-    let name = &context.namespace(namespace).name;
-    if let Some(refusal) = session.spend(Role::Inspect, name, 1, context) {
-        replies.error(refusal.code, refusal.why);
-        return Flow::Done;
-    }
     match context.namespace(namespace).generator.inspect(id) {
         Ok(parts) => {
             let parts = [

@@ -108,3 +108,16 @@ fn ids_that_were_not_issued_are_not_counted() {
     assert!(issued > 0);
     assert_eq!(ledger.counted(), issued);
 }
+
+#[test]
+fn a_token_learns_nothing_of_namespaces_that_it_may_not_use() {
+    let ledger = Arc::new(Ledger::default());
+    let mut bench = Bench::of(Arc::clone(&ledger), slow);
+    bench.line("INCR made");
+    ledger.refuse(Some(crate::access::Exceeded::Namespace));
+    bench.check(
+        "RINGFLAKE.INSPECT made 1 => -NOPERM this token may not use this namespace
+         RINGFLAKE.INSPECT unknown 1 => -NOPERM this token may not use this namespace
+         RINGFLAKE.TAKE unknown 1 => -NOPERM this token may not use this namespace",
+    );
+}
