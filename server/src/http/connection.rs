@@ -17,7 +17,7 @@ use super::app::{App, Buffers};
 use super::buffer_permit::{BYTES_PER_HTTP1, BYTES_PER_HTTP2, ClientBudgets, LARGE_PER_CONNECTION};
 use super::call::{Calls, HEAD_BYTES};
 use super::cross_origin::Hosts;
-use super::deadlines::{Check, Deadlines, Watched};
+use super::deadlines::{Check, Deadlines, Tap, Watched};
 use crate::buffer_budget::{BufferPermit, ClientBudget};
 
 /// The first bytes of an HTTP/2 connection.
@@ -87,7 +87,7 @@ pub(super) struct Shared {
 
 /// Serves the connection until its end. Between requests of HTTP/1 it keeps no buffers:
 /// hyper's two, of 8 KiB each, are made when a head has come.
-pub(super) async fn serve<S>(stream: S, budgets: ClientBudgets, shared: Shared)
+pub(super) async fn serve<S>(stream: S, tap: Tap, budgets: ClientBudgets, shared: Shared)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -109,7 +109,7 @@ where
         is_closing: false,
         is_draining: false,
     };
-    let mut stream = Watched::new(stream, Arc::clone(&deadlines));
+    let mut stream = Watched::new(stream, tap, Arc::clone(&deadlines));
     let calls = Calls {
         app,
         router,

@@ -2,7 +2,7 @@
 //!
 //! | the connection | ends after | how |
 //! |---|---|---|
-//! | waits for the rest of a head, or for its first one | `request_time` | closed |
+//! | waits for the rest of a head or of a TLS record, or for its first head | `request_time` | closed |
 //! | has a request whose answer has not left yet | twice `request_time` since its head | closed |
 //! | can't write | `request_time` | closed |
 //! | is quiet | `idle_time`, or `drain` while the server drains | `Connection: close`, GOAWAY |
@@ -16,6 +16,7 @@
 
 use std::io;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
@@ -178,10 +179,69 @@ impl Drop for Unanswered {
     }
 }
 
+/// Whether bytes came that TLS has not turned into any of a request.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tap(Arc<AtomicBool>);
+
+/// A stream below TLS. Part of a record, which TLS keeps, begins a request's time.
+#[derive(Debug)]
+pub(super) struct Tapped<S> {
+    pub(super) stream: S,
+    pub(super) tap: Tap,
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Tapped<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
+        if buf.filled().len() > before {
+            // The connection's task reads it.
+            self.tap.0.store(true, Ordering::Relaxed);
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Tapped<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, parts)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
 /// The stream of a connection, which reports reads and blocked writes.
 #[derive(Debug)]
 pub(super) struct Watched<S> {
     stream: S,
+    /// Of the stream below TLS.
+    tap: Tap,
     /// Bytes that were read and put back.
     unread: Vec<u8>,
     deadlines: Arc<Deadlines>,
@@ -189,9 +249,10 @@ pub(super) struct Watched<S> {
 }
 
 impl<S> Watched<S> {
-    pub(super) fn new(stream: S, deadlines: Arc<Deadlines>) -> Self {
+    pub(super) fn new(stream: S, tap: Tap, deadlines: Arc<Deadlines>) -> Self {
         Self {
             stream,
+            tap,
             unread: Vec::new(),
             deadlines,
             is_blocked: false,
@@ -230,11 +291,12 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
             return Poll::Ready(Ok(()));
         }
         let before = buf.filled().len();
-        ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
-        if buf.filled().len() > before {
+        let read = Pin::new(&mut self.stream).poll_read(cx, buf);
+        let has_part = self.tap.0.swap(false, Ordering::Relaxed);
+        if buf.filled().len() > before || has_part && read.is_pending() {
             self.deadlines.received();
         }
-        Poll::Ready(Ok(()))
+        read
     }
 }
 

@@ -17,6 +17,7 @@ use super::app::App;
 use super::buffer_permit::{BYTES_PER_HANDSHAKE, Budgets, ClientBudgets};
 use super::connection::{Protocols, Shared, serve};
 use super::cross_origin::Hosts;
+use super::deadlines::{Tap, Tapped};
 use super::problem::{Kind, PROBLEM_JSON, Problem};
 use super::routes;
 use super::setup::{Setup, TlsConfig};
@@ -249,7 +250,7 @@ async fn proxied(listening: Listening, mut stream: TcpStream, proxy: Client, adm
 async fn tcp(listening: Listening, stream: TcpStream, client: Client) {
     let budgets = listening.budgets.client(client);
     let Some(tls) = &listening.tls else {
-        return serve(stream, budgets, listening.shared).await;
+        return serve(stream, Tap::default(), budgets, listening.shared).await;
     };
     let acceptor = TlsAcceptor::from(tls.load_full());
     // It is larger by far, and a connection without TLS has no room for it.
@@ -263,6 +264,11 @@ async fn with_tls(
     shared: Shared,
 ) {
     let most = shared.app.limits.request_time;
+    let tap = Tap::default();
+    let stream = Tapped {
+        stream,
+        tap: tap.clone(),
+    };
     let mut draining = shared.draining.clone();
     let handshake = async {
         // Waiting for a permit counts as part of the handshake.
@@ -276,7 +282,7 @@ async fn with_tls(
     };
     // A handshake that fails or takes too long makes no connection.
     if let Ok(Ok(stream)) = handshake {
-        Box::pin(serve(stream, budgets, shared)).await;
+        Box::pin(serve(stream, tap, budgets, shared)).await;
     }
 }
 
@@ -288,7 +294,7 @@ async fn unix(listening: Listening, stream: UnixStream, client: Client) {
         hosts: Hosts::All,
         ..listening.shared
     };
-    serve(stream, budgets, shared).await;
+    serve(stream, Tap::default(), budgets, shared).await;
 }
 
 /// Sends a response to a client that is turned away, short enough for any socket's buffer. It

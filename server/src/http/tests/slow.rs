@@ -1,15 +1,18 @@
 //! Clients that take their time. Each is ended by the server, whatever the test does.
 
-use std::io::{ErrorKind, Write};
-use std::net::Shutdown;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
+
+use rustls::ClientConnection;
 
 use super::http2::begin_raw;
 use super::limits::{buffer_little, narrow};
 use super::served::{Served, serve};
 use super::wire::Wire;
+use crate::tls;
 
 const SOON: Duration = Duration::from_secs(2);
 const NEVER: Duration = Duration::from_secs(3600);
@@ -49,6 +52,40 @@ fn a_head_that_never_ends_is_closed() {
         wire.assert_closed();
         trickling.join().unwrap();
     }
+}
+
+#[test]
+fn a_tls_record_that_never_ends_is_closed() {
+    let served = serve(|setup| {
+        setup.tls = Some(tls::testing::server(&[]));
+        setup.limits.request_time = SOON;
+        setup.limits.idle_time = NEVER;
+    });
+    let mut answered = |_| {
+        let mut socket = TcpStream::connect(served.at).unwrap();
+        socket
+            .set_read_timeout(Some(Duration::from_secs(60)))
+            .unwrap();
+        let name = "localhost".try_into().unwrap();
+        let mut session = ClientConnection::new(tls::testing::client(&[]), name).unwrap();
+        let mut stream = rustls::Stream::new(&mut session, &mut socket);
+        stream
+            .write_all(b"GET /livez HTTP/1.1\r\nhost: x\r\n\r\n")
+            .ok()?;
+        let read = stream.read(&mut [0; 1024]).ok()?;
+        (read > 0).then_some(socket)
+    };
+    let mut socket = (0..ATTEMPTS)
+        .find_map(&mut answered)
+        .expect("a first response");
+    // Of application data, with a length of 16 KiB.
+    let part = [&[0x17, 3, 3, 0x40, 0][..], &[0; 1000]].concat();
+    socket.write_all(&part).unwrap();
+    let end = socket.read_to_end(&mut Vec::new());
+    let is_closed = end
+        .as_ref()
+        .map_or_else(|error| error.kind() == ErrorKind::ConnectionReset, |_| true);
+    assert!(is_closed, "{end:?}");
 }
 
 #[test]
