@@ -599,7 +599,8 @@ fn a_lease_that_begins_later_is_not_ready() {
     let home = Home::new();
     let store = format!("sqlite:{}", home.path("later.db"));
     home.print(format!(
-        "store init --store {store} --namespace orders --plain --history unknown --horizon 1h"
+        "store init --store {store} --namespace orders --plain --history unknown --horizon 1h \
+         --failover 2s --skew 1s"
     ));
     let config = home.file("serve.toml");
     let text = "
