@@ -282,7 +282,7 @@ pub(crate) struct Ledger {
 
 #[cfg(test)]
 impl Ledger {
-    /// What was spent and not refunded.
+    /// IDs and requests that were counted, without those refunded.
     pub(crate) fn counted(&self) -> u64 {
         self.counted.load(std::sync::atomic::Ordering::SeqCst)
     }

@@ -61,8 +61,8 @@
 //!
 //! *A drain loses no request that has arrived.* Each task sees the drain, lets its runtime poll
 //! for events once more, and answers what was read. Then it ends its output and reads for half a
-//! second, so that a client that sends meanwhile sees an end and no reset. A client that always
-//! has more to say is answered for as long.
+//! second, so that a client that sends meanwhile sees an end and no reset. A client that never
+//! stops sending is answered for as long.
 
 mod accept;
 mod announced;

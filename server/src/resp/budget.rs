@@ -48,13 +48,13 @@ impl Budget {
             unauthenticated: self.unauthenticated.client(client),
             used: None,
             used_unauthenticated: None,
-            bytes: 0,
+            last: (0, false),
             tls: None,
         }
     }
 
-    /// Waits until an unauthenticated client may have one more connection with TLS, and adds it
-    /// to `share`. Waits for ever if the server ends.
+    /// Waits until the client may have one more unauthenticated connection with TLS, and adds it
+    /// to `share`. The caller bounds the wait.
     pub(super) async fn add_tls(&self, share: &mut Share) {
         let client = share.all.client();
         share.tls = self.tls.client(client).acquire(TLS_BYTES).await;
@@ -74,7 +74,8 @@ pub(super) struct Share {
     unauthenticated: ClientBudget,
     used: Option<BufferPermit>,
     used_unauthenticated: Option<BufferPermit>,
-    bytes: usize,
+    /// Bytes, and whether the client was authenticated.
+    last: (usize, bool),
     tls: Option<BufferPermit>,
 }
 
@@ -84,12 +85,11 @@ impl Share {
     pub(super) fn set(&mut self, bytes: usize, is_authenticated: bool) -> bool {
         if is_authenticated {
             self.tls = None;
-            self.used_unauthenticated = None;
         }
-        if bytes == self.bytes {
+        if self.last == (bytes, is_authenticated) {
             return true;
         }
-        self.bytes = bytes;
+        self.last = (bytes, is_authenticated);
         let unauthenticated = if is_authenticated { 0 } else { bytes };
         self.all.try_resize(&mut self.used, bytes)
             && self
@@ -170,6 +170,11 @@ mod tests {
         let mut first = budget.share(A);
         assert!(first.set(20 * KIB, false));
         assert!(first.set(20 * KIB, true));
-        assert!(budget.share(A).set(20 * KIB, false));
+        let mut second = budget.share(A);
+        assert!(second.set(20 * KIB, false));
+        drop(second);
+        // And back when it resets.
+        assert!(first.set(20 * KIB, false));
+        assert!(!budget.share(A).set(1, false));
     }
 }

@@ -120,7 +120,7 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     let (mut watches_drain, mut looked_again, mut drained_by) = (false, false, None);
     loop {
         let next = poll_fn(|context| {
-            // Whoever always has more to say does not come to a wait.
+            // A client that never stops sending does not reach the timer below.
             if connection.is_overdue_stranger() {
                 return Poll::Ready(Step::Close);
             }
