@@ -9,7 +9,7 @@
 //! ```
 
 use std::env;
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::iter;
 use std::path::{Path, PathBuf};
@@ -112,8 +112,7 @@ pub(crate) fn run(args: &TuneArgs) -> Result<ExitCode> {
     layout.check_alive(now_unix_ms)?;
     if let Some(path) = &args.report {
         // Refused now rather than after the run.
-        let file = OpenOptions::new().append(true).create(true).open(path);
-        file.with_context(|| not_written(path))?;
+        check_writable(path).with_context(|| not_written(path))?;
     }
     let interrupt = Interrupt::listen().context("signals can't be listened to")?;
 
@@ -182,6 +181,17 @@ fn progress_bar(time: Duration) -> ProgressBar {
     bar
 }
 
+/// Leaves a file that is there as it is, and no file where there is none.
+fn check_writable(path: &Path) -> io::Result<()> {
+    match File::create_new(path) {
+        Ok(_) => fs::remove_file(path),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            OpenOptions::new().append(true).open(path).map(drop)
+        }
+        Err(error) => Err(error),
+    }
+}
+
 fn not_written(path: &Path) -> String {
     format!("the report can't be written to {}", path.display())
 }
@@ -218,7 +228,22 @@ fn print(args: &TuneArgs, answer: &Answer, replay: Option<&Replay>, command: &st
 
 #[cfg(test)]
 mod tests {
-    use super::quoted;
+    use std::fs;
+
+    use super::{check_writable, quoted};
+
+    #[test]
+    fn the_check_of_the_report_leaves_no_file_and_keeps_an_old_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("tune.html");
+        check_writable(&path).unwrap();
+        assert!(!path.exists());
+        fs::write(&path, "an earlier report").unwrap();
+        check_writable(&path).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "an earlier report");
+        check_writable(&dir.path().join("missing/tune.html")).unwrap_err();
+        check_writable(dir.path()).unwrap_err();
+    }
 
     #[test]
     fn a_word_is_quoted_where_a_shell_would_take_it_apart() {
