@@ -21,27 +21,17 @@
 //!
 //! # Unsafe
 //!
-//! Only the files of the vector instruction sets contain it, apart from tests:
-//! `sse41`, `avx2`, `avx512bw`, `avx512vbmi2`, `neon`, and `casts` for all of them.
+//! Only the files of the vector instruction sets contain it, apart from tests: `sse41`, `avx2`,
+//! `avx512bw`, `avx512vbmi2`, `neon`; and the macro in `vectors` that writes their methods.
 
 use std::fmt;
 use std::sync::Arc;
 
 mod arx;
 mod backend;
-#[cfg(any(
-    target_arch = "x86_64",
-    all(target_arch = "aarch64", target_endian = "little")
-))]
-mod casts;
 #[cfg(feature = "js-safe")]
 mod ff1;
 mod kernel;
-#[cfg(any(
-    target_arch = "x86_64",
-    all(target_arch = "aarch64", target_endian = "little")
-))]
-mod lanes;
 mod plain;
 mod portable;
 mod scalar;
@@ -50,7 +40,7 @@ mod secret;
 mod shared_words;
 mod sparx64;
 mod task;
-mod vector_ops;
+mod vectors;
 mod walk;
 mod width;
 
@@ -158,11 +148,10 @@ impl Cipher {
     /// For layouts of at most 63 bits, as `twitter`. It is SPARX-64/128 again, applied until
     /// the highest bit is clear (cycle-walking): twice on average, more than `n` times with a
     /// probability of 2<sup>-n</sup>. So a call takes twice as long on average as one of
-    /// [`sparx64`](Self::sparx64). A run of 4,096 takes two and a half times as long, one of 64
-    /// three to six times, since each run waits for its longest walk. A call has lists of up to
-    /// 40 kB on the stack, and up to 11 kB for 1,024 numbers or fewer; with the portable backend
-    /// 18 kB. Its IDs are different ones: under the same secret the two agree only where the
-    /// first try is positive.
+    /// [`sparx64`](Self::sparx64). A run of 1,024 takes three to four times as long, one of 64
+    /// up to nine times, since each run waits for its longest walk. A call has up to 18 kB on the
+    /// stack, and 1.2 kB for 64 numbers or fewer. Its IDs are different ones: under the same
+    /// secret the two agree only where the first try is positive.
     ///
     /// Raws and IDs of 2<sup>63</sup> and above are outside: [`encrypt`](Self::encrypt) and
     /// [`decrypt`](Self::decrypt) give them back as they are, and

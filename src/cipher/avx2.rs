@@ -26,73 +26,72 @@ use std::arch::asm;
 use std::arch::x86_64::*;
 use std::mem;
 
-use super::casts::casts;
 use super::kernel::Kernel;
-use super::lanes;
 use super::schedule::Schedule;
 use super::task::Task;
-use super::vector_ops::VectorOps;
-use super::walk::{self, Lists};
+use super::vectors::{Vectors, Words, methods};
 
-/// Proof that this processor has AVX2, and POPCNT as all that do.
+/// Proof that this processor has AVX2.
 #[derive(Clone, Copy)]
 pub(super) struct Avx2(());
 
 impl Avx2 {
     pub(super) fn detect() -> Option<Self> {
-        (is_x86_feature_detected!("avx2") && is_x86_feature_detected!("popcnt")).then_some(Self(()))
+        is_x86_feature_detected!("avx2").then_some(Self(()))
     }
 
-    pub(super) fn perform(
-        self,
-        schedule: &Schedule,
-        task: Task,
-        blocks: &mut [u64],
-        lists: Option<Lists<'_>>,
-    ) {
-        // SAFETY: `self` exists only where AVX2 and POPCNT were detected.
-        unsafe { perform(schedule, task, blocks, lists) }
+    pub(super) fn perform(self, schedule: &Schedule, task: Task, blocks: &mut [u64]) {
+        // SAFETY: `self` exists only where AVX2 was detected.
+        unsafe { perform(schedule, task, blocks) }
     }
 }
 
-#[target_feature(enable = "avx2,popcnt")]
-fn perform(schedule: &Schedule, task: Task, blocks: &mut [u64], lists: Option<Lists<'_>>) {
-    let swapped = opaque(_mm256_broadcastsi128_si256(_mm_setr_epi8(
-        1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14,
-    )));
-    let two_to_9 = opaque(_mm256_set1_epi16(1 << 9));
-    let ops = VectorOps {
-        // Unpacking stays within 128 bits, so a pair of lanes from the lower
-        // half is followed by one from the upper half.
-        order: _mm256_setr_epi16(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15),
-        splat: |bits: u64| _mm256_set1_epi64x(bits.cast_signed()),
-        xor: |a, b| _mm256_xor_si256(a, b),
-        add: |a, b| _mm256_add_epi16(a, b),
-        subtract: |a, b| _mm256_sub_epi16(a, b),
-        rotate_2: |v| _mm256_or_si256(_mm256_slli_epi16::<2>(v), _mm256_srli_epi16::<14>(v)),
-        rotate_9_add: |v, y| {
-            _mm256_add_epi16(
-                _mm256_mullo_epi16(v, two_to_9),
-                _mm256_add_epi16(_mm256_srli_epi16::<7>(v), y),
-            )
-        },
-        rotate_2_back: |v| _mm256_or_si256(_mm256_srli_epi16::<2>(v), _mm256_slli_epi16::<14>(v)),
-        rotate_9_back: |v| _mm256_or_si256(_mm256_srli_epi16::<9>(v), _mm256_slli_epi16::<7>(v)),
-        swap_bytes: |v| _mm256_shuffle_epi8(v, swapped),
-        interleave: |words| interleave(words, swapped),
-        deinterleave: |blocks| deinterleave(blocks),
-        outside: |d| outside(d),
-        select: |bits, a, b| select(bits, a, b),
-        compress: |v, bits, to: &mut [u16; 16]| compress(v, bits, to),
-        expand: |v, bits, from: &[u16; 16]| expand(v, bits, from),
-        load: |from: &[u16; 16]| load(from),
-        store: |v| store(v),
-        pack: |words| pack(words),
-        unpack: |blocks| unpack(blocks),
+#[target_feature(enable = "avx2")]
+fn perform(schedule: &Schedule, task: Task, blocks: &mut [u64]) {
+    let swapped = _mm_setr_epi8(1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14);
+    let vectors = Constants {
+        swapped: opaque(_mm256_broadcastsi128_si256(swapped)),
+        two_to_9: opaque(_mm256_set1_epi16(1 << 9)),
     };
-    match lists {
-        Some(lists) => walk::walk_in_vectors(&ops, schedule, task, blocks, lists),
-        None => ops.perform(schedule, task, blocks),
+    vectors.process(schedule, task, blocks);
+}
+
+/// What [`perform`] makes once, and only where there is AVX2.
+#[derive(Clone, Copy)]
+struct Constants {
+    swapped: __m256i,
+    two_to_9: __m256i,
+}
+
+impl Vectors<16> for Constants {
+    type V = __m256i;
+
+    methods! {
+        fn order(self) -> __m256i {
+            // Unpacking stays within 128 bits, so a pair of lanes from the lower half is
+            // followed by one from the upper half.
+            _mm256_setr_epi16(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15)
+        }
+        fn splat(self, bits: u64) -> __m256i { _mm256_set1_epi64x(bits.cast_signed()) }
+        fn xor(self, a: __m256i, b: __m256i) -> __m256i { _mm256_xor_si256(a, b) }
+        fn add(self, a: __m256i, b: __m256i) -> __m256i { _mm256_add_epi16(a, b) }
+        fn subtract(self, a: __m256i, b: __m256i) -> __m256i { _mm256_sub_epi16(a, b) }
+        fn rotate_2(self, v: __m256i) -> __m256i {
+            _mm256_or_si256(_mm256_slli_epi16::<2>(v), _mm256_srli_epi16::<14>(v))
+        }
+        fn rotate_9_add(self, v: __m256i, y: __m256i) -> __m256i {
+            let high = _mm256_mullo_epi16(v, self.two_to_9);
+            _mm256_add_epi16(high, _mm256_add_epi16(_mm256_srli_epi16::<7>(v), y))
+        }
+        fn rotate_2_back(self, v: __m256i) -> __m256i {
+            _mm256_or_si256(_mm256_srli_epi16::<2>(v), _mm256_slli_epi16::<14>(v))
+        }
+        fn rotate_9_back(self, v: __m256i) -> __m256i {
+            _mm256_or_si256(_mm256_srli_epi16::<9>(v), _mm256_slli_epi16::<7>(v))
+        }
+        fn swap_bytes(self, v: __m256i) -> __m256i { _mm256_shuffle_epi8(v, self.swapped) }
+        fn interleave(self, words: Words<__m256i>) -> [u64; 16] { interleave(words, self.swapped) }
+        fn deinterleave(self, blocks: [u64; 16]) -> Words<__m256i> { deinterleave(blocks) }
     }
 }
 
@@ -119,7 +118,8 @@ fn interleave([a, b, c, d]: [__m256i; 4], swapped: __m256i) -> [u64; 16] {
         _mm256_shuffle_epi8(_mm256_unpacklo_epi32(ab_high, cd_high), swapped),
         _mm256_shuffle_epi8(_mm256_unpackhi_epi32(ab_high, cd_high), swapped),
     ];
-    pack(blocks)
+    // SAFETY: both sides are plain integers of the same size.
+    unsafe { mem::transmute::<[__m256i; 4], [u64; 16]>(blocks) }
 }
 
 #[target_feature(enable = "avx2")]
@@ -129,7 +129,9 @@ fn deinterleave(blocks: [u64; 16]) -> [__m256i; 4] {
     let pairs = _mm256_broadcastsi128_si256(_mm_setr_epi8(
         1, 0, 9, 8, 3, 2, 11, 10, 5, 4, 13, 12, 7, 6, 15, 14,
     ));
-    let [p, q, r, s] = unpack(blocks).map(|blocks| _mm256_shuffle_epi8(blocks, pairs));
+    // SAFETY: both sides are plain integers of the same size.
+    let vectors = unsafe { mem::transmute::<[u64; 16], [__m256i; 4]>(blocks) };
+    let [p, q, r, s] = vectors.map(|blocks| _mm256_shuffle_epi8(blocks, pairs));
     let (ab_low, cd_low) = (_mm256_unpacklo_epi32(p, q), _mm256_unpackhi_epi32(p, q));
     let (ab_high, cd_high) = (_mm256_unpacklo_epi32(r, s), _mm256_unpackhi_epi32(r, s));
     [
@@ -139,69 +141,3 @@ fn deinterleave(blocks: [u64; 16]) -> [__m256i; 4] {
         _mm256_unpackhi_epi64(cd_low, cd_high),
     ]
 }
-
-/// Which lanes of fourth words are of blocks outside of the domain of walks.
-#[target_feature(enable = "avx2")]
-#[inline]
-fn outside(d: __m256i) -> u32 {
-    let signs = _mm256_slli_epi16::<8>(d);
-    let signs = _mm256_packs_epi16(signs, _mm256_setzero_si256());
-    let bits = _mm256_movemask_epi8(signs).cast_unsigned();
-    // Packing has left zeros between the halves.
-    (bits | bits >> 8) & 0xffff
-}
-
-#[target_feature(enable = "avx2")]
-#[inline]
-fn select(bits: u32, a: __m256i, b: __m256i) -> __m256i {
-    let lanes = _mm256_setr_epi16(
-        1,
-        2,
-        4,
-        8,
-        16,
-        32,
-        64,
-        128,
-        256,
-        512,
-        1024,
-        2048,
-        4096,
-        8192,
-        1 << 14,
-        i16::MIN,
-    );
-    let is_set = _mm256_and_si256(_mm256_set1_epi16(bits as i16), lanes);
-    _mm256_blendv_epi8(b, a, _mm256_cmpeq_epi16(is_set, lanes))
-}
-
-/// Each half by itself, the higher one behind what the lower has written.
-#[target_feature(enable = "avx2,popcnt")]
-#[inline]
-fn compress(v: __m256i, bits: u32, to: &mut [u16; 16]) {
-    let order = bytes(lanes::compressed(bits), lanes::compressed(bits >> 8));
-    let words = store(_mm256_shuffle_epi8(v, order));
-    let lower = (bits & 0xff).count_ones() as usize;
-    to[..8].copy_from_slice(&words[..8]);
-    to[lower..lower + 8].copy_from_slice(&words[8..]);
-}
-
-#[target_feature(enable = "avx2,popcnt")]
-#[inline]
-fn expand(v: __m256i, bits: u32, from: &[u16; 16]) -> __m256i {
-    let order = bytes(lanes::expanded(bits), lanes::expanded(bits >> 8));
-    let lower = (bits & 0xff).count_ones() as usize;
-    let mut words = *from;
-    words[8..].copy_from_slice(&from[lower..lower + 8]);
-    _mm256_blendv_epi8(_mm256_shuffle_epi8(load(&words), order), v, order)
-}
-
-#[target_feature(enable = "avx2")]
-#[inline]
-fn bytes(lower: &[u8; 16], higher: &[u8; 16]) -> __m256i {
-    // SAFETY: both sides are plain integers of the same size.
-    unsafe { mem::transmute::<[[u8; 16]; 2], __m256i>([*lower, *higher]) }
-}
-
-casts!("avx2", __m256i, 16);

@@ -18,9 +18,10 @@ use std::ffi::OsStr;
 use std::fmt;
 
 use super::portable;
+use super::scalar;
 use super::schedule::Schedule;
 use super::task::Task;
-use super::walk::{Lists, with_lists};
+use super::walk;
 use crate::events;
 
 #[cfg(target_arch = "x86_64")]
@@ -220,53 +221,74 @@ impl Engine {
 
     /// Does `task` to `blocks`, once.
     pub(super) fn perform(self, schedule: &Schedule, task: Task, blocks: &mut [u64]) {
-        self.perform_or_walk(schedule, task, blocks, None);
+        match self {
+            Self::Portable => portable::perform(schedule, task, blocks),
+            #[cfg(target_arch = "x86_64")]
+            Self::Sse41(sse41) => sse41.perform(schedule, task, blocks),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(avx2) => avx2.perform(schedule, task, blocks),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512Bw(avx512bw) => avx512bw.perform(schedule, task, blocks),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512Vbmi2(avx512vbmi2) => avx512vbmi2.perform(schedule, task, blocks),
+            #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+            Self::Neon(neon) => neon.perform(schedule, task, blocks),
+        }
     }
 
     /// Does `task` to `blocks` until they lie in the domain of walks. Those of a batch that lie
     /// outside stay as they are; those of a run must lie inside.
     pub(super) fn walk(self, schedule: &Schedule, task: Task, blocks: &mut [u64]) {
-        if self.backend() == Backend::Portable {
-            // It has memory of its own.
-            portable::walk(schedule, task, blocks);
+        if blocks.len() <= 64 {
+            // Clearing much memory would take longer than the walks.
+            self.walk_in(schedule, task, blocks, &mut [0; 128 + 16]);
         } else {
-            with_lists(blocks.len(), |lists| {
-                self.walk_in(schedule, task, blocks, lists)
-            });
+            self.walk_far(schedule, task, blocks);
         }
     }
 
-    /// The same in this memory, if the backend needs any.
-    pub(super) fn walk_in(
-        self,
-        schedule: &Schedule,
-        task: Task,
-        blocks: &mut [u64],
-        lists: Lists<'_>,
-    ) {
-        self.perform_or_walk(schedule, task, blocks, Some(lists));
+    // Out of line, so that short runs have no long frame.
+    #[inline(never)]
+    fn walk_far(self, schedule: &Schedule, task: Task, blocks: &mut [u64]) {
+        // With so much, numbers and lists stay in the first cache.
+        self.walk_in(schedule, task, blocks, &mut [0; 2048 + 256]);
     }
 
-    fn perform_or_walk(
-        self,
-        schedule: &Schedule,
-        task: Task,
-        blocks: &mut [u64],
-        lists: Option<Lists<'_>>,
-    ) {
-        match self {
-            Self::Portable if lists.is_some() => portable::walk(schedule, task, blocks),
-            Self::Portable => portable::perform(schedule, task, blocks),
-            #[cfg(target_arch = "x86_64")]
-            Self::Sse41(sse41) => sse41.perform(schedule, task, blocks, lists),
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx2(avx2) => avx2.perform(schedule, task, blocks, lists),
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx512Bw(avx512bw) => avx512bw.perform(schedule, task, blocks, lists),
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx512Vbmi2(avx512vbmi2) => avx512vbmi2.perform(schedule, task, blocks, lists),
-            #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
-            Self::Neon(neon) => neon.perform(schedule, task, blocks, lists),
+    /// The same, in pieces for which `room` is enough but for bad luck: the lists of a run are
+    /// together about as long as it is, and those of a batch twice that, as it is the first itself.
+    fn walk_in(self, schedule: &Schedule, task: Task, blocks: &mut [u64], room: &mut [u64]) {
+        let most = room.len() / 9 * 8;
+        match task {
+            Task::EncryptRun(_) => {
+                self.perform(schedule, task, blocks);
+                let next = |blocks: &mut [u64]| self.step(schedule, Task::Encrypt, blocks);
+                for blocks in blocks.chunks_mut(most) {
+                    walk::walk_on(blocks, room, |block| !walk::is_inside(block), &next);
+                }
+            }
+            Task::Encrypt | Task::Decrypt => {
+                let next = |blocks: &mut [u64]| self.step(schedule, task, blocks);
+                for blocks in blocks.chunks_mut(most / 2) {
+                    walk::walk_on(blocks, room, walk::is_inside, &next);
+                }
+            }
+        }
+    }
+
+    /// One step of walks. A vector takes longer than one or two blocks by themselves.
+    fn step(self, schedule: &Schedule, task: Task, blocks: &mut [u64]) {
+        match (blocks.len(), task) {
+            (1 | 2, Task::Encrypt) => {
+                for block in blocks {
+                    *block = scalar::encrypt(schedule, *block);
+                }
+            }
+            (1 | 2, Task::Decrypt) => {
+                for block in blocks {
+                    *block = scalar::decrypt(schedule, *block);
+                }
+            }
+            _ => self.perform(schedule, task, blocks),
         }
     }
 }

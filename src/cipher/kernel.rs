@@ -42,7 +42,7 @@ use std::mem;
 use super::schedule::{STEPS, Schedule, WideSubkey, widen};
 use super::shared_words::SharedWords;
 use super::task::Task;
-use super::vector_ops::{Vectors, Words};
+use super::vectors::{Vectors, Words};
 
 /// One branch in each vector of a group.
 pub(super) struct Branch<V, const GROUP: usize> {
@@ -64,7 +64,7 @@ pub(super) struct Aligned<T>(pub(super) T);
 pub(super) trait Kernel<const LANES: usize>: Vectors<LANES> {
     /// Does `task` to `blocks`.
     #[inline(always)]
-    fn perform(&self, schedule: &Schedule, task: Task, blocks: &mut [u64]) {
+    fn process(self, schedule: &Schedule, task: Task, blocks: &mut [u64]) {
         // A loop for each, so that none asks inside which it is.
         match task {
             Task::EncryptRun(shared) => {
@@ -76,7 +76,7 @@ pub(super) trait Kernel<const LANES: usize>: Vectors<LANES> {
     }
 
     #[inline(always)]
-    fn perform_in_groups(&self, schedule: &Schedule, mut task: Task, blocks: &mut [u64]) {
+    fn perform_in_groups(self, schedule: &Schedule, mut task: Task, blocks: &mut [u64]) {
         let (vectors, tail) = blocks.as_chunks_mut::<LANES>();
         let (fours, rest) = vectors.as_chunks_mut::<4>();
         let (twos, ones) = rest.as_chunks_mut::<2>();
@@ -100,7 +100,7 @@ pub(super) trait Kernel<const LANES: usize>: Vectors<LANES> {
 
     #[inline(always)]
     fn perform_on_group<const GROUP: usize>(
-        &self,
+        self,
         schedule: &Schedule,
         task: &mut Task,
         group: &mut [[u64; LANES]; GROUP],
@@ -116,7 +116,7 @@ pub(super) trait Kernel<const LANES: usize>: Vectors<LANES> {
     /// nothing in a run, which moves on.
     #[inline(always)]
     fn begin<const GROUP: usize>(
-        &self,
+        self,
         schedule: &Schedule,
         task: &mut Task,
         group: &[[u64; LANES]; GROUP],
@@ -134,7 +134,7 @@ pub(super) trait Kernel<const LANES: usize>: Vectors<LANES> {
     /// The branches of blocks that are encrypted, or decrypted if that is the `task`.
     #[inline(always)]
     fn go_on<const GROUP: usize>(
-        &self,
+        self,
         schedule: &Schedule,
         task: &Task,
         words: &[Words<Self::V>; GROUP],
@@ -148,7 +148,7 @@ pub(super) trait Kernel<const LANES: usize>: Vectors<LANES> {
     /// Encrypts the next `GROUP` vectors of the section, and moves on.
     #[inline(always)]
     fn encrypt_next<const GROUP: usize>(
-        &self,
+        self,
         schedule: &Schedule,
         shared: &mut SharedWords,
     ) -> Branches<Self::V, GROUP> {
@@ -189,7 +189,7 @@ pub(super) trait Kernel<const LANES: usize>: Vectors<LANES> {
     /// Encrypts any blocks.
     #[inline(always)]
     fn encrypt<const GROUP: usize>(
-        &self,
+        self,
         schedule: &Schedule,
         words: &[Words<Self::V>; GROUP],
     ) -> Branches<Self::V, GROUP> {
@@ -203,7 +203,7 @@ pub(super) trait Kernel<const LANES: usize>: Vectors<LANES> {
     /// Decrypts any blocks.
     #[inline(always)]
     fn decrypt<const GROUP: usize>(
-        &self,
+        self,
         schedule: &Schedule,
         words: &[Words<Self::V>; GROUP],
     ) -> Branches<Self::V, GROUP> {
@@ -225,7 +225,7 @@ pub(super) trait Kernel<const LANES: usize>: Vectors<LANES> {
     /// registers than there are.
     #[inline(always)]
     fn join<const GROUP: usize>(
-        &self,
+        self,
         key: &WideSubkey,
         [left, right]: &Branches<Self::V, GROUP>,
         index: usize,
@@ -245,7 +245,7 @@ pub(super) trait Kernel<const LANES: usize>: Vectors<LANES> {
     /// The branches of blocks, with a key added.
     #[inline(always)]
     fn split<const GROUP: usize>(
-        &self,
+        self,
         [key_a, key_b, key_c, key_d, ..]: &WideSubkey,
         words: &[Words<Self::V>; GROUP],
     ) -> Branches<Self::V, GROUP> {
@@ -264,7 +264,7 @@ pub(super) trait Kernel<const LANES: usize>: Vectors<LANES> {
     /// A whole step, after which the branches have changed places.
     #[inline(always)]
     fn step<const GROUP: usize>(
-        &self,
+        self,
         schedule: &Schedule,
         step: usize,
         left: &mut Branch<Self::V, GROUP>,
@@ -289,7 +289,7 @@ pub(super) trait Kernel<const LANES: usize>: Vectors<LANES> {
     /// One of a step's three rounds, for one branch.
     #[inline(always)]
     fn round<const GROUP: usize>(
-        &self,
+        self,
         Branch { x, z }: &mut Branch<Self::V, GROUP>,
         subkey: &WideSubkey,
         round: usize,
@@ -306,7 +306,7 @@ pub(super) trait Kernel<const LANES: usize>: Vectors<LANES> {
     /// [`round`](Self::round) run backwards.
     #[inline(always)]
     fn round_back<const GROUP: usize>(
-        &self,
+        self,
         Branch { x, z }: &mut Branch<Self::V, GROUP>,
         subkey: &WideSubkey,
         round: usize,
@@ -323,7 +323,7 @@ pub(super) trait Kernel<const LANES: usize>: Vectors<LANES> {
     /// Mixes the left branch into the right one.
     #[inline(always)]
     fn mix<const GROUP: usize>(
-        &self,
+        self,
         left: &Branch<Self::V, GROUP>,
         right: &mut Branch<Self::V, GROUP>,
     ) {

@@ -10,7 +10,6 @@ use super::scalar;
 use super::schedule::{STEPS, Schedule, Subkey};
 use super::shared_words::SharedWords;
 use super::task::Task;
-use super::walk;
 
 /// Blocks in a batch. Their words take 512 bytes, well inside the first cache.
 const BATCH: usize = 64;
@@ -30,44 +29,6 @@ pub(super) fn perform(schedule: &Schedule, mut task: Task, blocks: &mut [u64]) {
             }
             Task::Encrypt => encrypt(schedule, words, batch),
             Task::Decrypt => decrypt(schedule, words, batch),
-        }
-    }
-}
-
-/// Does `task` to `blocks` until they lie in the domain of walks.
-pub(super) fn walk(schedule: &Schedule, task: Task, blocks: &mut [u64]) {
-    if blocks.len() <= BATCH {
-        // Clearing much memory would take longer than the walks.
-        walk_within(schedule, task, blocks, &mut [0; 2 * BATCH + 16]);
-    } else {
-        walk_far(schedule, task, blocks);
-    }
-}
-
-// Out of line, so that short runs have no long frame.
-#[inline(never)]
-fn walk_far(schedule: &Schedule, task: Task, blocks: &mut [u64]) {
-    // With so much, numbers and lists stay in the first cache.
-    walk_within(schedule, task, blocks, &mut [0; 2048 + 256]);
-}
-
-/// The same, in pieces for which `room` is enough but for bad luck: the lists of a run are
-/// together about as long as it is, and those of a batch twice that, as it is the first itself.
-fn walk_within(schedule: &Schedule, task: Task, blocks: &mut [u64], room: &mut [u64]) {
-    let most = room.len() / 9 * 8;
-    match task {
-        Task::EncryptRun(_) => {
-            perform(schedule, task, blocks);
-            for blocks in blocks.chunks_mut(most) {
-                let next = |blocks: &mut [u64]| perform(schedule, Task::Encrypt, blocks);
-                walk::walk_on(blocks, room, |block| !walk::is_inside(block), &next);
-            }
-        }
-        Task::Encrypt | Task::Decrypt => {
-            let next = |blocks: &mut [u64]| perform(schedule, task, blocks);
-            for blocks in blocks.chunks_mut(most / 2) {
-                walk::walk_on(blocks, room, walk::is_inside, &next);
-            }
         }
     }
 }

@@ -24,10 +24,8 @@
 //! about 2^-65, and one walk in a million takes more than 20.
 //!
 //! The length of a walk depends on the raw and the secret, and so does the time it takes. Who
-//! measures that learns how many numbers lie between the two, and nothing about which. Who
-//! shares a cache with it may learn which of the numbers of a run had longer walks: vectors are
-//! moved by tables, at places that depend on that. Numbers of walks, of which the key is none,
-//! are left on the stack.
+//! measures that learns how many numbers lie between the two, and nothing about which. Numbers
+//! of walks, of which the key is none, are left on the stack.
 //!
 //! # Outside
 //!
@@ -38,13 +36,9 @@
 //! Source: Black, Rogaway, "Ciphers with Arbitrary Finite Domains", CT-RSA 2002, where it is
 //! the second method.
 
-mod lists;
 mod many;
-mod vectors;
 
-pub(super) use self::lists::{Lists, with_lists};
 pub(super) use self::many::walk_on;
-pub(super) use self::vectors::walk_in_vectors;
 
 /// Bits of the numbers in the domain of positive IDs.
 pub(super) const BITS: u32 = 63;

@@ -29,9 +29,6 @@
 //! here branches on it. Each list is half as long as the one before, so all that follow the
 //! first have together as many numbers as that: a number is encrypted, compressed and expanded
 //! twice on average.
-//!
-//! This file does it to whole numbers, for processors without vectors that this crate knows;
-//! `vectors` does it to numbers that stay in words.
 
 use std::hint::select_unpredictable;
 use std::slice;
