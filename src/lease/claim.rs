@@ -72,7 +72,7 @@ impl Position {
     }
 }
 
-/// What is left of a lease.
+/// The part of a lease that no claim has taken yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Rest {
     /// The nodes, and the ticks from that in which it begins.
@@ -117,7 +117,7 @@ impl Claim {
         })
     }
 
-    /// What [`take`](Self::take) would take. Takes nothing: nobody is refused for it.
+    /// The claim that [`take`](Self::take) would make. It claims nothing.
     ///
     /// # Errors
     /// As of [`take`](Self::take).
@@ -134,8 +134,8 @@ impl Claim {
         Ok(rest)
     }
 
-    /// What is left of the lease as far as this claim knows, and the lock on it. Whoever
-    /// asks or takes has the turn until that is unlocked, so they never meet here.
+    /// The rest of the lease as far as this claim knows, and the lock on it. A caller holds
+    /// the turn until the lock is released, so two callers never meet here.
     fn rest(
         &self,
         turn: &Turn,

@@ -203,7 +203,7 @@ pub enum StoreError {
     Copied {
         /// Which store, without credentials.
         store: String,
-        /// What the record was written for.
+        /// The identity in the record.
         recorded: String,
         /// What was found instead.
         found: String,
@@ -218,7 +218,7 @@ pub enum StoreError {
         shown_unix_ms: u64,
         /// How far they may be apart.
         limit: Duration,
-        /// When the clock is believed, if it keeps this time until then.
+        /// When the clock is accepted, if it keeps this time until then.
         retry_after: Duration,
     },
     /// The store can't be reached. The request was not carried out.
@@ -234,14 +234,14 @@ pub enum StoreError {
     },
     /// The request was sent, and its outcome is unknown.
     Ambiguous {
-        /// What was asked.
+        /// The operation.
         operation: &'static str,
         /// The driver's error.
         source: Box<dyn Error + Send + Sync>,
     },
     /// A number in the request is out of range.
     Invalid {
-        /// What the number is, with its unit.
+        /// The name of the number, with its unit.
         what: &'static str,
         /// The number.
         value: u64,
@@ -252,7 +252,7 @@ pub enum StoreError {
     },
     /// The store holds something that this version did not write.
     Corrupt {
-        /// What was found, and where.
+        /// The content, and its place.
         detail: String,
         /// The driver's error, if it was the driver that failed.
         source: Option<Box<dyn Error + Send + Sync>>,

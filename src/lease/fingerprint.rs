@@ -4,8 +4,8 @@ use std::fmt;
 
 use crate::cipher::{IdWidth, Secret};
 
-/// A secret's fingerprint. A store keeps it to detect a wrong secret, and one
-/// that another namespace already has.
+/// A secret's fingerprint. A store keeps it to detect a wrong secret, and a secret that
+/// belongs to another namespace.
 ///
 /// It is the first 16 bytes of HMAC-SHA256, keyed with the secret, over a fixed
 /// label. It reveals nothing of the secret except where else it is used.

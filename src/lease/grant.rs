@@ -51,7 +51,7 @@ impl Grant {
         .map(|lease| lease.with_claim(self.claim.clone()))
     }
 
-    /// What the store has confirmed by it.
+    /// The confirmation that it carries.
     pub(super) fn confirmed(&self) -> Confirmed {
         Confirmed::new(self.block, self.epoch, self.ticks.end)
     }

@@ -9,8 +9,8 @@
 //! keeps them apart.
 //!
 //! IDs can only be equal within one [`Space`]: the same layout and the same
-//! secret, or none. Each space has a record of its own. The width of IDs is no part of
-//! it: half of the raws have the same ID in 63 bits as in 64, so generators of both on
+//! secret, or none. Each space has a record of its own. The width of IDs does not separate
+//! spaces: half of the raws have the same ID in 63 bits as in 64, so generators of both on
 //! the same nodes would make duplicates.
 //!
 //! # State
@@ -123,9 +123,9 @@ pub(crate) struct Turn {
     held: Option<(&'static Marked<Registry>, MutexGuard<'static, u64>)>,
 }
 
-/// Waits for the turn, which others have for a few microseconds; never for one that a
-/// parent had when this process was forked. Whoever has it must not end an [`Entry`],
-/// which waits for it too.
+/// Waits for the turn, which others hold for a few microseconds; never for a turn that a
+/// parent held when this process was forked. The holder must not drop an [`Entry`], which
+/// waits for the turn too.
 ///
 /// # Errors
 /// The operating system's, for the one page of memory that a process needs for its
@@ -273,7 +273,7 @@ impl Registry {
         found.map(|(_, inherited)| inherited.clone())
     }
 
-    /// What was checked in this turn. Returns its number.
+    /// Records the rectangle that was checked in this turn. Returns its number.
     fn enter(&self, next: &mut u64, space: Space, rectangle: &Rectangle) -> u64 {
         let number = *next;
         *next += 1;

@@ -38,7 +38,7 @@
 //! takes longer than a lease duration, the grants at hand count as out of reach, whatever
 //! their state: they go on as drawn, but others are acquired in their place, which begin
 //! now. With the first of those that is within reach they are closed. If the clock comes
-//! back before that, they count again as ever. So a clock that is wrong for a moment costs
+//! back before that, they count again. So a clock that is wrong for a moment costs
 //! no block, and a grant that is closed is never returned to.
 //!
 //! # The manager

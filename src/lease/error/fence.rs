@@ -42,7 +42,7 @@ pub enum Fence {
     /// The block's record can't be true, and the block is out of use until it is
     /// repaired.
     Quarantined {
-        /// What is wrong with it.
+        /// The rule that the record breaks.
         reason: String,
     },
 }

@@ -443,7 +443,7 @@ fn every_method(
     answers
 }
 
-/// What is on record of a block that was granted.
+/// The recorded state of a block that was granted.
 fn state_of(store: &mut dyn LeaseStore, space: &Namespace, block: Block) -> BlockState {
     let mut blocks = store.list(space).unwrap().blocks.into_iter();
     blocks

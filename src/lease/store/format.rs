@@ -102,7 +102,7 @@ fn parse_fingerprint(digits: &str) -> Option<Fingerprint> {
 
 /// The fields of a value that must be there.
 pub(in crate::lease) struct Fields {
-    /// What has the value, for errors.
+    /// The owner of the value, for errors.
     of: String,
     object: Object,
 }

@@ -122,8 +122,8 @@ pub trait LeaseStore: Send + fmt::Debug {
     ///
     /// It compares and sets: the epoch and the end must be those on record, the
     /// end known must not be below the floor, and the server's incarnation must
-    /// be the recorded one. The time is not compared with the grant's. A grant
-    /// that has passed can be renewed as long as nobody else has the block.
+    /// be the recorded one. The time is not compared with the grant's: an expired grant can be
+    /// renewed until another process holds the block.
     ///
     /// # Errors
     /// [`StoreError::Fenced`] when a comparison fails,

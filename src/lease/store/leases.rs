@@ -32,8 +32,8 @@ use crate::lease::store::voucher::Voucher;
 ///
 /// # Contention
 /// If a compared value has changed when an operation commits, the operation is decided again.
-/// That happens where two processes ask for the same block at once, or while the floor is
-/// raised. Blocks are selected at random, so that few processes pick the same ones. An
+/// Two processes that ask for the same block at once conflict, and so does a raised floor.
+/// Blocks are selected at random, so few processes pick the same ones. An
 /// operation that still conflicts after its [patience](Self::with_patience) is
 /// [`StoreError::Unavailable`], and nothing was done.
 ///

@@ -110,7 +110,7 @@ impl StoreLimits {
     /// ```
     pub fn gap(&self, lease_duration: Duration, borrow_limit: Duration) -> Duration {
         const TWO_TICKS: Duration = Duration::from_secs(2);
-        // What a lease has left at least when its renewal is due.
+        // The least remaining time of a lease when its renewal is due.
         let held = lease_duration.min(self.horizon()) * 17 / 20;
         // The time over which processes spread an acquisition: the one that notices the loss,
         // and the first that is granted, which matters to who need not wait for the floor.

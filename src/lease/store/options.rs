@@ -182,7 +182,7 @@ pub enum OpenError {
     Invalid {
         /// The scheme.
         scheme: &'static str,
-        /// What is wrong and what is allowed, without the URL.
+        /// The mistake and the allowed values, without the URL.
         reason: String,
     },
 }

@@ -51,7 +51,7 @@ pub struct Quarantined {
     /// The block; none where the record is of none that the namespace has. Nothing is
     /// granted by such a record, and nothing can be repaired: delete it.
     pub block: Option<Block>,
-    /// What is wrong with it.
+    /// The rule that the record breaks.
     pub reason: String,
 }
 

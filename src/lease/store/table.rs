@@ -75,7 +75,7 @@
 //!   that use one secret the second finds the first.
 //! * **S6** T1.
 //! * **S7** A commit requires a server time from which each end lies within the horizon,
-//!   whoever's clock proposed the end.
+//!   independent of the clock that proposed the end.
 //! * **S8** Every grant and renewal compares the record, and by T4 requires the incarnation
 //!   on record. Raising the floor writes the record, unless the floor is that high already. So
 //!   a commit that was decided below the new floor conflicts, and is decided again above it;
@@ -463,7 +463,7 @@ pub enum TableError {
     },
     /// The server's data is not a table of ringflake.
     Corrupt {
-        /// What was found, and where.
+        /// The content, and its place.
         detail: String,
         /// The driver's error, if it was the driver that failed.
         source: Option<Box<dyn Error + Send + Sync>>,

@@ -107,8 +107,8 @@ impl Manager {
             ))
     }
 
-    /// To the clock plus the lease duration; not to before the known end, where a clock
-    /// that was set back would have it.
+    /// To the clock plus the lease duration, and never to a tick before the known end, even if
+    /// the clock was set back.
     fn renewal(&self, at: Moment, held: &Holding) -> Renew {
         let layout = self.layout();
         let wish = layout.tick_at(at.unix_ms).unwrap_or(0);

@@ -32,7 +32,7 @@ pub struct LeasePlan {
     /// ticks, to [`StoreLimits::MAX`]; where the store's horizon is shorter, that
     /// counts.
     pub lease_duration: Duration,
-    /// What becomes of IDs once the clock has passed the end of every lease.
+    /// Whether IDs are issued after the clock has passed the end of every lease.
     pub expiry: Expiry,
     /// The process, for the store's listing.
     pub holder: Option<Holder>,

@@ -7,8 +7,8 @@
 use super::{Change, Demand, Holding, Manager, Moment};
 
 impl Manager {
-    /// Notices that the clock was set back by more than can be waited for, and
-    /// that it has caught up.
+    /// Detects a clock that was set back by more than a wait can cover, and one that has
+    /// caught up again.
     pub(super) fn judge_reach(&mut self, at: Moment, demand: Demand) {
         self.reach_ahead.borrow_limit = demand.borrow_limit;
         let bearable = demand.borrow_limit.saturating_add(self.plan.lease_duration);

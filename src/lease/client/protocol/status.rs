@@ -85,7 +85,7 @@ pub struct LeaseHealth {
     pub next_attempt: Option<Duration>,
 }
 
-/// What the error and its causes say: their parts are for programs.
+/// The text of the error and its causes; programs match on the error itself.
 #[cfg(feature = "serde")]
 fn as_text<S: serde::Serializer>(
     error: &Option<Arc<StoreError>>,

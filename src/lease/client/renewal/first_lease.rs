@@ -7,8 +7,8 @@
 //!   `----anything else--> refused; a builder that does not wait asks anew
 //! ```
 //! A namespace is initialised at most once, never after its first lease, and never once
-//! the store has shown that it is there: one that disappears was lost. So the history
-//! that was given is forgotten with the first answer that may come from a record, and
+//! the store has shown its record: a record that disappears was lost. So the given history
+//! is dropped with the first answer that may come from a record, and
 //! with an initialisation whose outcome is unknown.
 //!
 //! Nothing here sleeps: other clients wait for the same worker.

@@ -57,7 +57,7 @@ impl Completion {
     }
 }
 
-/// What is left of the time that all drops may wait. Moments count from any start.
+/// The remaining time that all drops may wait. Moments count from any start.
 #[derive(Debug)]
 struct Patience {
     /// When all of it is there again, in microseconds.

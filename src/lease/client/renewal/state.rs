@@ -20,8 +20,8 @@ use crate::wakers::{self, Ticket, Wakers};
 
 /// The user of the grants. Called by one thread at a time.
 ///
-/// The first two may call a user's clock, and panic with it. The others run
-/// nobody else's code.
+/// The first two may call a user's clock, and panic with it. The others call no code of
+/// the user.
 pub(crate) trait GrantSink: Send + std::fmt::Debug {
     /// The sink's time, in milliseconds since 1970.
     fn unix_ms(&self) -> u64;
@@ -94,8 +94,7 @@ impl Shared {
         wakers::wake(wakers);
     }
 
-    /// What `look` finds in the state; if that is nothing, `waker` is woken at the next
-    /// change.
+    /// The result of `look`; if there is none, the next change wakes `waker`.
     pub(super) fn poll<T>(
         &self,
         ticket: &mut Ticket,

@@ -42,7 +42,7 @@ use crate::lease::store::table::mysql::MysqlTable;
 ///
 /// With `caching_sha2_password` a server may ask for the password and not for a proof
 /// of it. It gets it over TLS, over a Unix socket, or encrypted with the key of
-/// `server_key_path`. A key that the peer sends is not believed.
+/// `server_key_path`. A key that the peer sends is ignored.
 ///
 /// The public authorities of the web are trusted in any case: the driver knows them
 /// by heart. The files are read at each new connection, so one that is replaced is

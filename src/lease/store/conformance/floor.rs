@@ -47,7 +47,7 @@ impl Suite<'_> {
         }
         assert_eq!(store.list(&space).unwrap(), known);
 
-        // What is near depends on whose clock is asked, unless there is but one.
+        // Client and server may disagree about "near", unless they share one clock.
         let hour = 3_600_000;
         let near = Floor::Tick(self.tick(&space) + 10);
         let has_clock = self.has_clock(&mut *store, &space);
@@ -119,7 +119,7 @@ impl Suite<'_> {
         let (mut store, space) = self.namespace("history", 5);
         let grants = store.acquire(&space, &self.ask(2, 10)).unwrap();
         let evidence: Vec<_> = grants.iter().map(Grant::confirmed).collect();
-        // What is on record, less than that, and nothing at all.
+        // The recorded end, an earlier one, and none.
         let mut less = evidence.clone();
         less[0].end -= 1;
         for evidence in [evidence.clone(), less, Vec::new()] {

@@ -26,7 +26,7 @@ impl Deadline {
         }
     }
 
-    /// What is left of it.
+    /// The remaining time.
     ///
     /// # Errors
     /// When it has passed: at least a millisecond must be left, since sockets

@@ -25,7 +25,7 @@ impl Object {
         self.0.push((name.to_owned(), value));
     }
 
-    /// A number that is below 2^63 by the rules of whoever writes it.
+    /// A number below 2^63, as the writer guarantees.
     pub(in crate::lease) fn add_number(&mut self, name: &str, number: u64) {
         let number = i64::try_from(number).unwrap_or(i64::MAX);
         self.add(name, Scalar::Integer(number));

@@ -1,4 +1,4 @@
-//! What an acquisition can have: the blocks, their intervals, and the reason why there is
+//! The choice of an acquisition: the blocks, their intervals, or the reason why there are
 //! none.
 //!
 //! # Grants of the past

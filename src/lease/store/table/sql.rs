@@ -1,4 +1,4 @@
-//! What the tables on SQL servers have in common beside their sessions.
+//! Shared by the tables on SQL servers, beside their sessions.
 
 use super::session::Failure;
 use super::{Key, Put, StoreTime, Txn};

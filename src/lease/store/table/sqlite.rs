@@ -177,7 +177,7 @@ impl SqliteTable {
         }
     }
 
-    /// What there is without a file.
+    /// The snapshot of a missing file.
     fn nothing(&self) -> Snapshot {
         Snapshot {
             entries: Default::default(),

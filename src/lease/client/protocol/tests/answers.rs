@@ -20,8 +20,8 @@ fn grants_that_no_store_gives_are_not_opened() {
         assert_eq!(rig.opened().len(), 1);
         assert_error!(rig, StoreError::Corrupt { .. });
     }
-    // Its successor on the same block, even of the same epoch, is sound; and
-    // what was not asked for is left alone.
+    // Its successor on the same block, even of the same epoch, is sound; grants that
+    // nobody asked for are ignored.
     let mut successor = held.clone();
     successor.ticks = held.ticks.end..held.ticks.end + 5;
     let unasked = Grant::new(Block::new(9), Epoch::FIRST, 7..8);

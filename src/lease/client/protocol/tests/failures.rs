@@ -8,7 +8,7 @@ fn an_ambiguous_renewal_gives_up_the_block_and_risks_no_other() {
     let lost = renewal(&rig.intercept()).block;
     rig.answer(Answer::Renewed(Err(ambiguous())));
 
-    // As long as nothing comes back, it asks for nothing that could be lost.
+    // Until a reply arrives, it sends no request whose loss would cost a block.
     let asked = rig.run_with(secs(300), |rig, _| {
         rig.answer(Answer::Checked(Err(ambiguous())));
     });

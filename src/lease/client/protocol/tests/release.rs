@@ -33,7 +33,7 @@ fn invalidate_gives_up_everything_at_once() {
     assert_eq!(revoked, expected);
     assert!(rig.states().is_empty());
 
-    // What was under way is answered to nobody.
+    // The reply to a request in flight is dropped.
     rig.changes.clear();
     rig.send(&request);
     assert!(rig.changes.is_empty());

@@ -103,7 +103,7 @@ fn takes_back_no_more_than_are_wanted() {
         rig.manager.width.target = target;
         let step = rig.next();
         let states = rig.states();
-        // What is taken back is renewed at once.
+        // A grant that is reopened is renewed at once.
         if let Step::Ask(request) = step {
             rig.send(&request);
             rig.settle();

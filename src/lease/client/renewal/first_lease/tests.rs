@@ -13,7 +13,7 @@ use crate::lease::store::report::{Listing, StoreReport};
 use crate::lease::store::request::{Floor, Renew};
 
 const NOW: u64 = 1_760_000_000_000;
-/// What the store is asked.
+/// The names of the calls of a store.
 const ASK: &str = "acquire";
 const INIT: &str = "init_if_new";
 const MS: Duration = Duration::from_millis(1);
@@ -141,7 +141,7 @@ impl Case {
         panic!("asked 100 times");
     }
 
-    /// What the store was asked since the last call.
+    /// The calls of the store since the last time.
     fn calls(&self) -> Vec<&'static str> {
         std::mem::take(&mut self.calls.lock().unwrap())
     }

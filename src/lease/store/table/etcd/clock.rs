@@ -7,8 +7,8 @@
 //! no less than the nearest moment at which the member can have sent its reply.
 //!
 //! The date belongs to a read that comes before the transaction, and the
-//! transaction is only done if nothing has changed since. So it is older than
-//! what it is used for, and never newer.
+//! transaction is only done if nothing has changed since. So the date is older than the
+//! transaction, never newer.
 
 use std::time::UNIX_EPOCH;
 

@@ -49,7 +49,7 @@ impl Client {
             .max_redirects(0)
             // A proxy of the environment is meant for the web.
             .proxy(None)
-            // What lies in between may have forgotten it, and then nobody answers.
+            // A middlebox may have dropped an idle connection, and then no reply arrives.
             .max_idle_age(IDLE)
             .user_agent(concat!("ringflake/", env!("CARGO_PKG_VERSION")));
         if let Some(files) = &files {

@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use super::wire::Header;
 use crate::lease::store::record::Incarnation;
 
-/// What is kept of a history.
+/// The recorded part of a history.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct History {
     /// In 16 hexadecimal digits.

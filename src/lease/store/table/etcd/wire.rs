@@ -102,7 +102,7 @@ pub(super) struct TokenReply {
     pub(super) token: String,
 }
 
-/// What comes instead, when a request was refused.
+/// The body of a refusal.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct ErrorReply {
@@ -154,7 +154,7 @@ pub(super) fn read(range: Value) -> Value {
     json!({ "request_range": range })
 }
 
-/// That a key has this value, or does not exist.
+/// Compares a key's value; `None` requires that the key does not exist.
 pub(super) fn holds(key: &str, value: Option<&str>) -> Value {
     let key = STANDARD.encode(key);
     match value {
@@ -173,7 +173,7 @@ pub(super) fn holds(key: &str, value: Option<&str>) -> Value {
     }
 }
 
-/// That a key was last written at this revision.
+/// Compares the revision at which a key was last written.
 pub(super) fn unchanged(key: &str, mod_revision: i64) -> Value {
     json!({
         "key": STANDARD.encode(key),

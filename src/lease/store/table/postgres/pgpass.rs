@@ -67,7 +67,7 @@ fn fits(line: &str, login: Login<'_>) -> Option<String> {
     let (port, rest) = field(rest)?;
     let (database, rest) = field(rest)?;
     let (user, rest) = field(rest)?;
-    // As with libpq, what follows another colon is no part of it.
+    // As in libpq, the password ends at the next colon.
     let password = field(rest).map_or_else(|| plain(rest), |(password, _)| plain(password));
     let is = |field: &str, value: &str| field == "*" || plain(field) == value;
     let may_be = |field: &str, value: Option<&str>| match value {

@@ -34,7 +34,7 @@ pub(super) enum Encryption {
     Always,
 }
 
-/// Whose certificates are believed.
+/// The trusted certificates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Trust {
     /// Everybody's: the connection is encrypted, to whom is not known.
@@ -165,7 +165,7 @@ fn pem(parameter: &str, path: &str) -> Result<Vec<CertificateDer<'static>>, Stri
     certificates::chain(parameter, &certificates::read(parameter, path.as_ref())?)
 }
 
-/// Believes every certificate, but not that its key is somebody else's.
+/// Accepts every certificate, if the peer has its key.
 #[derive(Debug)]
 struct Anybody(Arc<CryptoProvider>);
 

@@ -1,6 +1,6 @@
-//! Whether the machine's clock can be believed.
+//! Detects steps of the machine's clock.
 //!
-//! Store and caller read one clock, so comparing the two says nothing. A clock
+//! Store and caller read one clock, so comparing the two is useless. A clock
 //! that is years ahead for a moment would push the marks of the blocks granted
 //! meanwhile years ahead, and out of use until then. But the clock has a second
 //! witness: the machine's uptime, which can't be set. Within one boot the
@@ -8,23 +8,23 @@
 //!
 //! # States
 //! The file keeps the boot and the difference when the clock was last
-//! believed, and, while there is one, a doubt: another difference, and the
+//! accepted, and, while there is one, a doubt: another difference, and the
 //! uptime at which it was first seen.
 //!
 //! | recorded | found | |
 //! |---|---|---|
-//! | nothing, or another boot | anything | believed and recorded |
-//! | a difference | it, within the limit | believed and recorded; a doubt is dropped |
+//! | nothing, or another boot | anything | accepted and recorded |
+//! | a difference | it, within the limit | accepted and recorded; a doubt is dropped |
 //! | a difference | something else | doubted, from now on |
 //! | a difference and a doubt | the doubt, within the limit, for less than [`SETTLE`] | doubted still |
-//! | a difference and a doubt | the doubt, within the limit, for [`SETTLE`] | believed and recorded |
+//! | a difference and a doubt | the doubt, within the limit, for [`SETTLE`] | accepted and recorded |
 //!
 //! # What follows
 //! A step to and fro within [`SETTLE`] moves no mark. One process whose clock is
 //! wrong by itself is kept out for as long as others come by in between. No
 //! machine is locked out: one that was off for a year has booted since, and a
 //! clock that was set right, or a virtual machine that was stopped for an hour,
-//! is believed after a minute. That minute is the price. A time namespace that
+//! is accepted after a minute. That minute is the price. A time namespace that
 //! shifts the uptime looks like a clock that was set. Uniqueness has no part in
 //! this: marks and floor see to it, whatever the clock says.
 
@@ -50,7 +50,7 @@ pub(in crate::lease) struct Uptime {
 }
 
 impl Uptime {
-    /// None where the system does not show it: then every time is believed.
+    /// None where the system does not show it: then every time is accepted.
     pub(super) fn read() -> Option<Self> {
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
         Some(Self {
@@ -83,7 +83,7 @@ impl MachineClock {
     }
 }
 
-/// How the clock stood when it was last believed.
+/// The clock when it was last accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ClockOffset {
     pub(super) boot: String,
@@ -101,7 +101,7 @@ pub(super) struct Doubt {
     pub(super) since_ms: u64,
 }
 
-/// What to make of a time, and how the record goes on.
+/// The verdict on a time, and the new record.
 #[derive(Debug)]
 pub(super) enum Judgement {
     Believed(ClockOffset),

@@ -19,7 +19,7 @@ pub(super) fn get(connection: &Connection, key: &Key) -> Result<Option<String>, 
     Ok(found.optional()?)
 }
 
-/// What a query asks for, and whether no block was left out.
+/// The entries of a query, and whether they include every block.
 pub(super) fn select(connection: &Connection, query: &Query) -> Result<(Entries, bool), StepError> {
     let mut entries = Entries::new();
     for key in &query.keys {

@@ -131,7 +131,7 @@ pub(super) fn inspect(connection: &Connection, store: &str) -> Result<(), StepEr
     Err(corrupt(format!("{store} is damaged: {found}")).into())
 }
 
-/// What the file has on record about itself.
+/// The file's record of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FileRow {
     /// Random, under which its note lies.

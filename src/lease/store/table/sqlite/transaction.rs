@@ -46,10 +46,10 @@ pub(in crate::lease) struct Transaction {
     witness: Option<Witness>,
 }
 
-/// What is known of the past of a file.
+/// The known past of a file.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::lease) struct FilePast {
-    /// What the note of the last write says; the last one written, if there is no file.
+    /// The verdict of the note on the last write; the last one written, if there is no file.
     pub(in crate::lease) verdict: Verdict,
     /// It was written for another place, and nobody has adopted it.
     pub(in crate::lease) is_copy: bool,
@@ -216,7 +216,7 @@ impl Transaction {
         }
     }
 
-    /// What the note says of the file; the last one written, if there are no tables.
+    /// The note's verdict on the file; the last one written, if there are no tables.
     pub(super) fn verdict(&self) -> Verdict {
         self.file
             .as_ref()
@@ -276,7 +276,7 @@ impl Transaction {
         self.unix_ms
     }
 
-    /// The time by the clock if that is believed, and otherwise by the uptime, in milliseconds
+    /// The time by the clock, or by the uptime while the clock is in doubt, in milliseconds
     /// since 1970.
     pub(in crate::lease) fn expected_unix_ms(&self) -> u64 {
         match self.doubt {
@@ -287,7 +287,7 @@ impl Transaction {
         }
     }
 
-    /// Why the clock is not believed, if it isn't.
+    /// Why the clock is in doubt, if it is.
     pub(in crate::lease) fn clock_doubt(&self) -> Option<ClockError> {
         self.doubt.clone()
     }
@@ -420,7 +420,7 @@ impl Transaction {
         let ended = self.session.commit()?;
         if let (Commit::Done, Some(witness)) = (&ended, &mut self.witness) {
             note.pending_after = None;
-            // What was not noted as done must not be answered.
+            // Without the note the commit must not be reported as done.
             if let Err(error) = witness.write(&note, &self.path) {
                 return Ok(Commit::Unknown(error.into()));
             }

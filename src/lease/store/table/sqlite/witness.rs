@@ -35,8 +35,8 @@
 //! * **No note** after a reboot, or where it was removed, costs a raised floor and no duplicate.
 //! * **Not noticed:** a machine that was suspended, snapshot with its memory and resumed twice.
 //!
-//! A note ends with the path of its file. Whoever makes a new note removes those of this user
-//! that are a day old and whose files are gone.
+//! A note ends with the path of its file. Making a new note removes this user's notes that are
+//! a day old and whose files are gone.
 //!
 //! # Who shares a note
 //! Processes that use one file must see the same `/dev/shm`, and may read and write the note:
@@ -217,7 +217,7 @@ impl Witness {
         }
     }
 
-    /// Replaces what it says. `file` is for whoever removes notes of files that are gone.
+    /// Replaces its content. The path of `file` lets later writers remove stale notes.
     pub(super) fn write(&mut self, note: &Note, file: &Path) -> io::Result<()> {
         let text = note.text(file);
         self.note.rewind()?;
