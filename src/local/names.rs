@@ -62,7 +62,7 @@ fn block_bits(layout: &Layout) -> u32 {
 
 /// The layout's text, in the characters that a name may have. No two layouts
 /// share one: the text has the same parts in the same order for all of them, and
-/// what separates two parts is never dropped.
+/// the separators of parts are never dropped.
 fn of_layout(layout: &Layout) -> String {
     let text = layout.to_string().to_ascii_lowercase();
     text.chars()
@@ -256,7 +256,7 @@ mod tests {
             of_secret(&outline, &records, Some(&secret(9))),
             Some(&given)
         );
-        // The first keeps its namespace whoever else is on record.
+        // The first keeps its namespace, independent of later records.
         let first = records[0].clone();
         assert_eq!(
             of_secret(&outline, &records, Some(&secret(0))),

@@ -87,7 +87,7 @@ fn p1_a_take_from_a_ring_allocates_nothing() {
         let taken =
             || (0..takes).for_each(|n| take(&ids, &mut handle, &mut batch[..n % 20]).unwrap());
         assert_eq!(allocations(taken), 0, "{way}");
-        // It was asked for, whenever the producer comes to it.
+        // The fill was requested; the producer may run later.
         eventually("there is a fill", || ids.stats().fills.threshold > 0);
     }
 }

@@ -1,6 +1,5 @@
-//! What `tracing` gets: each event's level and fields, how often, and never
-//! a secret or an ID. The event of an unusable backend is tested in
-//! `tests/backend_variable`.
+//! The events for `tracing`: level, fields and frequency of each, and never a secret or an
+//! ID. `tests/backend_variable` tests the event of an unusable backend.
 
 use std::panic::resume_unwind;
 use std::sync::atomic::AtomicUsize;
@@ -31,7 +30,7 @@ use ringflake_kit::tricky_clock::TrickyClock;
 static RECORDING: Mutex<()> = Mutex::new(());
 static EVENTS: Mutex<Vec<Emitted>> = Mutex::new(Vec::new());
 
-/// What the subscriber does when it gets an event of the thread that renews leases.
+/// The subscriber's reaction to an event of the thread that renews leases.
 static REACTION: Mutex<Option<Reaction>> = Mutex::new(None);
 
 type Reaction = Box<dyn Fn() + Send>;
@@ -127,14 +126,14 @@ impl Recording {
         emitted.remove(0)
     }
 
-    /// That nothing louder than `DEBUG` was emitted.
+    /// Asserts that nothing louder than `DEBUG` was emitted.
     #[track_caller]
     fn assert_quiet(&self) {
         let loud = |emitted: &Emitted| emitted.level < Level::DEBUG;
         assert!(!self.all().iter().any(loud), "{:?}", self.all());
     }
 
-    /// That `event` was emitted, and at most once a second.
+    /// Asserts that `event` was emitted, at most once a second.
     #[track_caller]
     fn assert_throttled(&self, event: &str) {
         let emitted = self.of(event);
@@ -150,7 +149,7 @@ impl Recording {
     }
 }
 
-// What makes the events; each life gives the IDs that were issued in it.
+// The sources of the events; each returns the IDs that it issued.
 
 /// A generator of four IDs a tick of a second, under a clock that stands still.
 fn four_a_tick(borrow_limit: u64) -> CachedGeneratorBuilder {

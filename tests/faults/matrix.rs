@@ -31,7 +31,7 @@ pub(super) fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     let scale = Scale::of_environment();
     let threads = match scale {
-        // What they do most is wait.
+        // Scenarios mostly wait.
         Scale::Quick => 2 * Kind::ALL.len(),
         Scale::Whole => Kind::ALL.len() + 1,
         // Figures of one store are not to be another's noise.
@@ -103,7 +103,7 @@ fn run(kind: Kind, only: Option<&str>, scale: Scale, book: &Book) -> Result<(), 
             let failure = format!("{name}: {why}");
             eprintln!("faults: FAILED {failure}");
             failed.push(failure);
-            // What it leaves behind is not to be the next one's.
+            // The next scenario must not inherit its leftovers.
             target = None;
         }
         book.enter(row);
@@ -161,8 +161,8 @@ pub(crate) fn in_time<T>(mut ask: impl FnMut() -> Result<T, StoreError>) -> Resu
     }
 }
 
-/// What all scenarios are made for: ticks of 100 ms, blocks of 4 nodes, 64 IDs a node
-/// and tick, and so 2,560 IDs a second and block.
+/// The space of all scenarios: ticks of 100 ms, blocks of 4 nodes, 64 IDs a node and tick,
+/// and so 2,560 IDs a second and block.
 pub(crate) mod space {
     use std::time::Duration;
 

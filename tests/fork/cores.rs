@@ -31,7 +31,7 @@ fn take_all(ids: &CachedGenerator, oracle: &Oracle, cores: &Cores, thread: usize
         let taken = match take % 8 {
             0..=2 => ids.take().map(|id| batch[0] = id).map(|()| 1),
             3 => ids.take_batch(&mut batch),
-            // What is left in it goes back.
+            // Dropping the handle puts its rest back.
             7 => {
                 handle = None;
                 continue;

@@ -129,7 +129,7 @@ struct ForkingClock {
     forker: Arc<Forker>,
 }
 
-/// Whose turns are those of the forker.
+/// The callback that forks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Whose {
     Clock,

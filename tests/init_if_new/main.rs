@@ -219,7 +219,7 @@ mod sqlite {
         new(&brought).unwrap();
         let text = reason(attempt(&brought, "others", History::New));
         assert_says(&text, &["note"]);
-        // Whoever says that something was lost says it of all.
+        // A loss that is declared covers every namespace.
         let lost = home.path().join("lost.db");
         init(&lost, History::Unknown);
         reason(attempt(&lost, "invoices", History::New));

@@ -1,4 +1,4 @@
-//! What a builder refuses, and that nothing is held after that.
+//! Refusals of a builder, which leave no block held.
 
 use std::error::Error;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -36,7 +36,7 @@ fn assert_refused(built: Result<(), BuildError>, is: fn(&BuildError) -> bool, sa
     assert!(is(&error), "{error:?}");
     let text = error.to_string();
     assert_says(&text, &[said]);
-    // What comes next in the chain is not printed already.
+    // The text does not repeat its source.
     let cause = error.source().map(ToString::to_string);
     assert!(cause.is_none_or(|cause| !text.contains(&cause)), "{text}");
 }
@@ -170,7 +170,7 @@ fn a_store_that_gives_nothing_fails_at_once_who_does_not_wait() {
     let calls = [Op::Acquire, Op::Renew, Op::Release, Op::Check].map(|op| rig.store.calls(op));
     assert_eq!(calls, [6, 0, 0, 0], "one attempt each");
 
-    // Who holds the last block holds it: nothing is taken away.
+    // The holder of the last block keeps it.
     rig.store.heal();
     let all = rig.cached().blocks(64).widen_to(64).build().unwrap();
     let hasty = rig.cached().first_lease_within(Duration::ZERO).build();
@@ -265,7 +265,7 @@ fn a_detached_generator_is_ready_when_its_store_is() {
     assert!(begun.elapsed() < PATIENCE, "they are woken");
     assert!(cached.is_ready() && direct.is_ready());
     direct.take().unwrap();
-    // What could not be filled at the start is filled now.
+    // The part that could not be filled at the start is filled now.
     eventually("the ring is full", || cached.stats().level == 64);
     cached.take().unwrap();
 
@@ -334,7 +334,7 @@ fn a_detached_generator_that_goes_keeps_nothing() {
     assert_eq!(rig.blocks().len(), 1);
 }
 
-/// What may lie idle is what nobody can know of.
+/// Only a block whose grant nobody can know of stays idle.
 #[test]
 fn a_build_whose_reply_is_lost_costs_a_block_until_its_end() {
     let rig = Rig::new();

@@ -1,4 +1,4 @@
-//! What is served once the clock has passed the end of the leases.
+//! Takes after the clock has passed the end of the leases.
 
 use ringflake::lease::Expiry;
 use ringflake::{Id, Refused, TakeError};

@@ -106,8 +106,8 @@ fn u1_a_child_makes_ids_with_leases_of_its_own() {
     assert!(ids.take().is_ok());
 }
 
-/// Whatever its parent's generators share at that moment, and whoever is just coming or
-/// going there.
+/// Independent of what the parent's generators share at that moment, and of threads that
+/// enter or leave them.
 #[test]
 fn u1_a_child_shares_no_thread_with_its_parent() {
     let mut rig = Rig::new();

@@ -1,4 +1,4 @@
-//! What becomes of the blocks when a generator goes.
+//! Blocks after a generator was dropped.
 
 use std::process::Command;
 use std::time::Instant;

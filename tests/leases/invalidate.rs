@@ -1,4 +1,4 @@
-//! What was made before `invalidate` is never issued after it.
+//! No ID from before `invalidate` is issued after it.
 
 use std::collections::HashSet;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -60,7 +60,7 @@ fn s4_the_ring_every_handle_and_the_leases_are_given_up() {
             assert!(blocks(id) >= 2, "from before");
         }
     }
-    // What may be another copy's is not released in its name.
+    // Blocks that may belong to another copy are not released.
     assert_eq!(rig.store.calls(Op::Release), 0);
     assert_eq!(rig.held_blocks(), 4);
 }
@@ -227,7 +227,7 @@ fn s4_takes_that_begin_after_it_returns_get_nothing_from_before() {
                     // Acquire: with the count come the blocks.
                     let before = rounds.load(Acquire);
                     let old: HashSet<u64> = given_up.lock().unwrap().clone();
-                    // Those that were added since the count was read may be met.
+                    // Later IDs, added since the count was read, may appear.
                     let certain = rounds.load(Acquire) == before;
                     let count = match way {
                         0 => ids.take_batch(&mut batch),
@@ -334,7 +334,7 @@ fn s4_handles_that_restock_meanwhile_keep_nothing_old() {
                 scope.spawn(move || {
                     let mut handle = ids.handle().unwrap();
                     loop {
-                        // Acquire: whoever sees it begins after the recall.
+                        // Acquire: a thread that sees it begins after the recall.
                         let after = over.load(Acquire);
                         // One more than a stock.
                         let taken = (0..=128).filter(|_| handle.take().is_ok()).count();

@@ -335,7 +335,7 @@ fn a_store_that_was_removed_gives_ids_above_all_before() {
         .build()
         .unwrap();
     assert!(is_above_all(&take(&plain, 10)));
-    // Who has lost the record while at work has its leases, and then others.
+    // A process that loses the record while running uses up its leases and gets others.
     assert!(is_new(&take(&first, 10)));
 }
 

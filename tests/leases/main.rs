@@ -1,7 +1,7 @@
 //! Generators whose leases a store grants: what holds while it answers, while it
 //! does not, and when they go.
 //!
-//! The store is the one in memory, behind a wrapper that fails as it is told.
+//! The store is the one in memory, behind a wrapper that fails on request.
 //! Its server and the generators read one manual clock. The thread that keeps
 //! the leases looks at it a few times a second, so what it does is polled for.
 

@@ -90,7 +90,7 @@ fn refused<T>(built: Result<T, BuildError>) -> BuildError {
     error
 }
 
-/// That it is refused since another generator has it, on nodes 8..16.
+/// Asserts a refusal because another generator has nodes 8..16.
 #[track_caller]
 fn assert_taken<T>(built: Result<T, BuildError>) {
     let error = refused(built);

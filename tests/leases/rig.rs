@@ -132,7 +132,7 @@ impl Rig {
         self.layout.tick_start_unix_ms(tick)
     }
 
-    /// What the store knows of each block that was granted.
+    /// The store's state of each block that was granted.
     pub(crate) fn blocks(&self) -> Vec<BlockState> {
         self.store.inner.clone().list(&self.space).unwrap().blocks
     }

@@ -132,7 +132,7 @@ fn u1_u2_threads_issue_every_cell_of_a_lease_once() {
             });
         }
     });
-    // What a handle gave back, or a producer had in its hands, is in the ring.
+    // IDs that a handle gave back, or that a producer held, are in the ring.
     eventually("nothing is left", || {
         while let Ok(id) = ids.take() {
             judge.judge(id);

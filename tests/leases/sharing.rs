@@ -33,7 +33,7 @@ fn many(rig: &Rig, count: usize) -> Vec<DirectGenerator> {
     (0..count).map(|_| rig.direct().build().unwrap()).collect()
 }
 
-/// What is behind an error of a store that can't be reached.
+/// The cause of an error of a store that can't be reached.
 fn cause_of(error: &StoreError) -> String {
     assert!(matches!(error, StoreError::Unavailable { .. }), "{error:?}");
     error.source().map(ToString::to_string).unwrap_or_default()
@@ -246,7 +246,7 @@ fn a_store_that_is_away_is_asked_once_and_comes_back_for_all() {
     });
     assert!(rig.store.calls(Op::Renew) < 30, "each has asked");
     let reason = |ids: &DirectGenerator| trouble(ids).map(|error| cause_of(&error));
-    // Those that were to be sent with the first, and then what is asked meanwhile.
+    // First those that share the failed call, then those that ask meanwhile.
     eventually("what one has met reaches the others", || {
         let reasons = all.iter().filter_map(reason);
         let of_another: Vec<String> = reasons

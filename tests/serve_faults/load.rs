@@ -38,7 +38,7 @@ impl Way {
     ];
 }
 
-/// What a client has got.
+/// The replies of a client.
 #[derive(Debug, Default)]
 pub(crate) struct Taken {
     pub(crate) ids: Vec<u64>,
@@ -161,13 +161,13 @@ impl Load {
         });
     }
 
-    /// What each has got, once its connection has been ended by the server.
+    /// The replies of each client, after the server has closed its connection.
     pub(crate) fn join(self) -> Vec<Taken> {
         let clients = self.clients.into_iter();
         clients.map(|client| client.join().unwrap()).collect()
     }
 
-    /// What each has got until now; no connection has ended before.
+    /// The replies of each client so far; no connection may have ended before.
     #[track_caller]
     pub(crate) fn end(self) -> Vec<Taken> {
         self.ends.store(true, Relaxed);

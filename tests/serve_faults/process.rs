@@ -54,7 +54,7 @@ impl Home {
         self.file("data")
     }
 
-    /// What every server here is started with.
+    /// The command of every server here.
     fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ringflake"));
         command
@@ -235,7 +235,7 @@ impl Serve {
         self.wait()
     }
 
-    /// What `GET /readyz` answers: the status, and for how long IDs can be issued.
+    /// The answer of `GET /readyz`: the status, and how long IDs can be issued.
     pub(crate) fn readiness(&self) -> (u16, Option<u64>) {
         let answer = Http::connect(self.http).get("/readyz").unwrap();
         let body: serde_json::Value = serde_json::from_slice(&answer.body).unwrap();
@@ -248,10 +248,10 @@ impl Serve {
         eventually("readiness", || self.readiness().0 == status);
     }
 
-    /// That it refuses takes on both protocols with words, and says when to come again.
+    /// Asserts that both protocols refuse takes with a reason and a time to retry.
     #[track_caller]
     pub(crate) fn assert_can_not_issue(&self) {
-        // What it has noticed of the clock may be older than the answer to a probe.
+        // Its view of the clock may be older than the answer to a probe.
         eventually("takes are refused", || {
             let reply = Resp::connect(self.resp).ask("INCR orders");
             reply.starts_with("-TRYAGAIN no lease is in force")

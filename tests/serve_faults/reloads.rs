@@ -1,4 +1,4 @@
-//! What a service manager does while clients are at work: reloads, and the end.
+//! Reloads and termination by a service manager while clients are at work.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -49,7 +49,7 @@ fn reloads_under_load_are_noticed_by_nobody() {
         assert!(answer.starts_with(expected), "{answer}");
     }
 
-    // What can't be read is refused on one line, and what was read before counts.
+    // An unreadable file is refused in one line, and the former settings stay.
     let broken = [
         "[resp\n",
         "limits.count = -1\n",

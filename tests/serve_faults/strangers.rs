@@ -133,7 +133,7 @@ fn malformed_requests_of_both_protocols_cost_nothing() {
         });
     };
     let times = short_or_long(1, 10);
-    // What a server has once is no growth.
+    // Memory that the server allocates once is not growth.
     flood(10_000, 1000, 1);
     let before = server.kib("VmHWM:");
     flood(times * 100_000, times * 10_000, 7);

@@ -1,4 +1,4 @@
-//! What schedules met, so that none of it is silently missing.
+//! Counts the situations that schedules met, so that none is silently missing.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

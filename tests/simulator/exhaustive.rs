@@ -120,7 +120,7 @@ fn search(mut world: World) -> Found {
     }
 }
 
-/// What is checked of a state itself, once for all states that differ in nothing it depends on.
+/// Checks a state by itself, once for all states that differ only in irrelevant parts.
 fn check(world: &mut World, state: &State, looked_at: &mut HashSet<u64>) -> Result<(), Violation> {
     for who in 0..2 {
         if looked_at.insert(state.digest_of(who)) {
@@ -178,7 +178,7 @@ fn no_state_breaks_a_promise_after_a_loss_a_roll_back_and_a_restart() {
     must_hold(2, &[Fault::Loss, Fault::RollBack, Fault::Restart], 2);
 }
 
-/// What has to go wrong for a mutation to show.
+/// The faults that reveal a mutation.
 fn menu(mutation: Mutation) -> &'static [Fault] {
     match mutation {
         Mutation::FingerprintIgnored | Mutation::IssuesPastTheEnd => &[],

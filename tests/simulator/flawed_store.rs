@@ -50,7 +50,7 @@ struct Notes {
 }
 
 /// All that a server and the connections to it can remember, to go on from it more than once.
-/// What connections share with the server is put back with its contents.
+/// The state that connections share with the server is restored with it.
 #[derive(Clone, Debug)]
 pub(crate) struct Memory {
     contents: Contents,
@@ -71,7 +71,7 @@ pub(crate) struct Now {
 pub(crate) struct Rival {
     /// What it knows, until it acts.
     evidence: Option<Vec<Confirmed>>,
-    /// What it was answered.
+    /// The reply to it.
     answer: Option<Result<Vec<Grant>, StoreError>>,
 }
 
@@ -211,7 +211,7 @@ impl Connection<'_> {
         self
     }
 
-    /// What the rival was answered, if it has acted.
+    /// The reply to the rival, if it has acted.
     pub(crate) fn take_rival(&mut self) -> Option<Result<Vec<Grant>, StoreError>> {
         std::mem::take(&mut self.leases.table_mut().rival).answer
     }

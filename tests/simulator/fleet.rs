@@ -293,7 +293,7 @@ fn check(report: &Report) {
     assert!(long.all <= work(blocks).max(5 * SECOND) + SECOND / 2);
     assert!(long.last_revival <= Some(long.all));
     assert!(long.peak <= blocks / 2);
-    // What was under way when the store went.
+    // Requests in flight when the store went away.
     assert!(report.unknown <= 2);
 }
 

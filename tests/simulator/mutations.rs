@@ -18,8 +18,8 @@ pub(crate) enum Promise {
     S7,
     /// A store that knows less than it has confirmed gives nothing of that again.
     S8,
-    /// What the store advises comes true, one bad clock moves no mark out of
-    /// reach, and once all is well everybody has a grant in force.
+    /// The store's advice holds, one bad clock moves no mark out of reach, and once all is well
+    /// every process has a grant in force.
     Live,
 }
 
@@ -42,7 +42,7 @@ macro_rules! mutations {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub(crate) enum Mutation {
             $($name,)*
-            /// What it leaves out is implied by the comparison of ends.
+            /// The comparison of ends implies the omitted one.
             RenewalIgnoresEpoch,
         }
 

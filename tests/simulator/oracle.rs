@@ -1,4 +1,4 @@
-//! Who was given what and issued what, as only the simulation can know.
+//! All grants and issued IDs, which only the simulation can know.
 //!
 //! A server that is put back to an earlier state has forgotten what was given since.
 //! That alone it may give once more, and only until a process asks it for blocks that
@@ -40,7 +40,7 @@ struct Intervals(Vec<(Range<u64>, usize)>);
 impl Intervals {
     /// The first interval that ends after `from`.
     fn first_after(&self, from: u64) -> usize {
-        // What is added lies near the end as a rule.
+        // New intervals usually lie near the end.
         let behind = self.0.iter().rev();
         self.0.len() - behind.take_while(|(known, _)| known.end > from).count()
     }
@@ -66,7 +66,7 @@ impl Intervals {
     }
 }
 
-/// What a positive reply made a process's, and how far it has issued.
+/// The interval of a positive reply, and how far the process has issued.
 #[derive(Clone, Debug)]
 struct Held {
     block: Block,
@@ -116,7 +116,7 @@ pub(crate) struct Oracle {
     issued: Vec<Intervals>,
     /// Per process.
     processes: Vec<Memory>,
-    /// What a server has forgotten, as long as nobody who knows better has asked.
+    /// Grants that a server has forgotten, until a process with evidence asks.
     forgotten: Vec<(usize, Block, Range<u64>)>,
     /// Cells that clones have in common and may both issue.
     common: Vec<(Block, Range<u64>)>,
@@ -128,7 +128,7 @@ pub(crate) struct Oracle {
     pub(crate) again: u64,
 }
 
-/// What was confirmed to a process.
+/// The confirmations of a process.
 #[derive(Clone, Debug, Default)]
 struct Memory {
     held: Vec<Held>,
@@ -252,8 +252,8 @@ impl Oracle {
         }
     }
 
-    /// What it will judge by: of what was [given](Self::fill), and of what is forgotten. The
-    /// blocks are named anew.
+    /// Hashes its state: the [grants](Self::fill) and the forgotten ones. The blocks are
+    /// renamed.
     pub(crate) fn hash_state(&self, name: impl Fn(Block) -> u64, state: &mut impl Hasher) {
         let given = 0..self.given.len();
         let mut given: Vec<_> = given
@@ -284,12 +284,12 @@ impl Oracle {
         known.hash(state);
     }
 
-    /// What was confirmed to this process so far.
+    /// The confirmations of this process so far.
     pub(crate) fn known(&self, process: usize) -> Vec<Confirmed> {
         self.processes[process].known.clone()
     }
 
-    /// What was confirmed to some process so far.
+    /// The confirmations of some process so far.
     pub(crate) fn known_to_any(&self, which: u64) -> Vec<Confirmed> {
         let process = which.checked_rem(self.processes.len() as u64);
         process.map_or_else(Vec::new, |process| self.known(process as usize))

@@ -180,8 +180,8 @@ impl Process {
         self.lanes.iter().any(|lane| lane.ticks.end <= now)
     }
 
-    /// What decides what it does next, if all that it plans is due: times are left out. The
-    /// blocks are named anew.
+    /// Hashes the state that decides its next action if everything it plans is due: times are
+    /// left out, and the blocks are renamed.
     pub(crate) fn hash_state(&self, name: impl Fn(Block) -> u64, state: &mut impl Hasher) {
         (self.dead, self.stopping).hash(state);
         for held in self.manager.status().grants {

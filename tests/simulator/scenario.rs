@@ -116,7 +116,7 @@ pub(crate) struct Scenario {
     /// When faults end, and when the schedule does.
     pub(crate) calm_ms: u64,
     pub(crate) end_ms: u64,
-    /// What goes wrong, and when.
+    /// The faults, and their times.
     pub(crate) faults: Vec<(u64, Fault)>,
     /// Percentages, for each message.
     pub(crate) lost: u64,
@@ -173,7 +173,7 @@ impl Scenario {
             for _ in 0..random.between(2, 9) {
                 let (at, fault) = (random.below(calm_ms), random.pick(&kinds));
                 if fault == Fault::FailOver {
-                    // What the replica lacks is some seconds, as a rule.
+                    // The replica usually lags by some seconds.
                     let lag = random.below(8_000);
                     faults.push((at.saturating_sub(lag), Fault::Replicate));
                 }

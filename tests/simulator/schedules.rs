@@ -147,7 +147,7 @@ fn no_promise_is_broken() {
     }
     total.assert_met(MUST_MEET);
     total.assert_met(every_fault().map(|fault| format!("{fault:?}")));
-    // What is said of clones is no excuse for anything else: it is rare.
+    // The exception for clones must stay rare.
     let cells = total.times("cells issued");
     let doubles = total.times("cells issued twice");
     assert!(doubles <= cells / 50, "{doubles} of {cells}");

@@ -76,7 +76,7 @@ pub(crate) struct Message {
     pub(crate) token: u64,
     /// Whether the clock of the process is further off than a sound one.
     pub(crate) broken_clock: bool,
-    /// What was confirmed to the process when it asked.
+    /// The confirmations of the process when it asked.
     pub(crate) known: Vec<Confirmed>,
     pub(crate) request: Request,
 }
@@ -169,7 +169,7 @@ impl Service {
         server.opens_at_ms = None;
         server.before = None;
         let listing = server.store.listing(&self.namespace);
-        // What was written as another incarnation raises the floor by itself.
+        // Records of another incarnation raise the floor by themselves.
         if listing.record.incarnation == server.incarnation {
             oracle.roll_back(index, &listing);
         }
@@ -316,7 +316,7 @@ impl Service {
             }
         }
 
-        // What was given away: to whom does not matter.
+        // The grants, independent of their holders.
         let given: Vec<_> = match (&message.request, &answer) {
             (_, Answer::Acquired(Ok(grants))) => grants
                 .iter()

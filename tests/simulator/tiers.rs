@@ -160,7 +160,7 @@ impl Process {
             }
             Err(error) => {
                 oracle.met.refusal(&error);
-                // What was confirmed may still be used, and is not renewed.
+                // Confirmed grants may still be used, and are not renewed.
                 if matches!(
                     error,
                     StoreError::Fenced { .. } | StoreError::Ambiguous { .. }

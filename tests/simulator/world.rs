@@ -170,7 +170,7 @@ impl World {
                     return Ok(());
                 }
                 if process.paused_until_ms > self.now_ms {
-                    // What has piled up comes in any order.
+                    // Queued messages arrive in any order.
                     let at_ms = process.paused_until_ms + self.random.below(3);
                     self.queue.push(at_ms, event);
                     return Ok(());
@@ -236,7 +236,7 @@ impl World {
         Ok(())
     }
 
-    /// Whoever is still there must be served again by the end.
+    /// Every process that is left must be served again by the end.
     fn check_recovery(&self) -> Result<(), Violation> {
         if !self.scenario.watch_recovery || self.oracle.watch == Watch::Duplicates {
             return Ok(());

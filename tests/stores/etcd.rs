@@ -172,7 +172,7 @@ fn a_cluster_serves_on_when_its_leader_is_killed() {
     for _ in 0..short_or_long(1, 3) {
         let leader = etcd.leader();
         etcd.kill(leader);
-        // What was sent to the one that died is ambiguous at worst.
+        // Requests to the member that died are ambiguous at worst.
         eventually("another leads", || match acquire(&mut store, &space) {
             Ok(grant) => {
                 given.add(&grant);
@@ -293,7 +293,7 @@ fn it_conforms_over_tls_and_trusts_nobody_else() {
     served::conforms_over_tls_and_trusts_nobody_else("etcds", port, &no_tls);
 }
 
-// What is kept
+// Records
 
 #[test]
 fn what_nobody_wrote_is_corrupt_and_left_alone() {

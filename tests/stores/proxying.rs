@@ -45,7 +45,7 @@ fn replies_are_lost_from_the_request_that_was_named() {
     stream.write_all(b"d").unwrap();
     eventually("the reply is lost", || proxy.lost() == 1);
 
-    // What comes next is not the lost one.
+    // The next reply is not the lost one.
     proxy.set(Fault::None);
     ask(&stream, b'e').unwrap();
 }

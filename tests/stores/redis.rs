@@ -275,7 +275,7 @@ fn it_conforms_over_tls_and_trusts_nobody_else() {
     served::conforms_over_tls_and_trusts_nobody_else("rediss", port, &no_tls);
 }
 
-// What is kept
+// Records
 
 /// A key of another type stops each script before it writes.
 #[test]

@@ -1,5 +1,5 @@
-//! What the stores of all servers are put through alike. A test of each server starts
-//! one and hands it over.
+//! Tests that the stores of all servers share. A test of each server starts one and passes
+//! it in.
 
 pub(crate) mod replies;
 
@@ -85,7 +85,7 @@ pub(crate) trait Served: Reachable {
     }
 }
 
-/// What every server is asked.
+/// The tests of every server.
 macro_rules! tests_of_servers {
     ($server:ty) => {
         crate::kit::tests_on! { $server;
@@ -174,8 +174,8 @@ pub(crate) fn a_forgotten_connection_is_replaced(server: &dyn Served) {
     proxy.forget();
     assert!(proxy.forgotten() > 0);
     eventually("nobody has used it for long", || used.elapsed() > IDLE);
-    // Whoever waits for an answer until the time is up has none left to connect. Nor is
-    // the new one tried in vain.
+    // A request that waits for its reply until the deadline has no time left to connect, and
+    // the next connection is not wasted.
     for _ in 0..2 {
         store.list(&space).unwrap();
     }

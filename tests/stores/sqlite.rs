@@ -148,7 +148,7 @@ fn acquire(store: &mut SqliteStore) -> Result<Grant, StoreError> {
 /// The path that the child of a test was given.
 const PATH: &str = "RINGFLAKE_STORES_PATH";
 
-/// What the parent has given to [`child`], in that child.
+/// In a [`child`], the path that its parent passed.
 pub(crate) fn given_path() -> Option<PathBuf> {
     std::env::var_os(PATH).map(PathBuf::from)
 }

@@ -56,7 +56,7 @@ impl Victim {
         self.stream.flush()
     }
 
-    /// What comes next, at most so many bytes; nothing at the end.
+    /// The next bytes, at most `most`; none at the end.
     fn listen(&mut self, most: usize) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; most];
         let count = self.stream.read(&mut bytes)?;

@@ -233,7 +233,7 @@ fn a_write_test_writes_to_the_file() {
     corrupt(process.write_test(&space(), now()));
 }
 
-/// What was written down for the machine's processes outlives them all.
+/// The machine's recorded grants outlive its processes.
 #[test]
 fn s9_processes_start_while_the_upstream_store_is_away() {
     let directory = data_directory();

@@ -11,11 +11,11 @@ use super::target::{Kind, Target};
 use super::worker_pool::{Terms, WorkerPool};
 use super::{Outcome, Scale};
 
-/// What is known of a scenario. It outlives the scenario, so that one that fails is shown
-/// with its figures.
+/// The findings of a scenario. They outlive it, so a failed scenario is reported with its
+/// figures.
 pub(crate) type Record = Arc<Mutex<Findings>>;
 
-/// What a scenario has to work with.
+/// The environment of a scenario.
 pub(crate) struct Case<'a> {
     pub(crate) target: &'a mut dyn Target,
     pub(crate) name: &'a str,
@@ -62,7 +62,7 @@ pub(crate) fn try_out(
     scale: Scale,
 ) -> Row {
     let mut case = Case::new(target, scenario.name, scale);
-    // What it has used is thrown away where it did not pass.
+    // A failed scenario's server is discarded.
     let ended = catch_unwind(AssertUnwindSafe(|| (scenario.run)(&mut case)));
     let ended = ended.unwrap_or_else(|panic| Err(format!("panicked: {}", message(&*panic))));
     let findings = mem::take(&mut *case.findings());

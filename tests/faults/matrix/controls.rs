@@ -13,7 +13,7 @@ use super::wire::Flaw;
 use super::worker_pool::{NARROW, Terms, WIDE, WORKERS};
 use super::{Outcome, Scale, space};
 
-/// What is wrong, on which store, and what finds it out.
+/// A flaw, its store, and the figure that must reveal it.
 type Control = (Flaw, Kind, fn(&Figures) -> bool);
 
 const CONTROLS: [Control; 4] = [

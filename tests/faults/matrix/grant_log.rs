@@ -1,4 +1,4 @@
-//! What was issued and what was granted, held against each other.
+//! Compares the issued IDs with the grants.
 //!
 //! Each ID is decrypted. Its cell (node, tick, sequence) has one bit, whichever
 //! process issued it. Its block and tick must lie in a grant of that process. The
@@ -80,7 +80,7 @@ impl GrantLog {
     }
 
     /// # Errors
-    /// For what is no ID of this layout.
+    /// If the number is not an ID of this layout.
     pub(crate) fn issue(&mut self, run: Run, id: u64) -> Result<(), String> {
         let parts = self
             .inspector
@@ -150,7 +150,7 @@ impl GrantLog {
         overlaps
     }
 
-    /// What was granted to a process, in the order in which it came.
+    /// The grants of a process, in order of arrival.
     pub(crate) fn grants_of(&self, run: Run) -> &[Tenure] {
         self.grants.get(&run).map_or(&[], Vec::as_slice)
     }

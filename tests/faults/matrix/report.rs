@@ -1,5 +1,5 @@
-//! What came out, as figures. Each scenario has its row, whether it passed or not; what
-//! was not run has one, too.
+//! The results as figures. Each scenario has a row, whether it passed, failed or was not
+//! run.
 
 mod page;
 mod tests;
@@ -40,7 +40,7 @@ impl Sample {
 pub(crate) struct Row {
     store: &'static str,
     fault: &'static str,
-    /// What it is judged by.
+    /// The promise that it checks.
     promise: &'static str,
     verdict: Verdict,
     pub(crate) findings: Findings,
@@ -56,7 +56,7 @@ pub(crate) enum Verdict {
     NotRun(&'static str),
 }
 
-/// What is known of a scenario besides.
+/// Further findings of a scenario.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Findings {
     /// None where no process was started.
@@ -173,8 +173,8 @@ impl Book {
         self.controls.lock().unwrap().push((flaw, figures));
     }
 
-    /// Writes all that there is, at length, to `kept`, whoever failed, and a part of it to
-    /// `scratch`. Answers where it is; none where nothing was run.
+    /// Writes the full report to `kept`, failures included, and a part of it to `scratch`.
+    /// Returns its path, or none if nothing was run.
     ///
     /// # Errors
     /// Those of the file.

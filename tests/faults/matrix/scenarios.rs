@@ -22,7 +22,7 @@ type Run = dyn Fn(&mut Case<'_>) -> Outcome<()>;
 /// One fault, which can be done to a store.
 pub(crate) struct Scenario {
     pub(crate) name: &'static str,
-    /// What it is judged by, where that is more or less than of all others.
+    /// The promise that it checks, where it differs from the common one.
     pub(crate) promise: &'static str,
     pub(crate) run: Box<Run>,
     /// Only where there is time.

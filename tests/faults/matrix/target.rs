@@ -86,7 +86,7 @@ pub(crate) trait Target {
         self.direct_url()
     }
 
-    /// What lies between, where there is something.
+    /// The proxy in between, if there is one.
     fn proxy(&self) -> Option<&Proxy> {
         None
     }

@@ -14,15 +14,14 @@ use super::worker_pool::Terms;
 /// Holds a [`Task`] where this process is a worker.
 const TASK: &str = "RINGFLAKE_FAULT_TASK";
 
-/// What a worker is to do.
+/// A worker's task.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Task {
     pub(crate) url: String,
     pub(crate) namespace: String,
     /// Its number in the pool; workers take in different ways.
     pub(crate) number: u32,
-    /// Dies when the store has given the so manieth grant or renewal, and before
-    /// that is told to anybody.
+    /// Dies after this many grants and renewals of the store, before it reports the last one.
     pub(crate) dies_after_reply: Option<u32>,
     pub(crate) terms: Terms,
 }
@@ -34,7 +33,7 @@ impl Task {
     }
 }
 
-/// What a worker does wrong, so that it is seen to be found out.
+/// A deliberate error of a worker, which the checks must find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Flaw {
     /// A store that knows only until when a block is held, and not what was
@@ -79,7 +78,7 @@ pub(crate) const IDS_A_LINE: usize = 128;
 /// What a pipe takes in one piece, by POSIX at least 512, and on Linux:
 const PIPE_BUF: usize = 4096;
 
-/// What this process is to do, if it is a worker.
+/// This process's task, if it is a worker.
 pub(crate) fn task() -> Option<Task> {
     let text = std::env::var(TASK).ok()?;
     Some(serde_json::from_str(&text).unwrap())

@@ -15,7 +15,7 @@ use super::wire::{Flaw, Line, say};
 /// By so many ticks do flawed workers go too far: no renewal is due before the end.
 const TOO_FAR: u64 = 300;
 
-/// A store whose positive replies are told to the overseer.
+/// A store that reports its positive replies to the overseer.
 #[derive(Debug)]
 pub(crate) struct Witness {
     pub(crate) store: Box<dyn LeaseStore>,
@@ -36,7 +36,7 @@ impl Witness {
         }
     }
 
-    /// How much later an end is told to the generator than the store has confirmed.
+    /// The ticks that a flaw adds to a confirmed end.
     fn excess(&self) -> u64 {
         match self.flaw {
             Some(Flaw::PassesTheEnd) => TOO_FAR,
@@ -44,7 +44,7 @@ impl Witness {
         }
     }
 
-    /// A refusal is told as well.
+    /// Reports refusals as well.
     fn forward<T>(
         &mut self,
         operation: &'static str,

@@ -169,7 +169,7 @@ fn fill(out: &mut [Id], take: &mut Take<'_>) -> (usize, Option<TakeError>) {
     (taken, None)
 }
 
-/// What one who takes more than there is must be told while all is well.
+/// The errors of a worker that takes more than its leases yield, while all is well.
 fn is_for_the_greedy(error: TakeError) -> bool {
     matches!(
         error,

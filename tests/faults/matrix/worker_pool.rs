@@ -25,18 +25,18 @@ pub(crate) const WORKERS: u32 = 8;
 /// Turns a hang into a failure.
 const DEADLINE: Duration = Duration::from_secs(90);
 
-/// What a store says that finds less on record than it has confirmed.
+/// The message of a store whose record holds less than it has confirmed.
 pub(crate) const LOST: &str = "the store has lost what it confirmed";
 
 /// The space of a scenario where there are far more blocks than workers: 128.
 pub(crate) const WIDE: u32 = 9;
 /// As many blocks as workers.
 pub(crate) const NARROW: u32 = 5;
-/// 16 blocks, twice as many as workers: whoever knows nothing of the eight that are
-/// held takes these.
+/// 16 blocks, twice as many as workers: newcomers that know nothing of the eight that are
+/// held take the others.
 pub(crate) const TWICE_AS_MANY: u32 = 6;
 
-/// What the workers of a scenario have in common.
+/// The common terms of a scenario's workers.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Terms {
     pub(crate) node_bits: u32,
@@ -86,7 +86,7 @@ pub(crate) struct WorkerPool {
     /// Where the overseer reaches the store.
     direct: String,
     pub(crate) space: Namespace,
-    /// Those that are workers now.
+    /// The current workers.
     pub(crate) members: Vec<Member>,
     reports: Arc<Mutex<Reports>>,
     record: Record,
@@ -114,7 +114,7 @@ pub(crate) struct Reports {
     pub(crate) confirmed: u64,
     /// How often a store has said that it has lost what it confirmed.
     pub(crate) lost: u64,
-    /// What is counted as it is reported.
+    /// Figures that are counted as reports arrive.
     figures: Figures,
     /// Lines that no worker may say.
     broken: Vec<String>,
@@ -287,7 +287,7 @@ impl WorkerPool {
         member.leave()
     }
 
-    /// Those that have died by themselves, reaped.
+    /// Reaps the workers that have died by themselves.
     pub(crate) fn the_dead(&mut self) -> Vec<u32> {
         let is_dead = |member: &mut Member| member.child.try_wait().unwrap().is_some();
         let dead: Vec<_> = self.members.extract_if(.., is_dead).collect();
@@ -451,12 +451,12 @@ impl Reports {
         self.runs.len() - 1
     }
 
-    /// What was granted to a process, in the order in which it came.
+    /// The grants of a process, in order of arrival.
     pub(crate) fn grants_of(&self, run: Run) -> &[Tenure] {
         self.grant_log.grants_of(run)
     }
 
-    /// Of what lies before the tick `promised_from`, nothing was promised.
+    /// Ticks before `promised_from` are outside of the promise.
     fn figures(&self, faults: u64, promised_from: u64) -> Figures {
         let log = &self.grant_log;
         let twice = log.twice_from(promised_from);

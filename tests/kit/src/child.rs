@@ -34,7 +34,7 @@ pub fn wait_for(pid: libc::pid_t) -> Result<u8, String> {
     let deadline = Instant::now() + Duration::from_secs(90);
     let mut status = 0;
     loop {
-        // SAFETY: `status` is ours to write, and the child is nobody else's.
+        // SAFETY: `status` is a local variable, and only this function waits for the child.
         match unsafe { libc::waitpid(pid, &raw mut status, libc::WNOHANG) } {
             0 if Instant::now() < deadline => thread::sleep(Duration::from_micros(200)),
             0 => {

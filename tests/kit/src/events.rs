@@ -1,4 +1,4 @@
-//! What `tracing` gets, in the hands of a test.
+//! Collects the events for `tracing` in a test.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};

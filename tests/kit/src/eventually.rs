@@ -3,8 +3,8 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Returns once `condition` holds. The deadline is no part of what is tested:
-/// it only turns a hang into a failure.
+/// Returns once `condition` holds. The deadline is not under test: it only turns a hang
+/// into a failure.
 #[track_caller]
 pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + patience();

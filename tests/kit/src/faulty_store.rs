@@ -1,4 +1,4 @@
-//! A store that fails as it is told.
+//! A store that fails on request.
 
 use std::collections::{HashSet, VecDeque};
 use std::panic::resume_unwind;
@@ -23,7 +23,7 @@ pub enum Op {
     Other,
 }
 
-/// What goes wrong with an operation.
+/// A failure of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// Nothing is done, and the store says so.

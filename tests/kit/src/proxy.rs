@@ -1,4 +1,4 @@
-//! A TCP proxy between a client and a server that loses what it is told to.
+//! A TCP proxy between a client and a server that loses bytes on request.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -11,8 +11,7 @@ use std::time::{Duration, Instant};
 /// stopped here.
 const MAX_CONNECTIONS: usize = 256;
 
-/// What happens to the bytes, on the connections that are open and on those to
-/// come.
+/// What the proxy does with bytes, on open and on future connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fault {
     /// They pass.
@@ -24,12 +23,11 @@ pub enum Fault {
         /// all that a client sends until the server speaks, so what is pipelined counts
         /// once.
         after: u64,
-        /// What becomes of a connection that has lost one.
+        /// What the proxy does with a connection after a loss.
         then: Then,
     },
     /// A connection on which nobody has spoken for so long is forgotten, as by a router
-    /// that keeps no idle flows: nothing passes on it any more, and neither side is
-    /// told.
+    /// that keeps no idle flows: it passes nothing any more, without notice to either side.
     ForgetIdle(Duration),
     /// Every connection is closed, and new ones are closed as soon as they are
     /// accepted.
@@ -42,7 +40,7 @@ pub enum Fault {
     },
 }
 
-/// What becomes of a connection whose reply was lost.
+/// What the proxy does with a connection whose reply was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Then {
     /// It is closed at the moment when the reply comes, and so after the server

@@ -198,8 +198,8 @@ impl Server {
     /// Starts `command`, with its output in `log`, and waits until `ready`.
     ///
     /// # Panics
-    /// With the log, when it ends or is not ready within three minutes, which a machine
-    /// that has ten times as much to do may take.
+    /// With the log, if it ends or is not ready within three minutes: enough for a machine with
+    /// ten times the load.
     pub fn start(mut command: Command, log: &Path, mut ready: impl FnMut() -> bool) -> Self {
         let file = File::options().create(true).append(true).open(log).unwrap();
         command
@@ -235,7 +235,7 @@ impl Server {
         server
     }
 
-    /// What it has printed so far.
+    /// Its output so far.
     pub fn log(&self) -> String {
         fs::read(&self.log)
             .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())

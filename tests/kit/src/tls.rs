@@ -26,8 +26,7 @@ pub fn only_for_us(path: &Path) {
     allow(path, 0o600);
 }
 
-/// The certificate and the key of the tests' client, in a directory where the key is
-/// nobody else's.
+/// The certificate and the key of the tests' client, in a directory of the owner alone.
 pub struct Identity {
     directory: TempDir,
 }

@@ -365,7 +365,7 @@ fn renewals_end_with_the_history_that_they_belong_to() {
         Err(StoreError::Fenced { fence, .. }) => fence,
         other => panic!("{other:?} instead of a fence"),
     };
-    // Whoever comes first: the holder, or somebody who raises the floor.
+    // Either the holder comes first, or a caller that raises the floor.
     assert_eq!(fence(&mut rig), Fence::Incarnation);
     assert_eq!(rig.floor(), START);
     rig.acquire(10).unwrap_err();

@@ -18,7 +18,7 @@ const START_MS: u64 = 1_760_000_000_000;
 const DAY_MS: i64 = 86_400_000;
 const HORIZON: u64 = 60;
 
-/// A server, clients that believe every reply, and all that was ever granted.
+/// A server, clients that trust every reply, and all grants so far.
 struct World {
     space: Namespace,
     store: MemoryStore,
@@ -178,7 +178,7 @@ impl World {
     }
 }
 
-/// What a client gets wrong about its grant.
+/// A client's error about its grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Off {
     Nothing,
@@ -267,8 +267,8 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// While the store keeps what it wrote, its clock may do what it likes, and
-    /// what it lists is what it gave.
+    /// While the store keeps its writes, its clock may jump, and its listing matches its
+    /// grants.
     #[test]
     fn one_server_with_a_clock_that_jumps(ops in prop::collection::vec(op(), 1..80)) {
         let mut world = World::new();

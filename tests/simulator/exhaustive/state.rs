@@ -68,7 +68,7 @@ pub(super) enum Action {
     RestartGenerator(usize),
 }
 
-/// What goes wrong, each at most once.
+/// The faults, each at most once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
     Loss,
@@ -110,7 +110,7 @@ pub(super) struct Slot {
     pub(super) is_unsure: bool,
     /// Grants whose renewal has an unknown outcome: they may be released.
     pub(super) doubtful: Vec<(Block, Epoch)>,
-    /// What the table held when it was last asked: so much can be cached.
+    /// The table's content at the last read, which may be cached.
     pub(super) seen: u64,
 }
 
@@ -170,7 +170,7 @@ impl State {
         hasher.finish()
     }
 
-    /// What is left of it once all clocks are right and nobody but this process is there.
+    /// Its state with all clocks right and no other process.
     pub(super) fn digest_of(&self, who: usize) -> u64 {
         let mut hasher = DefaultHasher::new();
         let table = self.table_digest(Swap(false));

@@ -1,4 +1,4 @@
-//! What each action does, and whether a promise is broken by it.
+//! The effect of each action, and the check of the promises after it.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -197,7 +197,7 @@ impl World {
         self.take_up(state);
         next.faults.extend(action.fault());
         match self.act(&mut next, action) {
-            // What was given before the roll-back is given again.
+            // A grant from before the roll-back is granted again.
             Err(Violation {
                 promise: Promise::S1,
                 detail,

@@ -101,7 +101,7 @@ impl Depot {
         self.by_mark.insert((mark, index));
     }
 
-    /// What a process believes to hold must be what is on record, or less.
+    /// A process may hold at most the recorded grant.
     pub(super) fn backs(&self, grant: &Grant) -> bool {
         let known = &self.blocks[grant.block.index() as usize];
         known.epoch > grant.epoch

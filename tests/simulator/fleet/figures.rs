@@ -1,4 +1,4 @@
-//! What is measured while a fleet runs.
+//! The figures of a running fleet.
 
 use std::time::Duration;
 

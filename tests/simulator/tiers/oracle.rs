@@ -1,4 +1,4 @@
-//! Who was told what.
+//! The replies to every process and machine.
 
 use super::*;
 

@@ -20,7 +20,7 @@ enum Fate {
     RequestLost,
 }
 
-/// What is done to a ledger while a request is under way.
+/// What happens to a ledger while a request is in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Loss {
     Noticed,
@@ -87,7 +87,7 @@ impl Way {
         _: &'static str,
         ask: impl FnOnce(&mut MemoryStore) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        // What is put back meanwhile, if it is.
+        // The state to restore meanwhile, if any.
         let losing = lock(&self.net).losing();
         let before = losing.map(|loss| (self.tier.snapshot(), loss));
         self.others_go_on();

@@ -1,4 +1,4 @@
-//! What goes wrong.
+//! The faults of a world.
 
 use super::queue::Event;
 use super::{Twin, World};

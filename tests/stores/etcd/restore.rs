@@ -28,7 +28,7 @@ fn a_restore_under_another_token_raises_the_floor() {
 #[test]
 fn a_restore_under_the_same_token_is_noticed_by_the_raft_term() {
     let mut etcd = started!(Etcd::start());
-    // An election, as every restart is one.
+    // A restart is an election.
     etcd.stop(0);
     etcd.restart(0);
     let mut old = etcd.store();
@@ -83,8 +83,7 @@ fn a_restore_is_noticed_once_by_stores_that_live_through_it() {
     }
 }
 
-/// What the docs say of files that are put back: nobody notices, and the floor
-/// must be raised by hand.
+/// Restored files go unnoticed, as documented: the floor must be raised by hand.
 #[test]
 fn files_that_were_put_back_need_a_raised_floor() {
     let mut etcd = started!(Etcd::start());

@@ -175,8 +175,8 @@ fn a_primary_that_came_back_without_writes_raises_the_floor() {
     assert!(floor > lost.ticks.end);
 }
 
-/// As the docs say: a superseded primary serves for ever whoever reaches it, but
-/// what it gives is used by nobody that asks for a replica's word.
+/// As documented: a superseded primary goes on serving its clients, but a client that waits
+/// for a replica's acknowledgement uses none of its grants.
 #[test]
 fn a_primary_that_was_cut_off_gives_nothing_that_is_used() {
     let (primary, replica) = started!(pair());

@@ -17,7 +17,7 @@ use ringflake_kit::proxy::{Fault, Proxy, Then};
 /// An operation on a namespace.
 type Operation<'a> = dyn Fn(&mut dyn LeaseStore, &Namespace) -> Result<(), StoreError> + 'a;
 
-/// What became of an operation when each reply was lost in turn.
+/// The outcomes of an operation when each reply was lost in turn.
 #[derive(Debug, Default)]
 struct Losses {
     /// How often it was refused. Then nothing was done.

@@ -111,7 +111,7 @@ fn an_adopted_copy_starts_above_all_that_the_original_granted() {
     original.pass(FAILOVER + 2);
     let grant = original.acquire(&mut copy, 10).unwrap();
     assert_eq!(grant.ticks.start, floor);
-    // What the original granted before is fenced there.
+    // Earlier grants of the original are fenced there.
     let fence = fenced(original.renew(&mut copy, &lost));
     assert!(matches!(fence, Fence::Floor { .. }), "{fence:?}");
     // The other namespace raises its floor by itself.

@@ -94,7 +94,7 @@ fn the_file_is_its_owners_alone() {
 
 #[test]
 fn an_empty_file_is_not_initialised_and_can_be() {
-    // What an `init` leaves that was killed half-way.
+    // As after an `init` that was killed half-way.
     let place = Place::new();
     fs::write(&place.path, "").unwrap();
     not_initialised(acquire(&mut place.store()));
@@ -185,7 +185,7 @@ fn a_file_that_may_not_be_written_is_unavailable() {
         set_mode(place.directory.path(), 0o755);
         assert!(said.contains(expected), "{of_file:o}: {said}");
     }
-    // Who may read can see how it stands.
+    // A user with read permission can check it.
     without_privilege(|| place.store().check(&space(), now()).unwrap());
 }
 

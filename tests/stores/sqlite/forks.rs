@@ -25,7 +25,7 @@ fn in_words(granted: Result<Grant, StoreError>) -> String {
     granted.map_or_else(|error| all_of(&error), |_| "granted".to_owned())
 }
 
-/// What a child of this test has left of a store, where it was not refused anything.
+/// The place after a child of this test used its store without a refusal.
 #[track_caller]
 fn left_by_a_child() -> Place {
     let place = Place::initialised();

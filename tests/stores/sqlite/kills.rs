@@ -114,7 +114,7 @@ fn no_grants_overlap_when_processes_are_killed() {
         let victim = (random.hash_one((round, "victim")) % 8) as usize;
         kill(std::mem::replace(&mut workers[victim], start()));
     }
-    // Those that are left have time to come across what the killed ones left.
+    // The survivors have time to meet the leftovers of the killed workers.
     eventually("a thousand intervals were given", || {
         given.lock().unwrap().intervals() >= 1000
     });

@@ -113,7 +113,7 @@ fn twenty_connections_get_through_and_none_stands_back() {
     assert!(had.iter().all(|&had| had > 0), "{had:?}");
 }
 
-/// Those that wait must leave the processor to the one that has the lock.
+/// Waiting processes must leave the processor to the lock's holder.
 #[test]
 fn hundreds_of_processes_get_through_at_once() {
     if let Some(path) = given_path() {

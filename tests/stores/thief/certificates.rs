@@ -1,4 +1,4 @@
-//! Which certificates are believed, and when they are read.
+//! Which certificates are trusted, and when they are read.
 
 use std::fs;
 
@@ -27,7 +27,7 @@ fn a_file_that_is_replaced_is_taken_up_by_the_next_connection() {
 #[test]
 fn the_authorities_that_the_machine_knows_are_believed() {
     all_at_once(|thief, url, _| {
-        // They are believed where the URL asks for TLS and names no others.
+        // They are trusted where the URL asks for TLS and names no others.
         let (url, _) = url.split_once('?').unwrap();
         let query = match url.split_once(':').unwrap().0 {
             "mysql" => "?require_ssl=true",

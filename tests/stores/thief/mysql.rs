@@ -80,7 +80,7 @@ fn it_is_not_believed_elsewhere() {
     thief.fails(url, "invalid peer certificate");
     let ca = file("ca.pem");
     thief.fails(&format!("{url}?root_cert_path={ca}"), "not valid for name");
-    // Whoever has the certificate is the server.
+    // The holder of the certificate is the server.
     thief.succeeds(&format!(
         "mysql://me:hunter2@localhost:PORT/app?root_cert_path={ca}"
     ));

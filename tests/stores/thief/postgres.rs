@@ -46,7 +46,7 @@ fn it_gets_no_password_in_the_clear() {
     thief(b'S').fails(unverified, "in the clear");
     thief(b'N').fails(unverified, "has no TLS");
 
-    // Whoever has the certificate is the server.
+    // The holder of the certificate is the server.
     let ca = file("ca.pem");
     let known = format!("postgres://me:hunter2@localhost:PORT/app?sslrootcert={ca}");
     thief(b'S').succeeds(&known);
@@ -57,7 +57,7 @@ fn it_gets_no_password_in_the_clear() {
 fn it_is_not_believed_elsewhere() {
     for url in [
         "postgres://me:hunter2@0.0.0.0:PORT/app",
-        // What counts is where it is dialled.
+        // The dialled address counts.
         "postgres://me:hunter2@localhost:PORT/app?hostaddr=0.0.0.0",
     ] {
         thief(b'S').fails(url, "invalid peer certificate");

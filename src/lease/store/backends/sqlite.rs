@@ -79,8 +79,8 @@ use crate::lease::store::table::sqlite::{Kind, SqliteTable};
 /// the horizon ahead, after the failover time. Linux only; elsewhere a file that was put back in
 /// place goes unnoticed.
 ///
-/// What goes unnoticed is a virtual machine that was put back to a snapshot with its memory.
-/// Call [`raise_floor`] then.
+/// A virtual machine that was restored to a snapshot with its memory goes unnoticed: call
+/// [`raise_floor`] then.
 ///
 /// Processes that share a file must see the same `/etc/machine-id` and the same `/dev/shm`, so
 /// mount both into containers that have others. On systems where the machine ID changes with

@@ -208,7 +208,7 @@ fn line(row: &Row) -> String {
     )
 }
 
-/// What scenarios are judged by, where that is more or less than that no ID comes twice.
+/// The promises of scenarios, where they differ from "no ID comes twice".
 fn promises(rows: &[Row]) -> Vec<String> {
     let mut promises: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for row in rows {

@@ -94,7 +94,7 @@ fn a_verdict_is_shown_with_its_figures() {
                 "**failed** | 4321 | 99 |",
             ],
         ),
-        // Who did nothing has shown nothing.
+        // A run without IDs proves nothing.
         (&nothing, well, &["failed: of 0 IDs", "**failed** | 0 |"]),
         (
             &figures,

@@ -1,5 +1,5 @@
-//! What happens to workers: they are killed, ended, stopped, forked, and told that
-//! they are copies.
+//! Faults of workers: they are killed, terminated, stopped, forked, and invalidated as
+//! copies.
 
 use std::hash::{BuildHasher, RandomState};
 use std::thread;
@@ -31,7 +31,7 @@ pub(super) fn killed(case: &mut Case<'_>) -> Outcome<()> {
             pool.spawn(number, None);
         }
     }
-    // Who is still doomed goes now.
+    // Kill the remaining doomed workers.
     pool.kill_and_spawn(0..WORKERS);
     pool.all_serve("after the deaths")?;
     pool.finish()
@@ -120,7 +120,7 @@ pub(super) fn forked(case: &mut Case<'_>) -> Outcome<()> {
     pool.finish()
 }
 
-/// Every worker is told that it was resumed from a snapshot.
+/// Invalidates every worker, as after a resume from a snapshot.
 pub(super) fn invalidated(case: &mut Case<'_>) -> Outcome<()> {
     let mut pool = case.pool(Terms::default())?;
     for round in 1..=case.scale.pick(2, 10) {

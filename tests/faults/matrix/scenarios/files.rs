@@ -192,10 +192,10 @@ pub(super) fn copy(from: &Path, to: &Path) -> Outcome<()> {
     done.ok_or_else(|| format!("cp: {status}"))
 }
 
-/// What the store says of a file that is not the one, or not all of it.
+/// The store's message for a replaced or truncated file.
 const PUT_BACK: &str = "is a copy, or was put back to an earlier state";
 
-/// Every worker is told one of these reasons.
+/// Waits until every worker is refused for one of these reasons.
 fn wait_for_refusals(pool: &WorkerPool, reasons: &[&str]) -> Outcome<()> {
     pool.wait("every worker is refused, and told why", |reports| {
         let is_told = |member: &Member| {
@@ -207,7 +207,7 @@ fn wait_for_refusals(pool: &WorkerPool, reasons: &[&str]) -> Outcome<()> {
     })
 }
 
-/// Every worker is told why it gets nothing, and none gets anything.
+/// Every worker is refused with a reason, and none gets a grant.
 fn all_refused(pool: &WorkerPool) -> Outcome<()> {
     let (others, none) = ("and may have lost it", "the store has no namespace");
     wait_for_refusals(pool, &[PUT_BACK, others, none, LOST])?;

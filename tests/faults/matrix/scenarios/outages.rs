@@ -12,14 +12,14 @@ use crate::matrix::report::RideThrough;
 use crate::matrix::worker_pool::{Member, Terms, WORKERS};
 use crate::matrix::{Outcome, space};
 
-/// What the first to be refused may lack of what its lease promised: it may have
-/// taken ahead what a tick or two hold.
+/// How much earlier than its lease's end the first worker may be refused: it may have taken
+/// the IDs of a tick or two in advance.
 const SHORT_OF: Duration = Duration::from_millis(500);
 
 /// The store is shut down until long after every lease has ended.
 pub(super) fn away(case: &mut Case<'_>) -> Outcome<()> {
     let mut pool = case.pool(Terms::default())?;
-    // Those that take no more than they have.
+    // Paced workers take no more than their leases yield.
     let paced = (0..WORKERS).step_by(2);
     let paced: Vec<_> = paced.map(|number| pool.member(number).run).collect();
     // One that is refused already would seem to have served for no time.
@@ -83,8 +83,7 @@ pub(super) fn killed(case: &mut Case<'_>) -> Outcome<()> {
     pool.finish()
 }
 
-/// Whoever writes what the store keeps can't any more, for longer than a lease
-/// lasts.
+/// The store's disk is full for longer than a lease lasts.
 pub(super) fn disk_full(case: &mut Case<'_>) -> Outcome<()> {
     let mut pool = case.pool(Terms::default())?;
     for _ in 0..case.scale.pick(1, 3) {
@@ -98,7 +97,7 @@ pub(super) fn disk_full(case: &mut Case<'_>) -> Outcome<()> {
             }
         }
         pool.faults += 1;
-        // What was being written when the disk became full may be confirmed still.
+        // Writes in flight when the disk became full may still be confirmed.
         thread::sleep(space::LEASE_DURATION);
         let confirmed = pool.reports().confirmed;
         thread::sleep(space::LEASE_DURATION);

@@ -1,4 +1,4 @@
-//! What is lost on the way: replies, while what was asked for is done, and requests.
+//! Lost messages: requests, and replies to requests that took effect.
 
 use std::time::Duration;
 
@@ -25,8 +25,8 @@ pub(super) fn lost(case: &mut Case<'_>) -> Outcome<()> {
     pool.finish()
 }
 
-/// Something between forgets flows that are idle, sooner than anybody comes by again:
-/// the next request is lost on the way, and no side is told.
+/// A middlebox forgets idle flows before the next request, which is lost without notice to
+/// either side.
 pub(super) fn forgotten(case: &mut Case<'_>) -> Outcome<()> {
     const IDLE: Duration = Duration::from_millis(150);
 

@@ -80,7 +80,7 @@ impl Target for Sqlite {
         workers.to_vec()
     }
 
-    /// Who is stopped within a transaction locks all others out until it goes on,
+    /// A process that is stopped within a transaction locks all others out until it continues,
     /// as the guide says.
     fn stop_between_operations(&self, processes: &[i32]) {
         let stop = || {
@@ -91,8 +91,8 @@ impl Target for Sqlite {
     }
 }
 
-/// What the file has of a namespace, in one transaction: its blocks, and its record if that is
-/// wanted. The note that the file itself bears of its writes stays.
+/// Saves a namespace's rows in one transaction: its blocks, and on request its record. The
+/// file's own note of its writes stays.
 pub(crate) fn keep_rows(path: &Path, namespace: &str, with_record: bool) -> PutBack {
     type Row = (String, String, Option<i64>);
 

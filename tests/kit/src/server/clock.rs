@@ -14,9 +14,8 @@ use std::time::SystemTime;
 
 use tempfile::TempDir;
 
-/// A clock that a server started with [`preload`](Self::preload) shows. It runs
-/// with the machine's until it is told otherwise; the monotonic clock is left
-/// alone.
+/// The clock of a server that was started with [`preload`](Self::preload). It follows the
+/// machine's clock until a test moves it; the monotonic clock is left alone.
 #[derive(Debug)]
 pub struct Clock {
     library: PathBuf,

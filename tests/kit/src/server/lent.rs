@@ -19,7 +19,7 @@ pub trait Reusable: Sized + Send + 'static {
 
 type Servers = Vec<Box<dyn Any + Send>>;
 
-/// Those that no test has, of every kind.
+/// Idle servers of every kind.
 static IDLE: Mutex<Servers> = Mutex::new(Vec::new());
 
 fn idle() -> MutexGuard<'static, Servers> {

@@ -16,7 +16,7 @@ use crate::server::{
 };
 
 const PACKAGE: &str = "mariadb-server";
-/// Who runs the server where the test is root.
+/// The user that runs the server if the test is root.
 const USER: &str = "mysql";
 
 /// A server in a directory of its own. It listens on 127.0.0.1 and keeps port

@@ -18,7 +18,7 @@ use crate::server::{
 };
 
 const PACKAGE: &str = "postgresql";
-/// Who runs the server where the test is root, and its first role.
+/// The user that runs the server if the test is root, and its first role.
 const USER: &str = "postgres";
 
 /// A server in a directory of its own. It listens on 127.0.0.1 and keeps port

@@ -65,7 +65,7 @@ impl Sign {
             _ => {}
         }
         for other in fs::read_dir(&directory)? {
-            // Those that ended are removed.
+            // Removes signs of processes that have ended.
             is_gone(path, &other?.file_name().to_string_lossy());
         }
         // Process numbers are used again, and each container has its own.
@@ -107,7 +107,7 @@ fn is_locked(sign: &Path) -> bool {
 /// Whether the process with this sign, of the file at `path`, has ended. One of which
 /// that can't be told is alive.
 pub(super) fn is_gone(path: &Path, name: &str) -> bool {
-    // A name that leads out of the directory is nobody's.
+    // A name that leads out of the directory belongs to no process.
     if name.is_empty() || name.contains(['/', '\\', '.']) {
         return true;
     }

@@ -257,8 +257,8 @@ impl GrantLog {
         })
     }
 
-    /// What can be granted, the earliest first: what is at least half as long as it
-    /// could be, and the rest.
+    /// The possible sub-grants, the earliest first: those of at least half of the possible
+    /// length, and the rest.
     fn offers(&self, now: u64, length: u64) -> (Vec<Offer>, Vec<Offer>) {
         let start = self.record.earliest_start(now);
         let mut offers: Vec<_> = (self.upstream.iter())

@@ -42,7 +42,7 @@ struct Upstream {
     server: MemoryStore,
     way: Arc<Mutex<Way>>,
     clock: ManualClock,
-    /// What was asked of it.
+    /// The calls so far.
     asked: Arc<Mutex<Vec<&'static str>>>,
 }
 
@@ -256,7 +256,7 @@ fn s9_a_sub_grant_ends_with_its_upstream_grant() {
         panic!("{error:?}");
     };
     assert!(source.to_string().contains("no way"), "{source}");
-    // What is left of the other block is gone, too.
+    // The rest of the other block is gone, too.
     unavailable(rig.acquire(&mut process));
 
     rig.way(Way::Open);
@@ -265,7 +265,7 @@ fn s9_a_sub_grant_ends_with_its_upstream_grant() {
     assert_eq!(grant.ticks.end, rig.tick() + SUB);
 }
 
-/// Who has it knows nothing of the process that asked for it.
+/// The holder knows nothing of the process that asked for it.
 #[test]
 fn what_is_granted_for_others_outlives_the_process() {
     // Of four blocks.
@@ -436,7 +436,7 @@ fn s9_a_ledger_that_was_put_back_gives_up_what_it_had() {
     rig.acquire(&mut rig.process()).unwrap();
 }
 
-/// Where the place doesn't tell, whoever was told more does (S8).
+/// Where the place can't tell, a process's evidence does (S8).
 #[test]
 fn s9_a_process_that_knows_more_than_the_ledger_is_believed() {
     let (mut rig, mut process, _) = Rig::begun();
@@ -470,7 +470,7 @@ fn s9_evidence_from_a_ledger_that_was_given_up_is_ignored() {
         let next = process.acquire(&rig.space, &ask).unwrap().remove(0);
         rig.given.add(&next);
         assert!(next.epoch > grant.epoch);
-        // What was told since does count.
+        // Later confirmations count.
         let mut more = Confirmed::new(next.block, next.epoch, next.ticks.end + 1);
         let ask = Acquire::new(1, 600, rig.now()).with_evidence(vec![more]);
         let machine = rig.machine.snapshot();
@@ -721,7 +721,7 @@ fn s9_a_namespace_that_the_machine_knows_is_never_new() {
     here.init_if_new(&rig.space, &init).unwrap();
     let floor = emptied.clone().list(&rig.space).unwrap().record.floor;
     assert!(floor > rig.tick(), "{floor}");
-    // A machine that is new knows of nothing. That store doesn't believe it.
+    // A new machine has no evidence, and a store without a history refuses `New`.
     let (other, emptied) = (
         MemoryTier::new(Arc::new(rig.clock.clone())),
         MemoryStore::new(Arc::new(rig.clock.clone())),
