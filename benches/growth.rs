@@ -108,7 +108,7 @@ impl Point {
     };
 }
 
-/// What was measured at a point.
+/// The measurements at a point.
 #[derive(Clone, Copy)]
 struct Cost {
     /// Nanoseconds an ID from a full ring, where that can be measured.

@@ -1,4 +1,4 @@
-//! What to do after a machine was resumed from a snapshot.
+//! Recovery after a machine was resumed from a snapshot.
 //!
 //! A snapshot can be resumed twice, and then two processes have the same leases,
 //! the same IDs in the ring and the same stocks in their handles. Nothing inside
@@ -30,8 +30,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         .plain()
         .lease_store(store)
         .namespace("orders")
-        // What two copies have in common ends with the lease, if nobody calls
-        // `invalidate`: so a short one.
+        // Without a call of `invalidate`, two copies share IDs until the lease ends: so a
+        // short one.
         .lease_duration(Duration::from_secs(60))
         .build()?;
     let mut handle = ids.handle()?;
@@ -51,7 +51,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What the hook leads to, before any work goes on.
+/// Called by the hook, before any other work.
 fn resumed(ids: &CachedGenerator) {
     // From here on nothing is served that was made before.
     ids.invalidate();

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use ringflake::testing::{FailOnDemand, Sequence};
 use ringflake::{Id, IdSource, Refused, TakeError};
 
-/// What a caller gets in place of an order.
+/// A caller's answer in place of an order.
 #[derive(Debug, PartialEq)]
 enum Rejection {
     /// Try again, in about so many milliseconds.

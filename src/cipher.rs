@@ -208,8 +208,8 @@ impl Cipher {
     /// (`cargo bench --features js-safe --bench encrypt -- js_safe`, on a processor with AES
     /// instructions.)
     ///
-    /// What is 2<sup>53</sup> or above is outside, as in [`positive`](Self::positive). Calls
-    /// copy the expanded key to the stack, and overwrite the copies; that of the set-up may
+    /// Numbers of 2<sup>53</sup> and above are outside, as in [`positive`](Self::positive). Calls
+    /// copy the expanded key to the stack and overwrite the copies; the copy of the set-up may
     /// stay there.
     ///
     /// # Examples

@@ -28,7 +28,7 @@ pub(crate) const MAX_ITEMS: usize = 64;
 const CORES: usize = 1024;
 
 /// An item for each core, or for each of some groups of cores. Clones share the items, and
-/// spare whoever holds one a pointer to follow.
+/// spare their holder a pointer to follow.
 #[derive(Debug)]
 pub(crate) struct PerCore<T> {
     items: Arc<[CachePadded<T>]>,

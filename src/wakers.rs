@@ -82,13 +82,13 @@ impl Wakers {
 }
 
 thread_local! {
-    /// What wakers that this thread is calling have left to it; none while it calls none.
+    /// Wake-ups deferred by wakers running on this thread; `None` when none is running.
     #[allow(clippy::missing_const_for_thread_local, reason = "loom's has no const")]
     static LEFT: RefCell<Option<VecDeque<Waker>>> = RefCell::new(None);
 }
 
-/// Wakes them, one after the other, or leaves that to the waker's caller if this is called by
-/// one. A panic of one is dropped: it is no matter of the thread that wakes, nor of the others.
+/// Wakes them one after the other; a call from inside a waker defers them to that waker's
+/// caller. A waker's panic is dropped: it concerns neither this thread nor the other wakers.
 pub(crate) fn wake(wakers: impl IntoIterator<Item = Waker>) {
     let mut wakers = wakers.into_iter();
     // A thread that is ending has no list any more, and calls them from here.

@@ -1,7 +1,6 @@
 //! Command lines of the benchmarks that are not criterion's.
 //!
-//! What is not known here is criterion's, and left alone, so that all
-//! benchmarks can be run with one command line.
+//! Unknown flags are left to criterion, so all benchmarks can be run with one command line.
 
 use std::env;
 

@@ -1,4 +1,4 @@
-//! What a ring costs to have: bytes, and the time until it is full.
+//! The cost of a ring: bytes, and the time until it is full.
 
 use std::fs;
 use std::time::Instant;

@@ -1,4 +1,4 @@
-//! What the services of both clusters have in common: all but the store.
+//! The part that the services of both clusters share: all but the store.
 
 use std::env;
 use std::error::Error;

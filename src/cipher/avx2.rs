@@ -56,7 +56,7 @@ fn perform(schedule: &Schedule, task: Task, blocks: &mut [u64]) {
     vectors.process(schedule, task, blocks);
 }
 
-/// What [`perform`] makes once, and only where there is AVX2.
+/// Made by [`perform`] alone, so only where there is AVX2.
 #[derive(Clone, Copy)]
 struct Constants {
     swapped: __m256i,

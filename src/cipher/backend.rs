@@ -10,7 +10,7 @@
 //! long. One kernel on the crate `fearless_simd` 1.2, without any unsafe code
 //! here, is as fast on AVX2 and on long runs of AVX-512, but takes 1.8 times as
 //! long on runs of 64, has nothing between AVX2 and the AVX-512 of Ice Lake, and
-//! adds seconds to the build of whoever uses this crate.
+//! adds seconds to every user's build.
 
 use std::env;
 use std::error::Error;

@@ -50,7 +50,7 @@ impl Ff1 {
 
     pub(super) fn encrypt(&self, raw: u64) -> u64 {
         let image = self.0.encrypt(&[], &Digits::new(raw, BITS));
-        // What is no number of 53 digits is refused, and stays as it is.
+        // A number of more than 53 digits is refused, and stays as it is.
         image.map_or(raw, |digits| digits.number)
     }
 

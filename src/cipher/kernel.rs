@@ -173,7 +173,7 @@ pub(super) trait Kernel<const LANES: usize>: Vectors<LANES> {
             z: [self.splat(widen(shared.right.0 ^ shared.right.1)); GROUP],
         };
 
-        // What is left of the first step, whose right branch is the same in every block.
+        // The rest of the first step, whose right branch is the same in every block.
         for round in 1..3 {
             self.round(&mut left, schedule.wide_subkey(0), round);
         }

@@ -43,7 +43,7 @@ fn encrypt_next(schedule: &Schedule, shared: &SharedWords, words: Words<'_>, out
     c.fill(shared.right.0);
     d.fill(shared.right.1);
 
-    // What is left of the first step, whose right branch is the same in every block.
+    // The rest of the first step, whose right branch is the same in every block.
     let (mut left, mut right) = ([a, b], [c, d]);
     let [_, _, keys @ ..] = schedule.subkey(0);
     rounds(&mut left, keys);

@@ -1,4 +1,4 @@
-//! What the blocks of a run have in common.
+//! The words that the blocks of a run share.
 //!
 //! Consecutive raws agree in their upper 49 bits until the low 15 bits wrap around. The low
 //! 16 bits are the cipher's first word and the rest its other three, so within such a

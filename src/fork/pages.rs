@@ -86,7 +86,7 @@ impl Region {
         const NONSENSE: libc::c_int = -1;
 
         // Emulators of system calls exist that answer "done" to any advice and
-        // do nothing. One that accepts nonsense can't be believed.
+        // do nothing. One that accepts nonsense can't be trusted.
         if self.advise(NONSENSE).is_ok() {
             return Err(io::ErrorKind::Unsupported.into());
         }

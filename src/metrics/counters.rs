@@ -1,4 +1,4 @@
-//! What the counters stand at, and how much of it was handed on.
+//! The counters, and how much of each was published.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -18,7 +18,7 @@ pub(super) struct Counted {
     pub(super) count: u64,
 }
 
-/// What was handed on of each counter, in the order of [`counted`].
+/// The published part of each counter, in the order of [`counted`].
 #[derive(Debug)]
 pub(super) struct Published(Vec<AtomicU64>);
 

@@ -1,4 +1,4 @@
-//! What is asked of a generator, over time.
+//! The demand on a generator, over time.
 
 use std::fmt;
 use std::time::Duration;
@@ -180,7 +180,7 @@ impl Load {
         if self.duration().is_none() && self.mean() > rate {
             return f64::INFINITY;
         }
-        // What a burst leaves is made up for by the end of the next period.
+        // The debt of a burst is paid by the end of the next period.
         let (mut debt, mut most) = (0.0_f64, 0.0_f64);
         for piece in self.pieces().take(2 * self.pieces.len()) {
             // Finite, since an endless piece at the rate itself changes nothing.

@@ -44,7 +44,7 @@ fn assert_refused<T>(built: Result<T, BuildError>, why: &BuildError, parts: &[&s
     assert_says(&error.to_string(), parts);
 }
 
-// What is refused
+// Refusals
 
 #[test]
 fn a_capacity_that_is_no_power_of_two_or_too_large() {

@@ -9,7 +9,7 @@ const RULES: &str = include_str!("../../deploy/prometheus/ringflake.rules.yml");
 const RULES_TESTS: &str = include_str!("../../deploy/prometheus/ringflake.test.yml");
 const DASHBOARD: &str = include_str!("../../deploy/grafana/ringflake.json");
 
-/// What stands between backticks.
+/// The texts between backticks.
 fn code(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }

@@ -161,7 +161,7 @@ fn a_generator_is_used_as_one_guesses() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What goes beyond the fifty, with the feature for it.
+/// Further guesses, with the feature for them.
 #[cfg(feature = "serde")]
 #[test]
 fn ids_and_layouts_are_fields_of_what_is_serialized() -> Result<(), Box<dyn Error>> {

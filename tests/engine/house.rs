@@ -8,8 +8,8 @@ use std::path::Path;
 /// A module's names from the root to it.
 type Module = Vec<String>;
 
-/// What a module may use of those that stand beside it. The others are free to use what does
-/// not lead in a circle.
+/// The siblings that a module may use. Modules that are not listed may use any sibling that
+/// does not lead in a circle.
 const ONLY: [(&str, &[&str]); 6] = [
     ("cipher", &["events"]),
     ("ring", &["id", "sync", "fork"]),

@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use ringflake::{Id, ParseIdError};
 use ringflake_kit::known_answers;
 
-/// What a text in base 32 stands for, if it is the way `Display` writes that
-/// number; `from_str_radix` itself is too lenient.
+/// The number of a text in base 32, if `Display` writes it that way; `from_str_radix` itself
+/// is too lenient.
 fn canonical(text: &str) -> Option<Id> {
     let id = Id::from_u64(u64::from_str_radix(text, 32).ok()?);
     (id.to_string() == text).then_some(id)

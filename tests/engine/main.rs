@@ -1,5 +1,5 @@
-//! What an ID is and how it is made, without a store: layouts, the cipher, the ring, the
-//! fills, and the generators over one lease.
+//! IDs without a store: layouts, the cipher, the ring, the fills, and generators over one
+//! lease.
 
 mod adaptive;
 mod backfill;

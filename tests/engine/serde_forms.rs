@@ -1,4 +1,4 @@
-//! What is serialized, in the form that a field asks for.
+//! Serialization, in the form that a field asks for.
 
 use proptest::prelude::*;
 use ringflake::{Id, IdKind, Layout, TypedId};

@@ -1,4 +1,4 @@
-//! What is measured of a generator, and how.
+//! The measurements of a generator.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -29,7 +29,7 @@ pub(crate) struct Peer {
     pub(crate) stock: Option<usize>,
 }
 
-/// What is wrong with the IDs that were kept.
+/// Faults of the IDs that were kept.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Faults {
     /// IDs that had come before.

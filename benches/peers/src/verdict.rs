@@ -4,7 +4,7 @@ use crate::case::{Case, Runs, median, rounded};
 use crate::contestants::{HANDLE, TAKE, UUID_V4};
 use crate::peer::Peer;
 
-/// Who of the peers one of ours is compared with.
+/// Selects the peers to compare with.
 type IsPeer = fn(&Peer) -> bool;
 
 const COMPARISONS: [(&str, IsPeer); 2] = [

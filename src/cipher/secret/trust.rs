@@ -1,15 +1,14 @@
 //! Whether nobody else can have put a secret where it was found.
 //!
-//! Whoever can write the file, or the directory that it lies in, chooses the secret:
-//! then they can read every ID and make any. So file and directory must belong to this
+//! Write access to the file, or to its directory, is enough to choose the secret, and with it
+//! to read every ID and make any. So file and directory must belong to this
 //! user or to root, and nobody else may write them, as ssh asks of its keys.
 //!
 //! * A group that is this process's own, or root's, counts as this user: with a umask of
 //!   002 that is what every user's files look like.
 //! * In a directory with the sticky bit, such as `/tmp` or the volume of a Kubernetes
 //!   secret, others can make files but not replace this one.
-//! * What is no regular file was opened by whoever started this process: a pipe, a
-//!   terminal. It is taken as it is.
+//! * A pipe or a terminal was opened by the parent of this process, and is accepted as it is.
 
 use std::fs::{self, File, Metadata};
 use std::io;
@@ -20,7 +19,7 @@ const STICKY: u32 = 0o1000;
 const GROUP_WRITES: u32 = 0o020;
 const OTHERS_WRITE: u32 = 0o002;
 
-/// Who this process is.
+/// The user and the groups of this process.
 #[derive(Clone, Copy, Debug)]
 struct Us {
     uid: u32,
@@ -35,7 +34,7 @@ struct Rights {
     mode: u32,
 }
 
-/// What is wrong with the file that was opened at `path`, if anything is.
+/// The reason to distrust the file that was opened at `path`, if there is one.
 pub(super) fn objection(file: &File, path: &Path) -> io::Result<Option<String>> {
     let found = file.metadata()?;
     if !found.is_file() {
@@ -100,7 +99,7 @@ impl Rights {
         }
     }
 
-    /// Who may replace what is in there.
+    /// The users that may replace a file in this directory.
     fn in_a_directory(self) -> Self {
         let writers = if self.mode & STICKY != 0 {
             GROUP_WRITES | OTHERS_WRITE

@@ -1,4 +1,4 @@
-//! What several stripes are to those who take: one cache.
+//! To consumers, several stripes are one cache.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

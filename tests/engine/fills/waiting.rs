@@ -22,7 +22,7 @@ fn the_last_sixteen(layout: Layout) -> CachedGeneratorBuilder {
         .on_empty(OnEmpty::Wait(HOUR))
 }
 
-/// What a take gives in a thread that is called the consumer.
+/// The result of a take in a thread named "consumer".
 fn take_in_consumer(ids: &CachedGenerator) -> mpsc::Receiver<bool> {
     let (sender, taken) = mpsc::channel();
     let ids = ids.clone();

@@ -10,7 +10,7 @@ use ringflake_kit::assert_says;
 const EPOCH_UNIX_MS: u64 = 1_463_702_400_000;
 const YEAR_MS: u128 = 31_557_600_000;
 
-/// What was asked, in numbers that the tests can read.
+/// The request, in numbers that the tests can read.
 #[derive(Clone, Debug)]
 struct Asked {
     years: u32,

@@ -300,7 +300,7 @@ fn ids_are_recent_after_a_rest(
 ) -> Finding {
     take();
     rest(10_000);
-    // What the ring held may be as old as the rest was long.
+    // IDs in the ring may be as old as the pause was long.
     for _ in 0..in_ring {
         take();
     }

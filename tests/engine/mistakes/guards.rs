@@ -58,7 +58,7 @@ impl Clock for ReadClock {
     }
 }
 
-/// A take, which is told where to note that it has slept.
+/// A take, with a flag that it sets after it has slept.
 type Take = Arc<dyn Fn(&AtomicBool) + Send + Sync>;
 
 /// One take sleeps through a step back of the clock, for as long as that is. The clock is

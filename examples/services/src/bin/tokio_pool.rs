@@ -20,11 +20,11 @@ struct Job {
 async fn work(mut ids: Handle, mut jobs: mpsc::Receiver<Job>) {
     while let Some(Job { lines, done }) = jobs.recv().await {
         let taken: Result<Vec<Id>, _> = (0..lines).map(|_| ids.take()).collect();
-        // Who no longer waits leaves IDs unused, which nobody else gets.
+        // The IDs of a receiver that has gone stay unused.
         let _ = done.send(taken.map_err(|error| error.to_string()));
         tokio::task::yield_now().await;
     }
-    // What the handle has left goes back into the rings here.
+    // Dropping the handle puts its rest back into the rings.
 }
 
 #[tokio::main]
