@@ -63,7 +63,7 @@ fn print(args: &GenerateArgs, data_dir: &DataDir) -> Result<()> {
     let capacity = usize::try_from(args.count).unwrap_or(usize::MAX);
     let capacity = capacity.clamp(CAPACITY.0, CAPACITY.1).next_power_of_two();
     let demand = DemandEstimate {
-        // What the ring still holds at the end is lost.
+        // IDs left in the ring at the end are lost.
         ids: args.count.saturating_add(capacity as u64),
         span: Duration::MAX,
     };
@@ -90,7 +90,7 @@ fn in_order(builder: CachedGeneratorBuilder) -> CachedGeneratorBuilder {
         .on_empty(OnEmpty::Wait(PATIENCE))
 }
 
-/// What there is to print, and where.
+/// The IDs to print, and the output.
 struct Job {
     supply: Supply,
     /// IDs that no thread has undertaken to print yet.

@@ -1,8 +1,8 @@
 //! Ctrl-C ends the measuring; what is known by then is still printed.
 //!
 //! A second signal ends the process at once, if it comes a second after the first or later.
-//! Whoever signals a process and then its group, as `timeout` does, sends two for one
-//! request, and what is under way ends in order.
+//! `timeout` signals a process and then its group: two signals for one request, after which
+//! work in progress ends in order.
 
 use std::io;
 use std::process::ExitCode;
@@ -17,7 +17,7 @@ use signal_hook::low_level;
 /// The exit status of a process that an interrupt ended.
 const INTERRUPTED: u8 = 130;
 
-/// What comes sooner after the first signal belongs to it.
+/// A signal sooner after the first one belongs to it.
 const INSISTENCE: Duration = Duration::from_secs(1);
 
 /// Whether the run was asked to end.

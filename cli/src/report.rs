@@ -1,4 +1,4 @@
-//! What is told on stderr, one line at a time.
+//! Messages on stderr, one line at a time.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -52,7 +52,7 @@ pub(crate) fn one_line(error: &anyhow::Error) -> String {
     parts.join(": ").replace(['\n', '\r'], " ")
 }
 
-/// What printing came to, where a reader who went away has read enough.
+/// The result of printing; a closed pipe is a success.
 pub(crate) fn forgive_closed_pipe(printed: Result<(), impl Into<anyhow::Error>>) -> Result<()> {
     match printed.map_err(Into::into) {
         Err(error) if is_closed_pipe(&error) => Ok(()),

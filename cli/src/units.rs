@@ -64,7 +64,7 @@ pub(crate) fn grouped(value: u64) -> String {
 
 fn scaled(value: f64, units: &[(f64, &str)]) -> String {
     for &(unit, name) in units {
-        // What would be rounded up to the unit is told in it.
+        // A value that would round up to the unit is printed in it.
         if value >= unit * 0.9995 {
             return format!("{}{name}", digits(value / unit));
         }

@@ -19,7 +19,7 @@ impl fmt::Display for Misuse {
 
 impl error::Error for Misuse {}
 
-/// What is wrong with the command line, and where to read on.
+/// The error of the command line, and where to read on.
 pub(crate) fn one_line(error: &Error, parser: Command) -> String {
     advised(&reason(error), parser)
 }

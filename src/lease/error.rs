@@ -205,7 +205,7 @@ pub enum StoreError {
         store: String,
         /// The identity in the record.
         recorded: String,
-        /// What was found instead.
+        /// The identity that was found instead.
         found: String,
     },
     /// The machine's clock was set by more than the limit while the machine ran.

@@ -568,7 +568,7 @@ mod tests {
             assert_eq!(record.used.len(), 1);
             assert_eq!(record.used[0].ticks.len(), MAX_INTERVALS);
         }
-        // What was counted as used in addition does not reach past the last.
+        // Merged intervals do not reach past the last one.
         assert!(try_enter(space, 0..8, 9_990 + 999 % 7..10_000).is_err());
         assert!(try_enter(space, 0..8, 9_991 + 999 % 7..10_000).is_ok());
     }

@@ -1,4 +1,4 @@
-//! What was measured, as a table or as JSON.
+//! The measurements, as a table or as JSON.
 
 use std::io::{self, Write};
 

@@ -56,7 +56,7 @@ pub(super) struct Workload {
     numbers: Numbers,
 }
 
-/// What is known of the numbers that a contest has to hand out.
+/// The expected numbers of a contest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Numbers {
     /// They follow each other, once decrypted.
@@ -269,7 +269,7 @@ pub(super) fn by_name(name: &str, takers: Takers, secret: &Secret) -> Result<Wor
     })
 }
 
-/// What an ID of a ring by itself was encrypted from.
+/// Decrypts the IDs of a ring by itself.
 fn decrypt_stock() -> impl Fn(Id) -> u64 {
     let cipher = stock::cipher();
     move |id| cipher.decrypt(id.to_u64())

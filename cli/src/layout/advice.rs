@@ -106,7 +106,7 @@ impl NeedsArgs {
     }
 }
 
-/// What each width has, from the widest on.
+/// The advice for each width, from the widest on.
 type Widths = Vec<Result<AdvisedLayout, LayoutShortage>>;
 
 fn widths(needs: &LayoutNeeds) -> Result<Widths> {

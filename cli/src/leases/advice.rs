@@ -191,7 +191,7 @@ impl Advice {
         (on_record == at_hand).then_some(width)
     }
 
-    /// What is said of another secret or another width on record.
+    /// The advice for another secret or another width on record.
     fn other_fingerprint(
         &self,
         namespace: &str,

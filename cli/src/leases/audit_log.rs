@@ -1,4 +1,4 @@
-//! What the store has confirmed to this run.
+//! The store's confirmations of this run.
 
 use std::collections::HashMap;
 use std::ops::Range;

@@ -19,7 +19,7 @@ use crate::args::LeaseArgs;
 /// lets one.
 const MOST: u64 = 256;
 
-/// A run takes one in so many nodes, unless it is told which.
+/// A run takes one in so many nodes, unless it is given nodes.
 const SHARE: u64 = 32;
 
 /// How far beyond the clock leases are kept.
@@ -28,7 +28,7 @@ const DURATION: Duration = Duration::from_secs(60);
 /// The same for the first moments of a run, which for most runs is their life.
 const FIRST_DURATION: Duration = Duration::from_secs(2);
 
-/// What a run is about to do.
+/// The planned IDs and time of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DemandEstimate {
     /// The most IDs that it makes, those that are left in the ring included.

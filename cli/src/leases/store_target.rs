@@ -45,7 +45,7 @@ impl fmt::Debug for Site {
     }
 }
 
-/// What the target is wanted for.
+/// The purpose of the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Purpose {
     /// To make IDs. In the data directory all that is missing is made; those who
@@ -152,7 +152,7 @@ impl StoreTarget {
                 "--store holds many ID spaces: say which with --namespace"
             })),
             (Some(url), Some(name)) => {
-                // What it says about the URL is said before anything else.
+                // Errors of the URL come before all others.
                 ringflake::lease::open(&url, &options)?;
                 if store.shows_password() {
                     say(

@@ -1,4 +1,4 @@
-//! What a service manager such as systemd is told, if there is one.
+//! Notifies a service manager such as systemd, if there is one.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What a server is asked by signals.
+//! The signals of a server.
 
 use std::io;
 use std::sync::mpsc::{Receiver, channel};

@@ -112,7 +112,7 @@ fn test_write(
     Some(store.write_test(&report.record.namespace, now_unix_ms))
 }
 
-/// What somebody should know, whether leases are granted or not.
+/// Alarms, which are raised even while leases are granted.
 fn alarms(report: &StoreReport) -> Vec<String> {
     let ahead = report.floor_ahead();
     // Clocks that are apart may account for so much.

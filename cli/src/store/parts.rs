@@ -1,4 +1,4 @@
-//! What answers about stores are made of.
+//! The parts of answers about stores.
 
 use ringflake::Layout;
 use ringflake::lease::{Block, Quarantined, StoreLimits};

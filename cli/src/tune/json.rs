@@ -88,7 +88,7 @@ fn ring(run: &Run) -> Value {
     value
 }
 
-/// What is known of any run.
+/// The figures that every run has.
 fn takes(measured: &Measurement) -> Value {
     let named = PERCENTILES.iter().zip(latencies(measured));
     let latency: BTreeMap<_, _> = named

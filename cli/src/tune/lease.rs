@@ -125,7 +125,7 @@ fn borrowing(load: &Load, sustained: f64) -> Borrowing {
     const STEADY: f64 = 3600.0;
     let horizon = match (load.duration(), load.period()) {
         (Some(whole), _) => whole.as_secs_f64(),
-        // What a burst borrows is paid back within the next period, or never.
+        // The debt of a burst is paid within the next period, or never.
         (None, Some(period)) => period.as_secs_f64() * 2.0,
         (None, None) => STEADY,
     };

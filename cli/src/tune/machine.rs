@@ -12,7 +12,7 @@ use ringflake::{
     ThresholdFill,
 };
 
-/// What was measured. Times are in seconds.
+/// The measurements. Times are in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Measured {
     /// IDs a second that a producer makes while it runs.
@@ -62,7 +62,7 @@ impl Measured {
         })
     }
 
-    /// What the formula has to know.
+    /// The inputs of the formula.
     pub(super) fn machine(&self, threads: Threads) -> plan::Machine {
         let rate = |per_second: f64| {
             let per_second = (per_second as u64).clamp(1, Rate::MAX.per_second());

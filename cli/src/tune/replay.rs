@@ -269,7 +269,7 @@ impl Replay {
         }
     }
 
-    /// What holds the load back, as far as it is known.
+    /// Why the load is late, if the figures show it.
     fn why_late(&self, run: &Run, answer: &Answer) -> String {
         /// Less than this is usual.
         const AWAY: f64 = 0.1;
@@ -473,7 +473,7 @@ pub(super) mod tests {
         threshold: Threshold::Percent(50),
     };
 
-    /// What is found where a ring has so many empties and such a lowest level.
+    /// The finding for rings with these empties and lowest levels.
     fn settle(ring: impl Fn(usize) -> (u64, usize)) -> (Finding, usize, Vec<usize>) {
         let mut replay = replay(Vec::new(), Finding::NotMeasured);
         let outcome = replay.settle(FIRST, 1 << 16, |setting| {
@@ -495,7 +495,7 @@ pub(super) mod tests {
     #[test]
     fn empties_double_the_ring_and_room_halves_it() {
         use Finding::{Confirmed, Corrected, RanDry};
-        // What is taken before a producer wakes up; the threshold is half of the ring.
+        // The IDs taken before a producer wakes up; the threshold is half of the ring.
         let takes = |ids: usize| {
             settle(move |capacity| {
                 let left = (capacity / 2).saturating_sub(ids);

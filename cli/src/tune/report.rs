@@ -93,7 +93,7 @@ fn write(html: &mut String, answer: &Answer, replay: &Replay, command: &str) -> 
 
 fn write_code(html: &mut String, label: &str, code: &str) -> fmt::Result {
     let code = escaped(code);
-    // Whoever scrolls by keyboard has to reach the box first.
+    // Scrolling by keyboard needs a box that takes the focus.
     writeln!(
         html,
         "<pre tabindex=\"0\" role=\"region\" aria-label=\"{label}\"><code>{code}</code></pre>"

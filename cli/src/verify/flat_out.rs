@@ -84,7 +84,7 @@ struct Check<'a> {
     oracle: Oracle<'a>,
     /// IDs to be verified.
     count: u64,
-    /// Those that threads have undertaken to verify; may pass `count`.
+    /// IDs that threads have undertaken to verify; may pass `count`.
     undertaken: AtomicU64,
     started: Instant,
     time: Option<Duration>,

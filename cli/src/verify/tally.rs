@@ -1,4 +1,4 @@
-//! What the threads have found out.
+//! The findings of all threads.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! What a data directory knows of the IDs that were made from it.
+//! The record that a data directory keeps of its IDs.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -88,7 +88,7 @@ fn a_secret_from_elsewhere_is_refused_until_it_is_vouched_for() {
     assert!(!Path::new(&other).join("leases.db").exists());
     follow(&home, &message);
     let others = home.print(&generate);
-    // That is what was vouched for, and here it isn't true.
+    // The user vouched for this, and here it isn't true.
     assert_eq!((ids.lines().count(), others.lines().count()), (10, 10));
 
     // The same for one that is put where secrets are kept.

@@ -253,7 +253,7 @@ pub(crate) fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// That these were made by the clock, and not above a past that is lost.
+/// Asserts that these IDs follow the clock, and do not lie above a lost past.
 #[track_caller]
 pub(crate) fn assert_new(parts: &[Parts]) {
     let now = unix_ms();
@@ -263,8 +263,8 @@ pub(crate) fn assert_new(parts: &[Parts]) {
     assert!(parts.iter().all(is_new), "{parts:?}");
 }
 
-/// That these lie above all that can have been granted before `asked_ms`, when they
-/// were asked for: the horizon is 120 s.
+/// Asserts that these lie above all grants from before `asked_ms`, the time of the request:
+/// the horizon is 120 s.
 #[track_caller]
 pub(crate) fn assert_above_all(parts: &[Parts], asked_ms: u64) {
     let reach = asked_ms + 120_000..unix_ms() + 130_000;

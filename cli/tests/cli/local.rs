@@ -19,7 +19,7 @@ use ringflake_kit::assert_says;
 
 const LAYOUT: Layout = Layout::RANDFLAKE;
 
-/// What the namespace of the layout is called.
+/// The name of the layout's namespace.
 const NAMELESS: &str = "30-17-17_2024-10-27t03.33.20z-1s";
 
 fn program(home: &Home) -> CachedGenerator {

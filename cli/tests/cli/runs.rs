@@ -200,7 +200,7 @@ fn a_run_that_was_stopped_past_its_lease_shares_no_id() {
     let home = Home::new();
     let options = "--layout twitter --nodes 3..4 -n 100000";
     let stopped = Printing::start(&home, options);
-    // Who is stopped within a transaction locks out all others.
+    // A process that is stopped within a transaction locks out all others.
     let leases = rusqlite::Connection::open(home.data_dir().join("leases.db")).unwrap();
     leases.busy_timeout(Duration::from_secs(60)).unwrap();
     leases.execute_batch("BEGIN IMMEDIATE").unwrap();

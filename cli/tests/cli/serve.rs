@@ -852,7 +852,7 @@ fn the_log_is_an_object_on_each_line() {
     let serving = Serving::start(&home, &format!("{} --log-format json", on(port)));
     let mut client = Client::connect(port);
     let id = client.take();
-    // What a client makes up is one value of one line.
+    // Text from a client stays one value on one line.
     client.ask("INCR No\"name\u{7}");
     let log = serving.stop();
     let messages: Vec<_> = log

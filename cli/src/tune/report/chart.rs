@@ -19,7 +19,7 @@ pub(super) struct Chart {
     /// Names the elements; unique in the page.
     pub(super) id: &'static str,
     pub(super) title: &'static str,
-    /// What is shown, in words.
+    /// The description of the picture.
     pub(super) text: String,
     /// What the vertical axis means; the horizontal one likewise.
     pub(super) up: String,

@@ -91,7 +91,7 @@ use crate::lease::store::table::sqlite::{Kind, SqliteTable};
 /// direction, [`ClockStepped`] is the answer to `acquire`, `renew` and to raising the floor over
 /// lost grants, until the clock has kept its new time for a minute: a short slip must not push
 /// marks years ahead. In `check`, the store's time is the one that was expected meanwhile. After a
-/// reboot every time is believed. A clock that stays wrong for longer is believed too, and the
+/// reboot every time is accepted. A clock that stays wrong for longer is accepted too, and the
 /// blocks granted meanwhile are out of use until their marks have passed; no ID is issued twice.
 /// Linux only, and with the system's clock only.
 ///

@@ -26,11 +26,11 @@ enum Source {
 }
 
 impl Password {
-    /// The program's word comes first, then the URL's, then that of `variable`.
+    /// The program's password comes first, then the URL's, then that of `variable`.
     /// Nothing is fetched yet.
     ///
     /// # Errors
-    /// What to show to people, when the URL has two.
+    /// If the URL has both a password and a password file.
     pub(crate) fn new(
         options: &OpenOptions,
         url: Option<Hidden>,

@@ -90,8 +90,7 @@ pub(super) fn change_log<T>(
             events::tier_given_up(opened.store(), recorded.as_str(), found.as_str());
             log.forget(&found, opened.unix_ms());
         }
-        // Whatever becomes of the step: a file that has been made this one's has nothing left
-        // that was another one's.
+        // Even if the step fails: an adopted file keeps nothing of the original.
         write(&mut opened, &before, &log)?;
         before = log.clone();
     }

@@ -675,7 +675,7 @@ fn s9_restored_upstream_rows_take_nothing_from_the_machine() {
 fn a_slow_upstream_store_is_no_clock_that_is_off() {
     let (mut rig, _process, _) = Rig::begun();
     rig.way(Way::Slow);
-    // What the machine has is granted, and then what is missing is told.
+    // The tier grants what the machine has, and then reports the shortage.
     for _ in 0..5 {
         match rig.acquire(&mut rig.process()) {
             Ok(_) | Err(StoreError::Exhausted { .. }) => {}
