@@ -91,7 +91,7 @@ fn single(at: SocketAddr, time: Duration, name: &str) -> Vec<[u8; 8]> {
                 let take = |nth| {
                     let due = start + Duration::from_secs(1) * (nth * CONNECTIONS + number) / RATE;
                     thread::sleep(due.saturating_duration_since(Instant::now()));
-                    // How late the machine has woken this thread is no fault of the server.
+                    // A late wake-up of this thread is not the server's latency.
                     let (late, mut id) = (due.elapsed(), [0; 8]);
                     client.take(&mut id);
                     (id, (due.elapsed(), late))

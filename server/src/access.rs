@@ -11,7 +11,7 @@ use crate::config::{ConfigError, TokenSettings};
 use crate::log_limit::LogLimit;
 use crate::tokens::{Token, Tokens};
 
-/// What a token is for. Each is a right of its own: none contains another.
+/// A permission of a token. None contains another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Role {

@@ -1,9 +1,8 @@
-//! Who has how many connections of a front.
+//! Counts the connections of each client.
 //!
-//! A table of connections that one client can fill is one that it can close to all others.
-//! Each client therefore has a limit of its own, and the last sixteenth of the table is for
-//! those alone that have less than their share of it: the table, divided by the clients that
-//! there are and one more.
+//! A client that fills the table of connections closes it to all others. So each client has a
+//! limit, and the last sixteenth of the table is reserved for clients below their share: the
+//! table divided by the number of clients plus one.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::limits::Limits;
 
-/// Whose connections are counted together.
+/// Connections that are counted together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Client {
     V4([u8; 4]),

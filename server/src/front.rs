@@ -9,13 +9,13 @@ use std::time::Duration;
 #[repr(align(128))]
 pub(crate) struct FrontCounters {
     pub(crate) accepted: AtomicU64,
-    /// Those that were closed at once, since there were too many.
+    /// Connections that were closed at once, because there were too many.
     pub(crate) turned_away: AtomicU64,
-    /// Those that have ended, of the accepted.
+    /// Accepted connections that have ended.
     pub(crate) closed: AtomicU64,
     /// Requests that were answered, with an error or not.
     pub(crate) requests: AtomicU64,
-    /// Those that were answered with an error.
+    /// Requests that were answered with an error.
     pub(crate) errors: AtomicU64,
     /// Of the errors, those for want of a token that allows the request.
     pub(crate) denied: AtomicU64,

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// One line of each cause in this time.
 const INTERVAL: Duration = Duration::from_secs(60);
 
-/// Causes that are told apart. Beyond that, all others count as one.
+/// The most causes that are counted separately. All others count as one.
 const MAX_CAUSES: usize = 256;
 
 /// One line for each cause in a minute.

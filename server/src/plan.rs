@@ -35,7 +35,7 @@ pub struct Plan {
     pub sockets: Vec<PlannedSocket>,
     /// Names that requests of HTTP may use besides those that always may.
     pub hosts: Vec<String>,
-    /// Who would have each role: `everybody`, `nobody`, or how many tokens.
+    /// The holders of each role: `everybody`, `nobody`, or the number of tokens.
     pub rights: BTreeMap<&'static str, String>,
     /// The directory of local namespaces, which need not exist; none where there is no home.
     pub data_dir: Option<PathBuf>,

@@ -27,7 +27,7 @@ const LONGEST_V2: usize = FIXED_V2 + 536;
 /// address; `None` for a connection of the proxy itself, such as a health check.
 ///
 /// # Errors
-/// That of the stream, and [`io::ErrorKind::InvalidData`] if there is no header.
+/// The stream's error, or [`io::ErrorKind::InvalidData`] if there is no header.
 pub(crate) async fn read_header(
     stream: &mut (impl AsyncRead + Unpin),
 ) -> io::Result<Option<SocketAddr>> {

@@ -1,9 +1,8 @@
 //! How the server stands at one moment, for people: the page in a browser, and the terminal.
 //!
-//! Figures for graphs and alarms are the metrics. This is one document with all of it: what
-//! each namespace has and has done, which leases it holds until when, and in words what
-//! somebody ought to know. Whoever shows it asks again after a second, and makes rates out
-//! of two answers.
+//! Figures for graphs and alarms are the metrics. This is one document with all of it: each
+//! namespace's state and counters, its leases and their ends, and alerts in words. Readers
+//! fetch it every second, and compute rates from two answers.
 
 mod alerts;
 mod leases;
@@ -40,7 +39,7 @@ pub(crate) struct Status {
     namespaces: Vec<OfNamespace>,
 }
 
-/// What a front has done.
+/// The counters of a listener.
 #[derive(Debug, Serialize)]
 pub(crate) struct Front {
     name: &'static str,
@@ -65,7 +64,7 @@ pub(crate) struct OfNamespace {
     ready: bool,
     /// For how long, though no store answers, in milliseconds.
     can_go_on_ms: u64,
-    /// What it sustains on the leases that it has, in IDs a second.
+    /// The rate that its leases sustain, in IDs a second.
     ceiling: f64,
     stats: Stats,
     /// None where the lease was given, and not by a store.

@@ -43,7 +43,7 @@ impl Tls {
         }
     }
 
-    /// What new connections of this protocol are to use, at each moment.
+    /// The current settings for new connections of this protocol.
     pub(crate) fn of(&self, protocol: Protocol) -> Arc<ArcSwap<ServerConfig>> {
         Arc::clone(match protocol {
             Protocol::Resp => &self.resp,
@@ -71,7 +71,7 @@ impl fmt::Debug for Tls {
 }
 
 impl Loaded {
-    /// Reads the files. The key must be nobody else's to read.
+    /// Reads the files. Only this user may be able to read the key.
     pub(crate) fn from_files(files: &TlsFiles) -> Result<Self, ConfigError> {
         let refused = |path: &Path, reason: String| ConfigError::Content {
             path: path.to_owned(),

@@ -19,7 +19,7 @@ struct State {
     seen: Vec<Option<Stamp>>,
 }
 
-/// What changes when a file is written or replaced; symbolic links are followed.
+/// Changes when a file is written or replaced; symbolic links are followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Stamp {
     modified: Option<SystemTime>,

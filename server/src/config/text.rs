@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-/// What a list of addresses is that is empty on purpose.
+/// The value of a list of addresses that is empty on purpose.
 pub(super) const OFF: &str = "off";
 
 /// A time, such as `90s`.

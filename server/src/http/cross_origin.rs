@@ -14,12 +14,12 @@
 //!
 //! A name can't be made to lead here if it has no dot, as the names of a container's network,
 //! ends with `.localhost`, or is an address. Others are known by `http.hosts`. Names are not
-//! looked at on Unix sockets, which no browser connects to, and with TLS, where a browser sees
-//! that the certificate is not that of the page.
+//! checked on Unix sockets, which no browser connects to, and with TLS, where a browser
+//! compares the certificate with the page's name.
 //!
-//! What needs no right is for every page: `/livez` and `/readyz`, for probes that use any
-//! name, the page and the description, which are the same everywhere. A client that sends
-//! none of these fields is no browser.
+//! Paths that need no permission are open to every page: `/livez` and `/readyz`, for probes
+//! that use any name, and the page and the description, which are the same everywhere. A
+//! client that sends none of these fields is not a browser.
 //!
 //! The rule for `Sec-Fetch-Site` and `Origin` is that of `CrossOriginProtection` in Go's
 //! net/http, but for methods, as figures are read by GET.
@@ -43,7 +43,7 @@ pub(super) enum Hosts {
     Known(Arc<[String]>),
 }
 
-/// That no page of another site has sent this. Its connection has put [`Hosts`] there.
+/// Refuses requests from pages of other sites. The connection has put [`Hosts`] there.
 pub(super) fn check(head: &Parts) -> Result<(), Problem> {
     let hosts = match head.extensions.get() {
         Some(Hosts::All) => None,
@@ -65,7 +65,7 @@ pub(super) fn check(head: &Parts) -> Result<(), Problem> {
     Ok(())
 }
 
-/// What the request says it is for: a browser says it once.
+/// The authorities that the request names; a browser sends one.
 fn authorities(head: &Parts) -> impl Iterator<Item = &[u8]> {
     let of_uri = head.uri.authority();
     let of_uri = of_uri.map(|authority| authority.as_str().as_bytes());

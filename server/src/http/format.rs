@@ -92,8 +92,7 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// What comes before the first ID. The namespace's name has no character that JSON
-    /// escapes.
+    /// The part before the first ID. The namespace's name has no character that JSON escapes.
     pub(super) fn head(self, namespace: &str, out: &mut Vec<u8>) {
         if self.shape == ResponseFormat::Json {
             out.extend_from_slice(b"{\"namespace\":\"");
@@ -130,7 +129,7 @@ impl Writer {
         }
     }
 
-    /// What comes after the last.
+    /// The part after the last ID.
     pub(super) fn tail(self) -> &'static [u8] {
         match self.shape {
             ResponseFormat::Json => b"]}\n",

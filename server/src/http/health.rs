@@ -140,7 +140,7 @@ mod tests {
         for (each, ready, shortest) in [
             (&[][..], true, None),
             (&[Ok(7), Ok(5), Ok(9)], true, Some(5)),
-            // What is left in a ring.
+            // The rest of a ring.
             (&[Ok(7), Ok(0)], true, Some(0)),
             (&[Ok(7), NO_LEASE, Ok(9)], false, Some(0)),
         ] {

@@ -224,7 +224,7 @@ async fn ask(
     }
 }
 
-/// What was given. It is undone if it is dropped before somebody has taken it.
+/// Granted leases, which are released if they are dropped before the client has them.
 struct Unclaimed {
     given: Option<Granted>,
     subleases: Arc<Subleases>,
@@ -323,7 +323,7 @@ fn of_store(app: &App, error: &StoreError) -> Problem {
     }
 }
 
-/// What a generator has to know.
+/// The parameters of a generator.
 fn written(given: &Granted) -> Response {
     let parameters = &given.parameters;
     let layout = &parameters.layout;

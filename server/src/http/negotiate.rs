@@ -42,7 +42,7 @@ impl ResponseFormat {
     }
 }
 
-/// That the client accepts what there is.
+/// Refuses a client that does not accept the only format.
 pub(super) fn require(headers: &HeaderMap, offered: &'static str) -> Result<(), Problem> {
     match choose(headers, &[offered]) {
         Some(_) => Ok(()),

@@ -50,7 +50,7 @@ fn policy() -> &'static str {
     })
 }
 
-/// What stands in the one element of the page that has this name.
+/// The content of the page's only element of this name.
 fn inside(element: &str) -> &'static str {
     let [opens, closes] = [format!("<{element}>"), format!("</{element}>")];
     let inside = PAGE.split_once(&opens).map(|(_, rest)| rest);

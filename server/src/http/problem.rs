@@ -106,7 +106,7 @@ impl Problem {
         self
     }
 
-    /// What is wrong with the token, as RFC 6750 has it.
+    /// The error of the token, in the form of RFC 6750.
     pub(super) fn challenge(mut self, challenge: &'static str) -> Self {
         self.challenge = Some(challenge);
         self

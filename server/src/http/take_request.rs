@@ -38,7 +38,7 @@ impl TakeRequest {
     ) -> Result<Self, Problem> {
         let query = Query::read(query, &["namespace", "count", "format"])?;
         let form = Form::read(headers, body)?;
-        // What the query says is checked even where the body says otherwise.
+        // The query is checked even if the body overrides it.
         let in_query = query.get("namespace").map(str::to_owned);
         for name in form.namespace.iter().chain(&in_query) {
             check_name(name)?;
@@ -54,7 +54,7 @@ impl TakeRequest {
             let count = count.filter(|count| (1..=most).contains(count));
             count.ok_or_else(|| Problem::invalid(format!("count is not allowed: give 1 to {most}")))
         };
-        // What is no number is out of range.
+        // Anything but digits is out of range.
         let in_query = query.get("count").map(|text| match is_digits(text) {
             true => text.parse().unwrap_or(0),
             false => 0,

@@ -220,8 +220,8 @@ fn spawn(
     }
 }
 
-/// What a connection begins with. `None` if it takes longer than a request may, or goes on when
-/// the drain begins.
+/// The beginning of a connection. `None` if it takes longer than a request may, or if the
+/// drain begins first.
 async fn begin<T>(
     beginning: impl Future<Output = Option<T>>,
     shared: &Shared,

@@ -41,7 +41,7 @@ pub(super) struct Shared {
     pub(super) has_tls: bool,
     /// For cluster and Sentinel clients.
     pub(super) announced: Option<Announced>,
-    /// What is cut off from the beginning of names.
+    /// The prefix that is cut off from names.
     pub(super) key_prefix: String,
     pub(super) started: Instant,
     /// Those of the accept loops first, then those of each worker.
@@ -151,7 +151,7 @@ pub(super) struct WorkerContext {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NamespaceIndex(usize);
 
-/// What is known of a name.
+/// The state of a name.
 #[derive(Debug)]
 pub(super) enum Lookup<'a> {
     Made(NamespaceIndex),
@@ -436,7 +436,7 @@ mod tests {
         for round in 0..3 {
             for (index, name) in ["a", "a", "b", "b"].into_iter().enumerate() {
                 assert_eq!(found(&mut context, name), Some(index / 2), "{round}");
-                // That is the one that is looked at first.
+                // The last name is compared first.
                 assert_eq!(context.last, index / 2);
                 assert_eq!(context.namespace(NamespaceIndex(index / 2)).name, name);
             }

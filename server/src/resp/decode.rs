@@ -8,8 +8,8 @@
 //! as a whole, has a path of its own, which costs a few nanoseconds. Property tests hold it
 //! against the path of all others, and both against the crate `redis-protocol`.
 //!
-//! What was decoded of a request that is not there as a whole is kept, so that one that
-//! comes byte by byte is looked at once and not once for each byte.
+//! The decoder keeps its state of an incomplete request, so a request that arrives byte by
+//! byte is decoded once and not once for each byte.
 
 use std::ops::Range;
 
@@ -46,7 +46,7 @@ impl Arguments {
         self.count as usize
     }
 
-    /// Those that are kept, of the request's bytes.
+    /// The words that are kept, out of the request's bytes.
     pub(super) fn of<'a>(&self, request: &'a [u8]) -> Words<'a> {
         let mut words = [&[][..]; KEPT];
         for (word, &(start, end)) in words.iter_mut().zip(&self.places[..self.kept()]) {
@@ -93,7 +93,7 @@ impl<'a> Words<'a> {
     }
 }
 
-/// What stands at the front of the bytes.
+/// The first request in the bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Decoded {
     /// A request of so many bytes.
@@ -136,7 +136,7 @@ impl std::fmt::Display for Malformed {
     }
 }
 
-/// What is known of a request that is not there as a whole.
+/// The state of an incomplete request.
 #[derive(Debug)]
 pub(super) struct Decoder {
     /// Of a request.

@@ -8,7 +8,7 @@
 //! of `n` IDs counts as `n`; requests that are not takes are at most 1,024. A request over a
 //! bound gets an error, and `EXEC` is refused.
 
-/// What a transaction has queued.
+/// The queued commands of a transaction.
 #[derive(Debug, Default)]
 pub(super) struct Transaction {
     /// All requests, one behind the other.

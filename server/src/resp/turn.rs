@@ -29,7 +29,7 @@ pub(super) const REQUESTS: usize = 512;
 /// Bytes of replies, after which a turn ends.
 pub(super) const REPLY_BYTES: usize = 64 << 10;
 
-/// What a turn has come to.
+/// What the connection does after a turn.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum NextAction {
     /// All requests that are there as a whole are answered.
@@ -83,7 +83,7 @@ impl Session {
         replies: &mut Replies<'_>,
     ) -> (usize, NextAction) {
         if !self.has_begun {
-            // Whoever answers such a header shifts all replies by one.
+            // An answer to such a header would shift all replies by one.
             match starts_proxy_header(input) {
                 Some(true) => return (input.len(), NextAction::Drop),
                 None => return (0, NextAction::Input),
@@ -189,7 +189,7 @@ impl Session {
             context.count_requests(run.count);
             return None;
         };
-        // What was decoded behind it is decoded again.
+        // Requests behind it are decoded again.
         self.decoder.forget();
         Some((run.from, NextAction::Open(name)))
     }

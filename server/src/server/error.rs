@@ -19,7 +19,7 @@ pub enum StartError {
     Config(ConfigError),
     /// A socket could not be bound.
     Bind {
-        /// What it is for.
+        /// The protocol of the socket.
         protocol: Protocol,
         /// Where.
         address: Address,
@@ -78,7 +78,7 @@ impl fmt::Display for StartError {
     }
 }
 
-/// Who may have the address, and what to do.
+/// The likely holder of the address, and the way out.
 fn in_use(f: &mut fmt::Formatter<'_>, protocol: Protocol, address: &Address) -> fmt::Result {
     let Address::Tcp(address) = address else {
         return f.write_str(": another server listens there; stop it, or choose another path");

@@ -29,7 +29,7 @@ pub(super) struct Alert {
     text: String,
 }
 
-/// What they are drawn from.
+/// The input of the alerts.
 pub(super) struct Facts<'a> {
     pub(super) unix_ms: u64,
     /// For how long it can issue IDs though no store answers, or why it can issue none.

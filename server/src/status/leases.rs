@@ -45,7 +45,7 @@ impl Hold {
         grants.collect()
     }
 
-    /// Those that were given.
+    /// The leases of the configuration.
     pub(super) fn of_leases(leases: &[Lease], layout: &Layout) -> Vec<Self> {
         let leases = leases.iter().map(|it| Self {
             nodes: Some(it.nodes()),

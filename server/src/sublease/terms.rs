@@ -1,4 +1,4 @@
-//! What clients ask for, and what they are given or told.
+//! Requests of clients, and the answers.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -31,7 +31,7 @@ pub(crate) struct Origin {
     pub(crate) store: Box<dyn LeaseStore>,
 }
 
-/// What a generator has to know of a namespace.
+/// The parameters of a generator in a namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Parameters {
     pub(crate) namespace: String,

@@ -37,7 +37,7 @@ impl Upstream {
     }
 }
 
-/// Those that generators have.
+/// The stores that generators use.
 #[derive(Default)]
 pub(super) struct Stores(Mutex<HashMap<String, Upstream>>);
 

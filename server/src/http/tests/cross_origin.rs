@@ -13,7 +13,7 @@ use crate::listener::Listener;
 const EVIL: &str = "host: evil.example:7464";
 const TAKE: &str = "/v1/ids?namespace=orders";
 
-/// What needs no right, and is the same for everybody.
+/// Paths that need no permission, with the same answer for all.
 const OF_ALL: [&str; 4] = ["/", "/livez", "/readyz", "/openapi.json"];
 
 /// Every operation that the server describes.
@@ -108,7 +108,7 @@ fn the_page_of_another_site_makes_nobody_take() {
         }
     }
     assert_none_taken(&served);
-    // What a browser asks before it sends a request that is none of a form.
+    // A preflight request of a browser.
     let origin = "origin: http://evil.example";
     let method = "access-control-request-method: POST";
     let reply = ask(&served, "OPTIONS", TAKE, &[&own, origin, method]);

@@ -45,7 +45,7 @@ fn readiness(served: &Served) -> (u16, u64, Option<u64>, Option<String>) {
     (status, all["seconds"].as_u64().unwrap(), in_seconds, detail)
 }
 
-/// That a take is answered with this status, and that the status says so, too.
+/// Asserts that a take has this status, and that the status document agrees.
 #[track_caller]
 fn assert_takes(served: &Served, status: u16) {
     let mut wire = served.connect();
@@ -100,7 +100,7 @@ fn a_clock_that_was_set_back_is_not_ready() {
     clock.advance(Duration::from_secs(2_000));
     assert_takes(&served, 200);
     clock.step_back(Duration::from_secs(1_000));
-    // What was made in place for later takes lies in the ring.
+    // IDs that were made in place for later takes lie in the ring.
     let rest = served
         .namespaces
         .get("ahead")

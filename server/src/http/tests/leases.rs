@@ -173,7 +173,7 @@ fn serve_store_or_tier(
         setup.subleases = Arc::new(subleases);
         setup.limits.request_time = request_time;
     });
-    // What it is asked for is the store's answer, not how long a generator takes to begin.
+    // The test is about the store's answer, not about the start of a generator.
     served.namespaces.open("orders").unwrap();
     (served, store, namespace)
 }

@@ -173,7 +173,7 @@ impl Served {
         Wire::connect(self.at)
     }
 
-    /// What the front has counted.
+    /// The counters of the listener.
     pub(super) fn counters(&self) -> &FrontCounters {
         self.front.as_ref().unwrap().counters()
     }

@@ -14,7 +14,7 @@ use super::served::{Served, serve, serve_ahead, serve_few};
 const BINARY: &str = "accept: application/octet-stream";
 const TEXT: &str = "accept: text/plain";
 
-/// That IDs are of the namespace, and none is there twice.
+/// Asserts that the IDs belong to the namespace, and are distinct.
 #[track_caller]
 fn assert_distinct(served: &Served, namespace: &str, ids: impl IntoIterator<Item = u64>) {
     let generator = &served.namespaces.get(namespace).unwrap().generator;

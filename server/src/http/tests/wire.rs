@@ -224,7 +224,7 @@ impl<S: Read + Write> Wire<S> {
         }
     }
 
-    /// That the server has closed the connection, and sent nothing more.
+    /// Asserts that the server has closed the connection and sent nothing more.
     #[track_caller]
     pub(super) fn assert_closed(&mut self) {
         let (has_more, rest) = (self.more().unwrap(), self.rest.escape_ascii());

@@ -1,4 +1,4 @@
-//! What all commands are given and answer. No command is known here.
+//! The arguments and the result that all commands share.
 
 use crate::access::Role;
 use crate::resp::context::WorkerContext;
@@ -27,7 +27,7 @@ pub(super) struct Command {
     /// As Redis counts: with the name, and negative where more may follow.
     pub(super) arity: i8,
     pub(super) needs: Needs,
-    /// What follows the name, and what it is for; empty for what clients do on their own.
+    /// The arguments and the purpose; empty for commands that client libraries send by themselves.
     pub(super) usage: &'static str,
     pub(super) run: fn(Call<'_, '_>) -> Flow,
 }

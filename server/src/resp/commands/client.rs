@@ -9,8 +9,8 @@ pub(super) const BAD_NAME: &str =
 /// A name is kept for as long as its connection, and no more of it than this.
 const NAME_BYTES: usize = 64;
 
-/// What is kept of a name. A long one is cut and not refused: Redis has no limit, and for the
-/// sake of its name no client is to fail.
+/// The stored part of a name. A long name is cut and not refused: Redis has no limit, and no
+/// client should fail because of its name.
 pub(super) fn checked_name(name: &[u8]) -> Option<&str> {
     let is_printable = name.iter().all(u8::is_ascii_graphic);
     let kept = &name[..name.len().min(NAME_BYTES)];

@@ -1,5 +1,5 @@
-//! What cluster and Sentinel clients ask before they send anything else: here one node has all
-//! slots, and is the only primary.
+//! The discovery commands of cluster and Sentinel clients: one node has all slots and is the
+//! only primary.
 //!
 //! Answered where the settings have an address to announce. Otherwise such a client gets the
 //! error that a server without cluster support gives.

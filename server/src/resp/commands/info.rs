@@ -29,7 +29,7 @@ pub(super) fn help(call: Call<'_, '_>) -> Flow {
     Flow::Done
 }
 
-/// What Redis's own tools ask before they begin. There is nothing to set.
+/// Redis's own tools send it before they begin. There is nothing to set.
 pub(super) fn config(call: Call<'_, '_>) -> Flow {
     match *call.arguments {
         [word, ref names @ ..] if !names.is_empty() && word.eq_ignore_ascii_case(b"get") => {

@@ -8,7 +8,7 @@ use super::*;
 
 const MOST: usize = 4_096;
 
-/// What an input comes to: the arguments of its requests, and why it ends there.
+/// The result of an input: the arguments of its requests, and the reason why it ends there.
 #[derive(Debug, PartialEq, Eq)]
 struct Outcome {
     requests: Vec<(Vec<Vec<u8>>, usize)>,

@@ -4,7 +4,7 @@ use redis_protocol::resp2::types::OwnedFrame;
 
 use super::*;
 
-/// What a client reads of it, which is all that there is.
+/// The replies as a client reads them, without a rest.
 fn read(write: impl FnOnce(&mut Replies<'_>)) -> OwnedFrame {
     let mut bytes = Vec::new();
     write(&mut Replies {

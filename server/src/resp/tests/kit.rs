@@ -213,7 +213,7 @@ impl Stream for StreamOwned<ClientConnection, TcpStream> {
 pub(super) struct Client {
     pub(super) stream: Box<dyn Stream>,
     input: Vec<u8>,
-    /// What is done with of it.
+    /// The position of the next reply.
     at: usize,
 }
 
