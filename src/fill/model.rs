@@ -97,7 +97,9 @@ pub struct Stripes(Arc<Filler>);
 impl Stripes {
     /// Two IDs to a tick, and no encryption.
     fn layout() -> Layout {
-        let builder = Layout::builder().bits(30, 1, 1);
+        let builder = Layout::builder()
+            .bits(30, 1, 1)
+            .tick(Duration::from_secs(1));
         builder.build().expect("a possible layout")
     }
 

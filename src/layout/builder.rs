@@ -35,11 +35,14 @@ impl Layout {
             sequence_bits: self.sequence_bits,
             tick: Duration::from_millis(self.tick_ms),
             epoch_unix_ms,
+            has_own_widths: true,
+            has_own_tick: true,
         }
         .build()
     }
 
-    /// A builder that starts with the values of [`Layout::RANDFLAKE`].
+    /// A builder that starts with the values of [`Layout::RANDFLAKE`]: 30/17/17 bits, ticks of
+    /// 1 s, and the epoch 2024-10-27T03:33:20Z. Other widths need a tick of their own.
     ///
     /// # Examples
     ///
@@ -70,6 +73,8 @@ impl Layout {
             sequence_bits,
             tick: Duration::from_millis(tick_ms),
             epoch_unix_ms,
+            has_own_widths: false,
+            has_own_tick: false,
         }
     }
 }
@@ -83,26 +88,38 @@ pub struct LayoutBuilder {
     pub(super) sequence_bits: u32,
     pub(super) tick: Duration,
     pub(super) epoch_unix_ms: u64,
+    pub(super) has_own_widths: bool,
+    pub(super) has_own_tick: bool,
 }
 
 impl LayoutBuilder {
-    /// Sets the widths in bits: each at least 1, together at most 64.
+    /// Sets the widths in bits: each at least 1, together at most 64. Needs a
+    /// [`tick`](Self::tick).
+    #[doc(alias = "time_bits")]
+    #[doc(alias = "node_bits")]
+    #[doc(alias = "sequence_bits")]
     pub const fn bits(self, time: u32, node: u32, sequence: u32) -> Self {
         Self {
             time_bits: time,
             node_bits: node,
             sequence_bits: sequence,
+            has_own_widths: true,
             ..self
         }
     }
 
     /// Sets the length of a tick: a whole number of milliseconds, at least 1.
     pub const fn tick(self, tick: Duration) -> Self {
-        Self { tick, ..self }
+        Self {
+            tick,
+            has_own_tick: true,
+            ..self
+        }
     }
 
     /// Sets the start of tick 0, in milliseconds since 1970: up to the end of
-    /// the year 9999, 253,402,300,799,999.
+    /// the year 9999, 253,402,300,799,999. That of [`Layout::RANDFLAKE`] unless given, so a
+    /// layout to read the IDs of another generator needs that generator's.
     pub const fn epoch_unix_ms(self, epoch_unix_ms: u64) -> Self {
         Self {
             epoch_unix_ms,
@@ -119,6 +136,7 @@ impl LayoutBuilder {
     ///
     /// - [`LayoutError::ZeroWidth`]: a field has no bits.
     /// - [`LayoutError::TooManyBits`]: the widths add up to more than 64.
+    /// - [`LayoutError::NoTick`]: widths were given, and no tick.
     /// - [`LayoutError::Tick`]: the tick is zero, has a fraction of a
     ///   millisecond, or has more milliseconds than a `u64` counts.
     /// - [`LayoutError::EpochTooLate`]: the epoch lies after the year 9999.
@@ -132,6 +150,8 @@ impl LayoutBuilder {
             sequence_bits,
             tick,
             epoch_unix_ms,
+            has_own_widths,
+            has_own_tick,
         } = self;
 
         let zero_width = if time_bits == 0 {
@@ -148,6 +168,14 @@ impl LayoutBuilder {
         }
         if time_bits as u64 + node_bits as u64 + sequence_bits as u64 > u64::BITS as u64 {
             return Err(LayoutError::TooManyBits {
+                time: time_bits,
+                node: node_bits,
+                sequence: sequence_bits,
+            });
+        }
+
+        if has_own_widths && !has_own_tick {
+            return Err(LayoutError::NoTick {
                 time: time_bits,
                 node: node_bits,
                 sequence: sequence_bits,

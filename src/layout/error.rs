@@ -46,6 +46,15 @@ pub enum LayoutError {
         /// Bits asked for the sequence field.
         sequence: u32,
     },
+    /// Widths were given to the builder, and no tick.
+    NoTick {
+        /// Bits of the time field.
+        time: u32,
+        /// Bits of the node field.
+        node: u32,
+        /// Bits of the sequence field.
+        sequence: u32,
+    },
     /// The tick is not a whole number of milliseconds from 1 to `u64::MAX`.
     Tick {
         /// The length asked for.
@@ -116,6 +125,20 @@ impl fmt::Display for LayoutError {
                     f,
                     "{time} time, {node} node and {sequence} sequence bits are {sum}; \
                      together they may be 3 to 64"
+                )
+            }
+            Self::NoTick {
+                time,
+                node,
+                sequence,
+            } => {
+                let in_a_tick = 1_u128 << sequence;
+                write!(
+                    f,
+                    "{time}/{node}/{sequence} bits have no tick: {in_a_tick} IDs of a node are {} \
+                     a second with ticks of 1 ms, and {in_a_tick} with ticks of 1 s; choose one \
+                     with `tick`",
+                    in_a_tick * 1_000
                 )
             }
             Self::Tick { tick } => write!(

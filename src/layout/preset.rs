@@ -91,6 +91,7 @@ impl Layout {
     /// 2010-11-04T01:42:54.657Z.
     ///
     /// Source: [Snowflake](https://github.com/twitter-archive/snowflake).
+    #[doc(alias = "SNOWFLAKE")]
     pub const TWITTER: Self = preset((41, 10, 12), Duration::from_millis(1), 1_288_834_974_657);
 
     /// The widths of Sonyflake: 39/16/8, ticks of 10 ms from
@@ -156,7 +157,7 @@ impl Layout {
     /// use ringflake::Layout;
     ///
     /// assert_eq!(Layout::JS_SAFE.name(), Some("js-safe"));
-    /// assert_eq!(Layout::builder().bits(40, 12, 12).build()?.name(), None);
+    /// assert_eq!(Layout::POSITIVE.with_epoch(0)?.name(), None);
     /// # Ok::<(), ringflake::LayoutError>(())
     /// ```
     pub fn name(&self) -> Option<&'static str> {
@@ -175,6 +176,8 @@ const fn preset(bits: (u32, u32, u32), tick: Duration, epoch_unix_ms: u64) -> La
         sequence_bits: bits.2,
         tick,
         epoch_unix_ms,
+        has_own_widths: true,
+        has_own_tick: true,
     };
     match builder.build() {
         Ok(layout) => layout,

@@ -61,6 +61,8 @@ impl fmt::Debug for Grant {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::lease::{Block, Epoch, StaticLease};
 
@@ -81,7 +83,11 @@ mod tests {
 
     #[test]
     fn a_lease_beyond_the_year_9999_is_shown_too() {
-        let layout = Layout::builder().bits(46, 8, 8).build().unwrap();
+        let layout = Layout::builder()
+            .bits(46, 8, 8)
+            .tick(Duration::from_secs(1))
+            .build()
+            .unwrap();
         let lease = Lease::new(layout, 0..1, 0..layout.ticks()).unwrap();
         let shown = format!("{lease:?}");
         assert!(

@@ -380,7 +380,37 @@ mod building {
                 LayoutError::ZeroWidth { field }
             );
         }
-        assert!(Layout::builder().bits(30, 17, 17).build().is_ok());
+    }
+
+    #[test]
+    fn widths_need_a_tick_of_their_own() {
+        let (time, node, sequence) = (41, 10, 12);
+        let error = error_of(time, node, sequence);
+        let why = LayoutError::NoTick {
+            time,
+            node,
+            sequence,
+        };
+        assert_eq!(error, why);
+        let text = error.to_string();
+        for part in [
+            "41/10/12",
+            "4096000 a second with ticks of 1 ms",
+            "4096 with ticks of 1 s",
+        ] {
+            assert!(text.contains(part), "{text}");
+        }
+        assert!(
+            error_of(1, 1, 62)
+                .to_string()
+                .contains("4611686018427387904000")
+        );
+        // Before or after the widths.
+        let tick = Duration::from_secs(1);
+        let after = Layout::builder().bits(30, 17, 17).tick(tick);
+        assert_eq!(after.build(), Ok(Layout::RANDFLAKE));
+        let before = Layout::builder().tick(tick).bits(30, 17, 17);
+        assert_eq!(before.build(), Ok(Layout::RANDFLAKE));
     }
 
     #[test]

@@ -5,6 +5,8 @@
 //! tests together would fail by chance once in a hundred secrets: each has its share of
 //! that (Bonferroni), half of it on either side.
 
+use std::time::Duration;
+
 use ringflake::{Cipher, Layout, Secret};
 
 /// How many raws are tried, of which kind.
@@ -27,7 +29,9 @@ const DEVIATE: f64 = 4.014_690_66;
 
 /// Room for a moment a day, on as many days as there are IDs.
 fn layout() -> Layout {
-    let builder = Layout::builder().bits(40, 12, 11);
+    let builder = Layout::builder()
+        .bits(40, 12, 11)
+        .tick(Duration::from_secs(1));
     builder.build().unwrap()
 }
 

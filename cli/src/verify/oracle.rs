@@ -202,6 +202,7 @@ impl Drop for Marker<'_> {
 mod tests {
     use std::ops::Range;
     use std::thread;
+    use std::time::Duration;
 
     use ringflake::lease::{Block, Epoch, Fingerprint, Grant, Namespace};
 
@@ -238,7 +239,11 @@ mod tests {
 
     #[test]
     fn every_raw_of_a_layout_has_a_place_of_its_own() {
-        let layout = Layout::builder().bits(4, 3, 2).build().unwrap();
+        let layout = Layout::builder()
+            .bits(4, 3, 2)
+            .tick(Duration::from_secs(1))
+            .build()
+            .unwrap();
         let audit_log = audit_log();
         let oracle = Oracle::new(layout, &audit_log);
         let raws = 0..1 << layout.total_bits();

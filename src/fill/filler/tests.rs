@@ -27,7 +27,11 @@ use crate::unwind::catching;
 
 /// 64 IDs to a tick, so that each claim gives no more.
 fn layout() -> Layout {
-    Layout::builder().bits(30, 1, 6).build().unwrap()
+    Layout::builder()
+        .bits(30, 1, 6)
+        .tick(Duration::from_secs(1))
+        .build()
+        .unwrap()
 }
 
 /// The first `count` raws of node 0.

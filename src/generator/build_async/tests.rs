@@ -3,6 +3,7 @@
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Weak, mpsc};
+use std::time::Duration;
 
 use super::*;
 use crate::clock::{Clock, ManualClock};
@@ -12,7 +13,11 @@ use ringflake_kit::eventually;
 use ringflake_kit::waking::Counting;
 
 fn layout() -> Layout {
-    Layout::builder().bits(30, 12, 3).build().unwrap()
+    Layout::builder()
+        .bits(30, 12, 3)
+        .tick(Duration::from_secs(1))
+        .build()
+        .unwrap()
 }
 
 /// Holds the first who looks until it is let go, or panics then.

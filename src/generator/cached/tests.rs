@@ -22,7 +22,9 @@ const TICKS: u64 = 64;
 
 /// 512 IDs to a tick, from one node: so of two raws the larger one was claimed later.
 fn layout(round: u64) -> Layout {
-    let builder = Layout::builder().bits(40, 1, 9);
+    let builder = Layout::builder()
+        .bits(40, 1, 9)
+        .tick(Duration::from_secs(1));
     // A process makes each ID once.
     let epoch = Layout::RANDFLAKE.epoch_unix_ms() + 1_000 * round;
     builder.epoch_unix_ms(epoch).build().unwrap()

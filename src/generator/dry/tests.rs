@@ -21,7 +21,11 @@ const HOUR: Duration = Duration::from_secs(3600);
 
 /// Eight IDs to a tick and node.
 fn layout() -> Layout {
-    Layout::builder().bits(30, 10, 3).build().unwrap()
+    Layout::builder()
+        .bits(30, 10, 3)
+        .tick(Duration::from_secs(1))
+        .build()
+        .unwrap()
 }
 
 /// What `work` gives, on a thread of its own: it may never come to it.

@@ -20,7 +20,11 @@ use ringflake_kit::waking::Counting;
 
 /// Eight IDs to a tick and node; eight slots.
 fn builder(node: u64, ticks_left: u64) -> CachedGeneratorBuilder {
-    let layout = Layout::builder().bits(30, 11, 3).build().unwrap();
+    let layout = Layout::builder()
+        .bits(30, 11, 3)
+        .tick(Duration::from_secs(1))
+        .build()
+        .unwrap();
     let tick = layout.ticks() - 1 - ticks_left;
     CachedGenerator::builder(layout)
         .plain()

@@ -40,7 +40,11 @@ fn cached(store: MemoryStore, namespace: &str) -> CachedGeneratorBuilder {
 }
 
 fn given(node: u64) -> CachedGeneratorBuilder {
-    let layout = Layout::builder().bits(30, 13, 3).build().unwrap();
+    let layout = Layout::builder()
+        .bits(30, 13, 3)
+        .tick(Duration::from_secs(1))
+        .build()
+        .unwrap();
     CachedGenerator::builder(layout)
         .plain()
         .lease(StaticLease::assume_unique(layout, node..node + 1))

@@ -16,6 +16,7 @@ use ringflake::{
 pub fn layout(time: u32, node: u32, sequence: u32) -> Layout {
     Layout::builder()
         .bits(time, node, sequence)
+        .tick(Duration::from_secs(1))
         .epoch_unix_ms(epoch_of_its_own())
         .build()
         .unwrap()
@@ -25,6 +26,7 @@ pub fn layout(time: u32, node: u32, sequence: u32) -> Layout {
 pub fn shared_layout(time: u32, node: u32, sequence: u32) -> Layout {
     Layout::builder()
         .bits(time, node, sequence)
+        .tick(Duration::from_secs(1))
         .build()
         .unwrap()
 }

@@ -175,7 +175,11 @@ fn slow() -> CachedGenerator {
     // A node that no other of this process has.
     static NEXT: AtomicU64 = AtomicU64::new(400);
     let node = NEXT.fetch_add(1, Relaxed);
-    let layout = Layout::builder().bits(46, 14, 4).build().unwrap();
+    let layout = Layout::builder()
+        .bits(46, 14, 4)
+        .tick(Duration::from_secs(1))
+        .build()
+        .unwrap();
     CachedGenerator::builder(layout)
         .plain()
         .lease(StaticLease::assume_unique(layout, node..node + 1))
