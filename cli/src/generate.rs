@@ -174,7 +174,7 @@ mod tests {
             .plain()
             // Nodes that no other test of this process has.
             .lease(StaticLease::assume_unique(layout, 4096..4097))
-            .borrow_limit(Duration::MAX)
+            .borrow_limit(Duration::from_secs(60))
             .capacity(1 << 16);
         let generator = in_order(builder).build().unwrap();
         // The first one leaves few enough for an assist, by the default.

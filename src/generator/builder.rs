@@ -226,9 +226,10 @@ impl CachedGeneratorBuilder {
         self
     }
 
-    /// How far ahead of the clock IDs may lie; whole ticks, rounded down. 60 s by
-    /// default with a lease that was given, [250 s](Self::STORE_BORROW_LIMIT) with leases
-    /// from a store, and as far as leases reach where they are `local`.
+    /// How far ahead of the clock IDs may lie; whole ticks, rounded down, and 0 for never.
+    /// 60 s by default with a lease that was given, [250 s](Self::STORE_BORROW_LIMIT) with
+    /// leases from a store, and as far as leases reach where they are `local`. At most a day
+    /// with a [`StaticLease`](crate::StaticLease), or a tick where that is longer.
     ///
     /// A full ring has borrowed `capacity / (nodes x 2^sequence_bits)` ticks. With given
     /// nodes, a restart of the process must wait for the time that was borrowed, or start
@@ -366,6 +367,17 @@ impl CachedGeneratorBuilder {
         }
         if matches!(self.on_empty, OnEmpty::Wait(_)) && self.threshold.is_none() {
             return Err(BuildError::WaitWithoutThreshold);
+        }
+        let is_filled =
+            self.padding != PaddingFill::Off || self.threshold.is_some() || self.schedule.is_some();
+        if !is_filled && self.on_empty == OnEmpty::Error {
+            return Err(BuildError::NeverFilled);
+        }
+        if self.full_hook.is_some() && self.schedule.is_none() {
+            return Err(BuildError::FullHookWithoutSchedule);
+        }
+        if let Some(limit) = self.borrow_limit {
+            self.setup.check_borrow_limit(limit)?;
         }
         Ok(threshold)
     }

@@ -75,6 +75,7 @@ impl DirectGeneratorBuilder {
     /// [`BuildError`] as [`build`](Self::build), except errors of a store, the disk or
     /// the system.
     pub fn check(&self) -> Result<BuildCheck, BuildError> {
+        self.validate()?;
         let leases = self.setup.dry_run(|nodes| lanes(self.policy, nodes))?;
         let borrow_limit = match self.policy {
             ClockPolicy::Logical { at_most_ahead } => at_most_ahead,
@@ -90,7 +91,15 @@ impl DirectGeneratorBuilder {
         })
     }
 
+    fn validate(&self) -> Result<(), BuildError> {
+        match self.policy {
+            ClockPolicy::Logical { at_most_ahead } => self.setup.check_borrow_limit(at_most_ahead),
+            _ => Ok(()),
+        }
+    }
+
     fn build_now(self) -> Result<DirectGenerator, BuildError> {
+        self.validate()?;
         let setup = self.setup.check()?;
         let lanes = lanes(self.policy, setup.backing.nodes())?;
         let claim_policy = match self.policy {

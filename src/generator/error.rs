@@ -17,6 +17,8 @@ use crate::ring::RingError;
 pub enum BuildError {
     /// Neither a secret was given nor plain IDs chosen.
     NoCipher,
+    /// Both a secret was given and plain IDs chosen.
+    PlainAndSecret,
     /// No lease was given, so the generator has no nodes.
     NoLease,
     /// A lease for a backfill generator reaches into the present or the future, whose IDs
@@ -181,6 +183,20 @@ pub enum BuildError {
     /// [`OnEmpty::Wait`](crate::OnEmpty::Wait) without a threshold fill: no producer would
     /// wake up.
     WaitWithoutThreshold,
+    /// No policy ever fills the ring, and [`OnEmpty::Error`](crate::OnEmpty::Error) makes no
+    /// IDs: every take would fail.
+    NeverFilled,
+    /// A hook on a full ring without the
+    /// [`ScheduledFill`](crate::ScheduledFill) that alone calls it.
+    FullHookWithoutSchedule,
+    /// The borrow limit is longer than a day, or a tick where that is longer, with a
+    /// [`StaticLease`](crate::StaticLease).
+    BorrowLimit {
+        /// The limit that was given.
+        limit: Duration,
+        /// The longest allowed.
+        max: Duration,
+    },
     /// The leased nodes can't be divided by the rollback bits.
     RollbackBits {
         /// The bits that were asked for.
@@ -198,6 +214,10 @@ impl fmt::Display for BuildError {
             Self::NoCipher => f.write_str(
                 "no cipher was chosen: give a secret with `secret`, or choose `plain` for \
                  IDs that are sorted by time and readable by anybody",
+            ),
+            Self::PlainAndSecret => f.write_str(
+                "both `plain` and `secret` were called: IDs are either plain or encrypted; \
+                 leave one of the calls out",
             ),
             Self::NoLease => f.write_str(
                 "no lease was given: there is no default node, because two generators that \
@@ -350,6 +370,21 @@ impl fmt::Display for BuildError {
             Self::WaitWithoutThreshold => f.write_str(
                 "OnEmpty::Wait needs a threshold fill, or nothing wakes a producer: \
                  give one, or choose OnEmpty::Generate",
+            ),
+            Self::NeverFilled => f.write_str(
+                "nothing ever fills the ring, and with OnEmpty::Error every take would fail: \
+                 give a `padding_fill`, a `threshold_fill` or a `scheduled_fill`, or choose \
+                 OnEmpty::Generate",
+            ),
+            Self::FullHookWithoutSchedule => f.write_str(
+                "`on_full_hook` is called by scheduled fills alone: give a `scheduled_fill`, or \
+                 leave `on_full_hook` out",
+            ),
+            Self::BorrowLimit { limit, max } => write!(
+                f,
+                "a borrow limit of {limit:?} is too long for a static lease: a restart would have \
+                 to wait for as long, or repeat IDs; choose at most {max:?}, or lease nodes from a \
+                 store with `lease_store`"
             ),
             Self::RollbackBits { bits, nodes } => write!(
                 f,

@@ -15,6 +15,10 @@ pub(super) const DEFAULT_BORROW_LIMIT: Duration = Duration::from_secs(60);
 /// limits and lease duration are the default.
 pub(super) const STORE_BORROW_LIMIT: Duration = Duration::from_secs(250);
 
+/// The maximum with a static lease. A restart of the program must wait for as long, or repeats
+/// IDs.
+pub(super) const MAX_STATIC_BORROW_LIMIT: Duration = Duration::from_secs(86_400);
+
 /// The source of a generator's lease.
 #[derive(Clone, Debug)]
 #[non_exhaustive]

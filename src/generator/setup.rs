@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use super::backing::LeaseBacking;
 use super::error::BuildError;
-use super::lease_options::{DEFAULT_BORROW_LIMIT, LeaseOptions, LeaseSource, STORE_BORROW_LIMIT};
+use super::lease_options::{
+    DEFAULT_BORROW_LIMIT, LeaseOptions, LeaseSource, MAX_STATIC_BORROW_LIMIT, STORE_BORROW_LIMIT,
+};
 use crate::cipher::{Cipher, IdWidth, Secret};
 use crate::clock::{Clock, CoarseClock, SystemClock};
 use crate::layout::Layout;
@@ -16,7 +18,7 @@ use crate::lease::{Fingerprint, LeaseStore};
 pub(super) struct Setup {
     pub(super) layout: Layout,
     pub(super) secret: Option<Secret>,
-    /// Whether IDs without encryption were chosen. Then there is no secret.
+    /// Whether IDs without encryption were chosen. A secret as well is refused.
     plain: bool,
     pub(super) id_width: Option<IdWidth>,
     pub(super) lease: Option<LeaseSource>,
@@ -54,11 +56,9 @@ impl Setup {
 
     pub(super) fn encrypt_with(&mut self, secret: &Secret) {
         self.secret = Some(secret.clone());
-        self.plain = false;
     }
 
     pub(super) fn leave_plain(&mut self) {
-        self.secret = None;
         self.plain = true;
     }
 
@@ -81,9 +81,12 @@ impl Setup {
         Ok((clock, now_unix_ms))
     }
 
-    /// Checks that the layout has no more bits than IDs may have, nor so few that they would
-    /// be exact as doubles but for the encryption.
+    /// Checks that one cipher was chosen at most, and that the layout has no more bits than
+    /// IDs may have, nor so few that they would be exact as doubles but for the encryption.
     pub(super) fn check_width(&self) -> Result<(), BuildError> {
+        if self.plain && self.secret.is_some() {
+            return Err(BuildError::PlainAndSecret);
+        }
         let (bits, width) = (self.layout.total_bits(), self.id_width());
         if bits > width.bits() {
             return Err(BuildError::LayoutTooWide { bits, width });
@@ -171,6 +174,19 @@ impl Setup {
             STORE_BORROW_LIMIT
         } else {
             DEFAULT_BORROW_LIMIT
+        }
+    }
+
+    /// Refuses a limit that a restart on nodes of the caller's own would have to wait out.
+    /// Granted leases end long before.
+    pub(super) fn check_borrow_limit(&self, limit: Duration) -> Result<(), BuildError> {
+        let tick = Duration::from_millis(self.layout.tick_ms());
+        let max = MAX_STATIC_BORROW_LIMIT.max(tick);
+        match &self.lease {
+            Some(LeaseSource::Static(_)) if limit > max => {
+                Err(BuildError::BorrowLimit { limit, max })
+            }
+            _ => Ok(()),
         }
     }
 

@@ -19,7 +19,7 @@ use ringflake::{
 
 use ringflake_kit::oracle::Oracle;
 use ringflake_kit::small::{
-    cached, clock_at, direct, layout, lease, secret_of_its_own, shared_layout,
+    cached, clock_at, direct, layout, lease, plain, secret_of_its_own, shared_layout,
 };
 use ringflake_kit::{eventually, short_or_long};
 
@@ -473,8 +473,7 @@ fn u3_the_last_cells_of_a_lease_over_all_64_bits() {
         let layout = milliseconds.bits(time, node, sequence).build().unwrap();
         let last = layout.ticks() - 1;
         let oracle = Oracle::new(layout, 0..layout.nodes(), last..layout.ticks());
-        let ids = cached(layout, 0..layout.nodes(), 0..layout.ticks())
-            .plain()
+        let ids = plain(layout, 0..layout.nodes(), 0..layout.ticks())
             .clock(clock_at(layout, last))
             .padding_fill(PaddingFill::Off)
             .threshold_fill(None)
@@ -490,8 +489,7 @@ fn u3_the_last_cells_of_a_lease_over_all_64_bits() {
 #[test]
 fn u1_a_sequence_as_wide_as_it_gets() {
     let layout = layout(1, 1, 62);
-    let ids = cached(layout, 1..2, 0..2)
-        .plain()
+    let ids = plain(layout, 1..2, 0..2)
         .clock(clock_at(layout, 1))
         .capacity(64)
         .build()
@@ -601,7 +599,8 @@ proptest! {
             None => builder.plain(),
         };
         let waits = matches!(on_empty, OnEmpty::Wait(_));
-        let threshold = threshold.or(waits.then_some(50));
+        let is_never_filled = padding == PaddingFill::Off && on_empty == OnEmpty::Error;
+        let threshold = threshold.or((waits || is_never_filled).then_some(50));
         let ids = builder
             .lease(lease(layout, nodes, ticks))
             .clock(clock.clone())

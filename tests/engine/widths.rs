@@ -113,13 +113,9 @@ fn the_width_holds_whatever_is_given_first() {
         let part = |node| lease(layout, node..node + 1, 5..9);
         let first = builder().id_width(width).secret(&secret).lease(part(0));
         let last = builder().lease(part(1)).secret(&secret).id_width(width);
-        let again = builder()
-            .plain()
-            .id_width(width)
-            .secret(&secret)
-            .lease(part(2));
+        let between = builder().secret(&secret).id_width(width).lease(part(2));
         let cipher = Cipher::of_width(&secret, width).unwrap();
-        for (node, builder) in (0..).zip([first, last, again]) {
+        for (node, builder) in (0..).zip([first, last, between]) {
             assert_eq!(builder.check().unwrap().id_width, width);
             let id = builder.build().unwrap().take().unwrap();
             let raw = layout.pack(5, node, 0).unwrap();

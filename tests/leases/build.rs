@@ -13,7 +13,9 @@ use ringflake::{
     Secret, TakeError,
 };
 
-use crate::rig::{LEASE_DURATION, NAME, PATIENCE, Rig, SECOND, START, is_without_lease};
+use crate::rig::{
+    BLOCK_BITS, LEASE_DURATION, NAME, PATIENCE, Rig, SECOND, START, is_without_lease,
+};
 use ringflake_kit::faulty_store::{Fault, Op};
 use ringflake_kit::small::{cached, direct, layout, lease, secret};
 use ringflake_kit::{assert_says, eventually};
@@ -133,10 +135,20 @@ fn a_namespace_that_is_another_is_refused() {
     let other = Secret::from_bytes([9; 16]);
     assert_refused! { rig:
         .secret(&other) => BuildError::Store(StoreError::FingerprintMismatch { .. }), "secret";
-        .plain() => BuildError::Store(StoreError::FingerprintMismatch { .. }), "secret";
         .block_bits(5) => BuildError::Store(StoreError::LayoutMismatch { .. }), "of 32 nodes";
         .namespace("nobodys") => BuildError::Store(StoreError::NotInitialised { .. }), "nobodys";
     }
+    let plain = CachedGenerator::builder(rig.layout)
+        .plain()
+        .lease_store(rig.store.clone())
+        .namespace(NAME)
+        .block_bits(BLOCK_BITS)
+        .build();
+    let is_refused = matches!(
+        plain,
+        Err(BuildError::Store(StoreError::FingerprintMismatch { .. }))
+    );
+    assert!(is_refused, "{plain:?}");
     let wider = CachedGenerator::builder(layout(44, 10, 2))
         .secret(&secret())
         .clock(rig.clock.clone())

@@ -15,7 +15,7 @@ use crate::rig::{EndsWhenDropped, Judge, Rig, SECOND, START, is_without_lease, o
 use ringflake_kit::affinity::Cores;
 use ringflake_kit::eventually;
 use ringflake_kit::faulty_store::{Fault, Op};
-use ringflake_kit::small::{POLICIES, cached, layout};
+use ringflake_kit::small::{POLICIES, cached, layout, plain};
 
 const INVALIDATED: Result<Id, TakeError> = Err(TakeError::Refused(Refused::Invalidated));
 
@@ -318,8 +318,7 @@ fn s4_handles_that_restock_meanwhile_keep_nothing_old() {
     const ROUNDS: usize = 20;
     for round in 0..ROUNDS {
         let layout = layout(30, 17, 17);
-        let ids = cached(layout, 0..1, START..START + 500)
-            .plain()
+        let ids = plain(layout, 0..1, START..START + 500)
             .capacity(1 << 19)
             .threshold_fill(None)
             .on_empty(OnEmpty::Error)

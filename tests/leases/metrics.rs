@@ -10,7 +10,7 @@ use std::time::Duration;
 use metrics::{Unit, with_local_recorder};
 use ringflake::lease::RenewalOutcome;
 use ringflake::metrics::Publisher;
-use ringflake::{CachedGenerator, Clock, ManualClock, OnEmpty, PaddingFill};
+use ringflake::{CachedGenerator, Clock, ManualClock, OnEmpty};
 use ringflake_kit::eventually;
 use ringflake_kit::faulty_store::{Fault, Op};
 
@@ -292,11 +292,9 @@ fn what_is_refused_is_exported_by_its_reason() {
     };
     assert_eq!((failed("no_lease"), failed("borrow_limit")), (2.0, 1.0));
 
-    let empty = rig
-        .cached()
-        .padding_fill(PaddingFill::Off)
-        .threshold_fill(None);
+    let empty = rig.cached().capacity(1).threshold_fill(None);
     let empty = empty.on_empty(OnEmpty::Error).build().unwrap();
+    empty.take().unwrap();
     let published = Published::new(&empty);
     assert!(empty.take().is_err());
     let registry = published.publish();

@@ -52,7 +52,7 @@ pub(crate) struct Rig {
 /// IDs of one tick and block.
 pub(crate) const BLOCK_IDS: u64 = 8 * 4;
 
-const BLOCK_BITS: u32 = 3;
+pub(crate) const BLOCK_BITS: u32 = 3;
 
 impl Rig {
     pub(crate) fn new() -> Self {

@@ -107,11 +107,12 @@ fn ids_that_takes_made_themselves_are_counted() {
 #[test]
 fn refusals_are_counted_with_their_reason() {
     let generator = builder()
-        .padding_fill(PaddingFill::Off)
+        .capacity(1)
         .threshold_fill(None)
         .on_empty(OnEmpty::Error)
         .build()
         .unwrap();
+    generator.take().unwrap();
     let run = until(|run| run.refused > 0, || run(&generator, "100k", false).0);
     assert_eq!(run.taken, 0);
     assert_eq!(run.refused + run.missed, 10_000);

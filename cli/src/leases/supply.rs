@@ -189,6 +189,8 @@ fn rehearse(args: &SupplyArgs, builder: CachedGeneratorBuilder) -> Result<()> {
     let nodes = args.leases.nodes.given().unwrap_or(0..layout.nodes());
     key.give_to(builder)
         .lease(StaticLease::assume_unique(layout, nodes))
+        // What a run borrows ends with the leases of its store.
+        .borrow_limit(Duration::ZERO)
         .check()?;
     Ok(())
 }

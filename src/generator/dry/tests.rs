@@ -182,7 +182,9 @@ fn a_take_that_fails_is_counted_by_its_reason() {
     let failures = |ids: &CachedGenerator| ids.stats().failed;
     let none = TakeFailures::default();
 
-    let ids = no_fills(716, OnEmpty::Error).build().unwrap();
+    let filled = no_fills(716, OnEmpty::Error).padding_fill(PaddingFill::BeforeFirstTake);
+    let ids = filled.borrow_limit(HOUR).build().unwrap();
+    ids.take_vec(8).unwrap();
     assert_eq!(ids.take(), Err(TakeError::Empty));
     assert!(ids.take_batch(&mut [Id::default(); 2]).is_err());
     assert_eq!(failures(&ids), TakeFailures { empty: 2, ..none });

@@ -219,7 +219,7 @@ fn without_wait_a_take_does_at_once_what_take_does() {
     assert_eq!(answer, Poll::Ready(ids.take()));
     assert!(matches!(answer, Poll::Ready(Err(TakeError::Refused(_)))));
     drop(handle);
-    let made = builder(1009, 5).borrow_limit(Duration::MAX);
+    let made = builder(1009, 5).borrow_limit(Duration::from_secs(60));
     let (ids, _handle) = dry(made.on_empty(OnEmpty::Generate).threshold_fill(None), 7);
     let made = counting.poll(&mut ids.take_async());
     assert!(matches!(made, Poll::Ready(Ok(_))), "{made:?}");

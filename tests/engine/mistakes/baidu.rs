@@ -17,7 +17,7 @@ use tracing::{Event, Level};
 
 use super::{Finding, assert_caught};
 use ringflake_kit::events::OnEvent;
-use ringflake_kit::small::{cached, clock_at, layout};
+use ringflake_kit::small::{cached, clock_at, layout, plain};
 use ringflake_kit::{eventually, short_or_long};
 
 /// A generator of 8 IDs a tick, with a ring of 64.
@@ -392,8 +392,7 @@ fn u3_the_time_field_runs_out_and_ids_turn_negative() {
     let node = Cell::new(0);
     let id_at = |clock: ManualClock, tick| {
         let node = node.replace(node.get() + 1);
-        let ids = cached(layout, node..node + 1, 0..layout.ticks())
-            .plain()
+        let ids = plain(layout, node..node + 1, 0..layout.ticks())
             .clock(clock.clone())
             .capacity(4)
             .padding_fill(PaddingFill::Off)

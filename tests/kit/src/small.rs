@@ -69,6 +69,13 @@ macro_rules! over {
     }};
 }
 
+/// [`cached`], with plain IDs.
+pub fn plain(layout: Layout, nodes: Range<u64>, ticks: Range<u64>) -> CachedGeneratorBuilder {
+    let clock = clock_at(layout, ticks.start);
+    let builder = CachedGenerator::builder(layout).plain().clock(clock);
+    builder.lease(lease(layout, nodes, ticks))
+}
+
 /// Over these nodes and ticks, by a clock that stands at the first of the ticks.
 pub fn cached(layout: Layout, nodes: Range<u64>, ticks: Range<u64>) -> CachedGeneratorBuilder {
     over!(CachedGenerator, layout, nodes, ticks)
