@@ -61,17 +61,21 @@ pub use self::text::ParseIdError;
     derive(diesel::deserialize::FromSqlRow, diesel::expression::AsExpression),
     diesel(sql_type = diesel::sql_types::BigInt)
 )]
+#[doc(alias = "MAX")]
+#[doc(alias = "MIN")]
 #[repr(transparent)]
 pub struct Id(u64);
 
 impl Id {
     /// The ID with this number. Every `u64` is one.
+    #[doc(alias = "new")]
     #[inline]
     pub const fn from_u64(number: u64) -> Self {
         Self(number)
     }
 
     /// The number, from 0 to 2<sup>64</sup> - 1.
+    #[doc(alias = "as_u64")]
     #[inline]
     pub const fn to_u64(self) -> u64 {
         self.0
@@ -94,6 +98,7 @@ impl Id {
     }
 
     /// The signed number with the same 64 bits; negative for half of those of 64 bits.
+    #[doc(alias = "as_i64")]
     #[inline]
     pub const fn to_i64(self) -> i64 {
         self.0.cast_signed()

@@ -163,6 +163,7 @@ impl RingBuffer {
     ///
     /// [`RingError`] if `capacity` is not a power of two between 1 and
     /// [`RingBuffer::MAX_CAPACITY`], or if there is not enough memory.
+    #[doc(alias = "new")]
     pub fn with_capacity(capacity: usize) -> Result<Self, RingError> {
         Self::check_capacity(capacity)?;
         contention_backoff::calibrate();

@@ -98,6 +98,11 @@ pub struct TypedId<T> {
 
 impl<T: IdKind> TypedId<T> {
     /// Says that `id` names a `T`. Costs nothing.
+    ///
+    /// There is no `From<Id>`: an `into()` would name whatever is asked for, and kinds could be
+    /// mixed up after all. To take one: `ids.take().map(TypedId::from_id)`.
+    #[doc(alias = "new")]
+    #[doc(alias = "take_typed")]
     #[inline]
     pub const fn from_id(id: Id) -> Self {
         const { prefix::check(T::PREFIX) }

@@ -41,6 +41,9 @@ impl Secret {
 
     /// Reads 32 hexadecimal digits, upper or lower case.
     ///
+    /// Better keep them in a [file](Self::from_file): child processes inherit an environment
+    /// variable, and crash reports often contain it.
+    ///
     /// # Errors
     ///
     /// [`SecretError::HexLength`] or [`SecretError::HexDigit`]; neither repeats
@@ -56,6 +59,7 @@ impl Secret {
     /// assert!(Secret::from_hex("0011").is_err());
     /// # Ok::<(), ringflake::SecretError>(())
     /// ```
+    #[doc(alias = "from_env")]
     pub fn from_hex(digits: &str) -> Result<Self, SecretError> {
         Self::parse_hex(digits.as_bytes()).map_err(|fault| match fault {
             HexFault::Length { found } => SecretError::HexLength { found },
@@ -245,6 +249,12 @@ impl FromStr for Secret {
 impl From<[u8; BYTES]> for Secret {
     fn from(bytes: [u8; BYTES]) -> Self {
         Self::from_bytes(bytes)
+    }
+}
+
+impl AsRef<Self> for Secret {
+    fn as_ref(&self) -> &Self {
+        self
     }
 }
 

@@ -172,6 +172,7 @@ impl AssistFill {
     /// Assists takes that leave fewer IDs than this share of a stripe's slots, 1 to 100
     /// percent, rounded up. A mark above the threshold counts as the threshold: without a
     /// request for a fill nothing is assisted.
+    #[doc(alias = "percent")]
     pub const fn below(percent: u32) -> Self {
         Self { below: percent }
     }

@@ -52,7 +52,7 @@ impl DryCounters {
             TakeError::TimedOut { .. } => _ = here.timed_out.fetch_add(1, Relaxed),
             TakeError::Refused(refused) => here.refused.count(refused),
             // Not an error of a generator's.
-            TakeError::NotInitialised => {}
+            TakeError::NotInitialised | TakeError::NoPage { .. } => {}
         }
     }
 

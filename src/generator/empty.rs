@@ -1,6 +1,7 @@
 //! The policy and the errors of takes that find the ring dry.
 
 use std::fmt;
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use crate::timeline::Refused;
@@ -62,6 +63,11 @@ pub enum TakeError {
     },
     /// The ring is empty, or there is none, and no ID can be made at the moment.
     Refused(Refused),
+    /// The system gave no page of memory for a [`Handle`](crate::Handle).
+    NoPage {
+        /// The kind of the system's error.
+        kind: ErrorKind,
+    },
     /// [`ringflake::id`](crate::id()) was called before [`ringflake::init`](crate::init()).
     NotInitialised,
 }
@@ -79,13 +85,18 @@ impl TakeError {
     /// assert!(TakeError::Empty.retry_after().is_some());
     /// assert_eq!(TakeError::Refused(Refused::Forked).retry_after(), None);
     /// ```
+    #[doc(alias = "is_retryable")]
+    #[doc(alias = "is_transient")]
     pub const fn retry_after(&self) -> Option<Duration> {
         /// Most producers wake up within this time.
         const WAKE_UP: Duration = Duration::from_millis(1);
+        /// Memory may be there again by then.
+        const MEMORY: Duration = Duration::from_secs(1);
 
         match self {
             Self::Empty => Some(WAKE_UP),
             Self::TimedOut { .. } => Some(Duration::ZERO),
+            Self::NoPage { .. } => Some(MEMORY),
             Self::Refused(refused) => refused.retry_after(),
             Self::NotInitialised => None,
         }
@@ -111,6 +122,11 @@ impl fmt::Display for TakeError {
                  or the number of producers, or choose OnEmpty::Generate"
             ),
             Self::Refused(refused) => refused.fmt(f),
+            Self::NoPage { kind } => write!(
+                f,
+                "the system gave no page of memory for a handle ({kind}): raise the limits of \
+                 the process, or take from the generator, which needs none"
+            ),
             Self::NotInitialised => f.write_str(
                 "this process has no source of IDs yet: \
                  call ringflake::init with a generator, early in main",
@@ -139,6 +155,12 @@ mod tests {
         }
         let refused = TakeError::from(Refused::Forked);
         assert_eq!(refused.to_string(), Refused::Forked.to_string());
+        let kind = ErrorKind::OutOfMemory;
+        let text = TakeError::NoPage { kind }.to_string();
+        assert!(
+            text.contains(&kind.to_string()) && text.contains("handle"),
+            "{text}"
+        );
         let text = TakeError::NotInitialised.to_string();
         assert!(text.contains("ringflake::init"), "{text}");
     }
@@ -151,6 +173,12 @@ mod tests {
             (TakeError::Empty, Some(Duration::from_millis(1))),
             (TakeError::TimedOut { waited: limit }, Some(Duration::ZERO)),
             (TakeError::NotInitialised, None),
+            (
+                TakeError::NoPage {
+                    kind: ErrorKind::OutOfMemory,
+                },
+                Some(Duration::from_secs(1)),
+            ),
             (
                 Refused::BorrowLimit { retry_after, limit }.into(),
                 Some(retry_after),

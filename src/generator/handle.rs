@@ -1,9 +1,12 @@
 //! A consumer's own stock of IDs.
 
+use std::cell::RefCell;
 use std::fmt;
+use std::sync::{Mutex, PoisonError};
 
 use super::cached::CachedGenerator;
 use super::empty::TakeError;
+use super::id_source::{IdSource, fill_one_by_one};
 use crate::fill::RecallMark;
 use crate::fork::{WipeOnFork, ZeroIsValid};
 use crate::id::Id;
@@ -68,9 +71,9 @@ impl CachedGenerator {
     ///
     /// # Errors
     ///
-    /// [`std::io::Error`] if the system gives no page.
-    pub fn handle(&self) -> std::io::Result<Handle> {
-        Handle::new(self.clone())
+    /// [`TakeError::NoPage`] if the system gives no page.
+    pub fn handle(&self) -> Result<Handle, TakeError> {
+        Handle::new(self.clone()).map_err(|error| TakeError::NoPage { kind: error.kind() })
     }
 }
 
@@ -111,6 +114,17 @@ impl Handle {
         }
     }
 
+    /// Fills `out` from the front and returns how many IDs that were: all of `out`, or fewer
+    /// where they ran out, but at least one unless `out` is empty. Each is a
+    /// [`take`](Self::take), and costs as much.
+    ///
+    /// # Errors
+    ///
+    /// [`TakeError`] as in [`take`](Self::take), if there was not even one.
+    pub fn take_batch(&mut self, out: &mut [Id]) -> Result<usize, TakeError> {
+        fill_one_by_one(out, || self.take())
+    }
+
     #[cold]
     fn restock(&mut self) -> Result<Id, TakeError> {
         let stock = &mut *self.stock;
@@ -125,6 +139,22 @@ impl Handle {
         stock.filled = self.generator.take_batch(&mut stock.ids[..want])?;
         stock.next = 1;
         Ok(stock.ids[0])
+    }
+}
+
+/// For one thread. A clock or a hook that takes from the same handle, in the middle of a
+/// take, panics.
+impl IdSource for RefCell<Handle> {
+    #[inline]
+    fn take(&self) -> Result<Id, TakeError> {
+        self.borrow_mut().take()
+    }
+}
+
+/// For threads that seldom meet. One that panicked in a take has spoiled nothing.
+impl IdSource for Mutex<Handle> {
+    fn take(&self) -> Result<Id, TakeError> {
+        self.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 

@@ -1,26 +1,26 @@
 //! What gives IDs, whichever way it comes by them.
 
-use std::cell::RefCell;
 use std::fmt;
 use std::iter::FusedIterator;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use super::cached::CachedGenerator;
 use super::direct::DirectGenerator;
 use super::empty::TakeError;
-use super::handle::Handle;
 use crate::id::Id;
 use crate::timeline::Refused;
 
 /// A source of unique IDs: what a service asks for that should also run without a ring.
 ///
 /// [`CachedGenerator`] is one, and so what `local` returns; [`DirectGenerator`]
-/// is one, and a [`Handle`] in a [`RefCell`] or a [`Mutex`], since its takes need it alone.
+/// is one, and a [`Handle`](crate::Handle) in a `RefCell` or a `Mutex`, since its takes need it
+/// alone.
 /// The sources of `ringflake::testing` stand in for them in a test.
 ///
-/// The trait can be made into an object, `Arc<dyn IdSource + Send + Sync>`. A call through
-/// it costs a nanosecond or two more than one of the generator itself.
+/// The trait can be made into an object, `Arc<dyn IdSource + Send + Sync>`. `Send` and `Sync`
+/// have to be named, because a `RefCell<Handle>` is a source, too, of one thread. A call through
+/// the object costs a nanosecond or two more than one of the generator itself.
 ///
 /// # Examples
 ///
@@ -52,17 +52,25 @@ pub trait IdSource {
     ///
     /// [`TakeError`] if there was not even one.
     fn take_batch(&self, out: &mut [Id]) -> Result<usize, TakeError> {
-        for (done, id) in out.iter_mut().enumerate() {
-            match self.take() {
-                Ok(taken) => *id = taken,
-                // Those that it had before a clock or a hook forked are the parent's.
-                Err(error @ TakeError::Refused(Refused::Forked)) => return Err(error),
-                Err(error) if done == 0 => return Err(error),
-                Err(_) => return Ok(done),
-            }
-        }
-        Ok(out.len())
+        fill_one_by_one(out, || self.take())
     }
+}
+
+/// Fills `out` from the front with what `take` returns, and returns how many IDs that were.
+pub(super) fn fill_one_by_one(
+    out: &mut [Id],
+    mut take: impl FnMut() -> Result<Id, TakeError>,
+) -> Result<usize, TakeError> {
+    for (done, id) in out.iter_mut().enumerate() {
+        match take() {
+            Ok(taken) => *id = taken,
+            // Those that it had before a clock or a hook forked are the parent's.
+            Err(error @ TakeError::Refused(Refused::Forked)) => return Err(error),
+            Err(error) if done == 0 => return Err(error),
+            Err(_) => return Ok(done),
+        }
+    }
+    Ok(out.len())
 }
 
 impl IdSource for CachedGenerator {
@@ -86,22 +94,6 @@ impl IdSource for DirectGenerator {
     #[inline]
     fn take_batch(&self, out: &mut [Id]) -> Result<usize, TakeError> {
         self.take_batch(out)
-    }
-}
-
-/// For one thread. A clock or a hook that takes from the same handle, in the middle of a
-/// take, panics.
-impl IdSource for RefCell<Handle> {
-    #[inline]
-    fn take(&self) -> Result<Id, TakeError> {
-        self.borrow_mut().take()
-    }
-}
-
-/// For threads that seldom meet. One that panicked in a take has spoiled nothing.
-impl IdSource for Mutex<Handle> {
-    fn take(&self) -> Result<Id, TakeError> {
-        self.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 

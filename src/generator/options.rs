@@ -3,13 +3,14 @@
 /// Adds the options about the key to a builder with a field `setup`.
 macro_rules! cipher_options {
     () => {
-        /// Encrypts the IDs with `secret`.
-        pub fn secret(mut self, secret: &crate::cipher::Secret) -> Self {
-            self.setup.encrypt_with(secret);
+        /// Encrypts the IDs with `secret`. Instead of [`plain`](Self::plain).
+        pub fn secret(mut self, secret: impl AsRef<crate::cipher::Secret>) -> Self {
+            self.setup.encrypt_with(secret.as_ref());
             self
         }
 
-        /// Leaves the IDs as they are: sorted by tick, and readable by anybody.
+        /// Leaves the IDs as they are: sorted by tick, and readable by anybody. Instead of
+        /// [`secret`](Self::secret).
         pub fn plain(mut self) -> Self {
             self.setup.leave_plain();
             self

@@ -114,6 +114,7 @@ impl<'a> NodeFields<'a> {
     ///     .unwrap_err();
     /// assert_eq!(error.to_string(), "machine 32 is out of range: give 0 to 31");
     /// ```
+    #[doc(alias = "pack")]
     pub fn compose(self, values: &[(&str, u64)]) -> Result<u64, NodeFieldsError> {
         if let Some((name, _)) = values.iter().find(|(name, _)| !self.has(name)) {
             return Err(NodeFieldsError::Unknown {
@@ -144,6 +145,7 @@ impl<'a> NodeFields<'a> {
     ///
     /// [`NodeFieldsError::NodeOutOfRange`] if `node` has more than
     /// [`bits`](Self::bits) bits.
+    #[doc(alias = "unpack")]
     pub fn split(
         self,
         node: u64,

@@ -3,13 +3,14 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::error::Error;
+use std::fs;
 use std::sync::{Arc, LazyLock};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ringflake::{
-    CachedGenerator, Cipher, DirectGenerator, Id, IdKind, IdSource, Inspector, Layout, OnEmpty,
-    Secret, StaticLease, Stats, TakeError, TypedId,
+    CachedGenerator, CachedGeneratorBuilder, Cipher, DirectGenerator, Id, IdKind, IdSource,
+    Inspector, Layout, OnEmpty, Secret, StaticLease, Stats, TakeError, TypedId,
 };
 
 const LAYOUT: Layout = Layout::RANDFLAKE;
@@ -159,6 +160,78 @@ fn a_generator_is_used_as_one_guesses() -> Result<(), Box<dyn Error>> {
     drop((ids, handle, sources));
     assert!(weak.upgrade().is_none());
     Ok(())
+}
+
+/// A worker whose one error is that of takes.
+fn sixteen_from_a_handle(ids: &CachedGenerator) -> Result<[Id; 16], TakeError> {
+    let mut handle = ids.handle()?;
+    let mut batch = [Id::default(); 16];
+    assert_eq!(handle.take_batch(&mut batch)?, batch.len());
+    Ok(batch)
+}
+
+#[test]
+fn a_handle_and_a_secret_are_used_as_one_guesses() -> Result<(), Box<dyn Error>> {
+    let batch = sixteen_from_a_handle(&cached(70_003))?;
+    assert_eq!(BTreeSet::from(batch).len(), batch.len());
+
+    // By value, by reference and shared.
+    let build = |node: u64, encrypt: &dyn Fn(CachedGeneratorBuilder) -> CachedGeneratorBuilder| {
+        let builder = CachedGenerator::builder(LAYOUT);
+        let builder = builder.lease(StaticLease::assume_unique(LAYOUT, node..node + 1));
+        let id = encrypt(builder).build()?.take()?;
+        let inspector = Inspector::new(LAYOUT, Cipher::sparx64(&SECRET));
+        Ok::<u64, Box<dyn Error>>(inspector.inspect(id)?.node)
+    };
+    let shared = Arc::new(SECRET);
+    assert_eq!(build(70_004, &|builder| builder.secret(SECRET))?, 70_004);
+    assert_eq!(build(70_005, &|builder| builder.secret(&SECRET))?, 70_005);
+    assert_eq!(build(70_006, &|builder| builder.secret(&shared))?, 70_006);
+
+    // The kind is named once, where the ID is taken.
+    let user: TypedId<User> = IDS.take().map(TypedId::from_id)?;
+    assert_eq!(user.to_string(), format!("user_{}", user.id()));
+    let widths = (
+        LAYOUT.time_bits(),
+        LAYOUT.node_bits(),
+        LAYOUT.sequence_bits(),
+    );
+    assert_eq!(widths, (30, 17, 17));
+    Ok(())
+}
+
+/// What other libraries call it leads to the item by the search of the documentation.
+#[test]
+fn other_names_are_found_by_the_search_of_the_docs() {
+    for (file, alias, item) in [
+        ("id.rs", "new", "fn from_u64("),
+        ("id.rs", "as_u64", "fn to_u64("),
+        ("id.rs", "as_i64", "fn to_i64("),
+        ("id.rs", "MAX", "struct Id("),
+        ("typed_id.rs", "new", "fn from_id("),
+        ("typed_id.rs", "take_typed", "fn from_id("),
+        ("layout/preset.rs", "SNOWFLAKE", "const TWITTER:"),
+        ("layout/builder.rs", "time_bits", "fn bits("),
+        ("layout/node_fields.rs", "pack", "fn compose("),
+        ("layout/node_fields.rs", "unpack", "fn split("),
+        ("fill/policy.rs", "percent", "fn below("),
+        ("ring.rs", "new", "fn with_capacity("),
+        ("cipher/secret.rs", "from_env", "fn from_hex("),
+        ("generator/empty.rs", "is_retryable", "fn retry_after("),
+    ] {
+        let path = format!("{}/src/{file}", env!("CARGO_MANIFEST_DIR"));
+        let text = fs::read_to_string(path).unwrap();
+        let alias = format!("#[doc(alias = \"{alias}\")]");
+        let (_, after) = text
+            .split_once(&alias)
+            .unwrap_or_else(|| panic!("{file}: {alias}"));
+        let mut lines = after.lines().skip(1).map(str::trim_start);
+        let found = lines.find(|line| !line.starts_with("#["));
+        assert!(
+            found.is_some_and(|line| line.contains(item)),
+            "{file}: {alias}: {found:?}"
+        );
+    }
 }
 
 /// Further guesses, with the feature for them.
