@@ -1,9 +1,11 @@
 //! The directory in which runs on one machine remember things.
 
+use std::fs;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use ringflake::Local;
+use ringflake::lease::{Fingerprint, OpenOptions, SqliteStore};
 use ringflake::local::{self, LocalError};
 
 /// The directory as the command line gives it.
@@ -41,6 +43,34 @@ impl DataDir {
                 found => found.ok(),
             },
         }
+    }
+
+    /// The namespaces that have a secret of their own in the directory, in order.
+    pub(crate) fn with_secrets(&self) -> Vec<String> {
+        let files = self
+            .try_find()
+            .and_then(|dir| fs::read_dir(dir.path()).ok());
+        let names = files.into_iter().flatten().filter_map(|file| {
+            let file = file.ok()?.file_name().into_string().ok()?;
+            Some(file.strip_suffix(".secret")?.to_owned())
+        });
+        let mut names: Vec<_> = names.collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// The encrypted namespaces on record in the directory that have no secret of their own
+    /// there.
+    pub(crate) fn without_secrets(&self) -> Result<Vec<String>> {
+        let directory = self.find()?;
+        // It is only read, whatever it can lose.
+        let options = OpenOptions::new().accept_best_effort(true);
+        let records = SqliteStore::new(directory.leases(), &options)?.namespaces()?;
+        let names = records.iter().filter(|record| {
+            record.fingerprint() != Fingerprint::PLAIN
+                && !directory.secret_of(record.name()).exists()
+        });
+        Ok(names.map(|record| record.name().to_owned()).collect())
     }
 
     /// The space in this directory.

@@ -1,13 +1,13 @@
 //! `ringflake inspect`: takes IDs apart.
 
 use std::fmt::Display;
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, BufWriter, IsTerminal, Read, Write};
 use std::mem;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use ringflake::Inspector;
+use ringflake::{Clock, Inspector, Parts, SystemClock};
 
 use self::evidence::Evidence;
 use self::lines::{LineFault, Lines};
@@ -17,7 +17,9 @@ use crate::data_dir::DataDir;
 use crate::format::FormatArgs;
 use crate::ids::InputFormat;
 use crate::leases::StoreTarget;
-use crate::secret;
+use crate::report::say;
+use crate::secret::{self, Key};
+use crate::timestamp::in_words;
 
 mod evidence;
 mod lines;
@@ -29,7 +31,8 @@ mod printer;
 /// is wrong is reported on stderr by its number, the others go on, and the exit
 /// status is 1. Inspecting is not authenticating: with most layouts any number
 /// stands for something, also under a wrong secret. One that has more bits than
-/// --id-width says is wrong.
+/// --id-width says is wrong. A warning on stderr says when a time lies in the future
+/// by more than a day: then the secret or the layout is most likely another one's.
 ///
 /// JSON, a line for each ID: id (base32hex), timestamp_unix_ms, timestamp (RFC
 /// 3339; null after the year 9999), node, sequence
@@ -62,12 +65,13 @@ pub(crate) struct InspectArgs {
 pub(crate) fn run(args: &InspectArgs, data_dir: &DataDir) -> Result<ExitCode> {
     let layout = args.layout.layout;
     secret::check_width(&args.key, &layout)?;
-    let key = match &args.namespace {
-        Some(name) if !has_store_variable() => {
-            StoreTarget::key_of(name, &args.key, &layout, data_dir)?
-        }
-        _ => secret::kept_or_refused(&args.key, data_dir)?,
-    };
+    let mut lines = Lines::new(io::stdin());
+    let reads_a_pipe = args.ids.is_empty() && !io::stdin().is_terminal();
+    let key = match key(args, data_dir) {
+        // `generate | inspect`: the secret is there before the first ID.
+        Err(_) if reads_a_pipe && lines.wait()? => key(args, data_dir),
+        found => found,
+    }?;
     let mut reader = Reader {
         input: args.input,
         inspector: Inspector::new(layout, key.cipher()?),
@@ -86,10 +90,13 @@ pub(crate) fn run(args: &InspectArgs, data_dir: &DataDir) -> Result<ExitCode> {
         held: Vec::new(),
         closed: false,
         faults: 0,
+        clock: SystemClock,
+        in_the_future: 0,
+        source: args.source(),
     };
     reader.print(Printer::header)?;
     if args.ids.is_empty() {
-        reader.take_lines(Lines::new(io::stdin()))?;
+        reader.take_lines(lines)?;
     } else {
         for (number, id) in (1_u64..).zip(&args.ids) {
             reader.take(number, Ok(id))?;
@@ -97,8 +104,35 @@ pub(crate) fn run(args: &InspectArgs, data_dir: &DataDir) -> Result<ExitCode> {
     }
     reader.release()?;
     reader.print(Printer::flush)?;
+    if reader.in_the_future > 1 {
+        let count = reader.in_the_future;
+        say(format_args!("warning: {count} IDs lie in the future"));
+    }
     Ok(ExitCode::from(u8::from(reader.faults > 0)))
 }
+
+fn key(args: &InspectArgs, data_dir: &DataDir) -> Result<Key> {
+    match &args.namespace {
+        Some(_) if has_store_variable() => secret::kept_or_refused(&args.key, data_dir),
+        Some(name) => StoreTarget::key_of(name, &args.key, &args.layout.layout, data_dir),
+        None => secret::unnamed_or_refused(&args.key, data_dir),
+    }
+}
+
+impl InspectArgs {
+    /// What IDs are read with, for a warning that they may have been made with something else.
+    fn source(&self) -> &'static str {
+        match &self.namespace {
+            _ if self.key.plain => "they were encrypted, or made with another --layout",
+            Some(_) => "they were made in another --namespace, or with another --layout",
+            None => "they were made with another secret (--namespace, --secret-file) or --layout",
+        }
+    }
+}
+
+/// How far ahead of the clock an ID may lie without a warning, besides a tick: longer than
+/// any limit that makes sense, and a clock that is wrong by hours.
+const PLAUSIBLE_MS: u64 = 86_400_000;
 
 /// The most texts that wait for one that says how IDs are spelled.
 const MOST_HELD: usize = 1024;
@@ -107,7 +141,7 @@ const MOST_HELD: usize = 1024;
 type Text<T> = Result<T, LineFault>;
 
 /// Reads IDs and prints their parts.
-struct Reader<W: Write, E: Write> {
+struct Reader<W: Write, E: Write, C: Clock> {
     input: InputFormat,
     inspector: Inspector,
     printer: Printer<W>,
@@ -120,9 +154,14 @@ struct Reader<W: Write, E: Write> {
     /// Whether the reader of the answers went away.
     closed: bool,
     faults: u64,
+    clock: C,
+    /// IDs whose time can't be that of their making.
+    in_the_future: u64,
+    /// The likely reason of that.
+    source: &'static str,
 }
 
-impl<W: Write, E: Write> Reader<W, E> {
+impl<W: Write, E: Write, C: Clock> Reader<W, E, C> {
     fn take_lines(&mut self, mut lines: Lines<impl Read>) -> Result<()> {
         loop {
             // Show what is known before waiting for more. What has come in when
@@ -189,7 +228,10 @@ impl<W: Write, E: Write> Reader<W, E> {
             Ok(Err(error)) => self.refuse(number, error),
             Ok(Ok(id)) => match self.inspector.inspect(id) {
                 Err(error) => self.refuse(number, error),
-                Ok(parts) => self.print(|printer| printer.row(id, &parts))?,
+                Ok(parts) => {
+                    self.print(|printer| printer.row(id, &parts))?;
+                    self.check_time(number, &parts);
+                }
             },
         }
         Ok(())
@@ -204,6 +246,27 @@ impl<W: Write, E: Write> Reader<W, E> {
             }
         }
         Ok(())
+    }
+
+    /// Warns of the first time that no ID can have, and counts the others.
+    fn check_time(&mut self, number: u64, parts: &Parts) {
+        let latest = (self.clock.unix_ms())
+            .saturating_add(PLAUSIBLE_MS)
+            .saturating_add(self.inspector.layout().tick_ms());
+        if parts.unix_ms <= latest {
+            return;
+        }
+        self.in_the_future += 1;
+        if self.in_the_future == 1 {
+            let _ = writeln!(
+                self.faults_out,
+                "ringflake: warning: {} {number}: {} lies in the future, where no ID is made: most \
+                 likely {}",
+                self.unit,
+                in_words(parts.unix_ms),
+                self.source
+            );
+        }
     }
 
     fn refuse(&mut self, number: u64, reason: impl Display) {

@@ -76,18 +76,31 @@ pub(crate) fn check_width(args: &KeyArgs, layout: &Layout) -> Result<(), BuildEr
 /// The key to make IDs with that will be used: makes a secret and keeps it in
 /// the data directory if there is none yet.
 pub(crate) fn kept_or_made(args: &KeyArgs, data_dir: &DataDir) -> Result<Key> {
-    if let Some(key) = chosen(args)? {
+    if let Some(key) = existing(args, data_dir)? {
         return Ok(key);
-    }
-    if let Some(secret) = kept(data_dir)? {
-        return Ok(Key::new(Some(secret), args.id_width));
     }
     let (path, made) = data_dir.find()?.keep_secret()?;
     if made {
         say_made(&path);
+        warn_if_lost(data_dir, &path);
     }
     // Read back, because another process may have been faster.
     Ok(Key::new(Some(read(&path)?), args.id_width))
+}
+
+/// Warns that a new secret begins a new ID space beside one whose secret is gone.
+fn warn_if_lost(data_dir: &DataDir, path: &Path) {
+    // Whatever is wrong with the records is reported by the command itself.
+    let lost = data_dir.without_secrets().unwrap_or_default();
+    if !lost.is_empty() {
+        say(format_args!(
+            "warning: leases.db has records of another secret, which is not in {}: {}; if that \
+             secret is lost, stop and put it back there from a backup: IDs from now on are of a \
+             new space, and the new secret can't read the old IDs",
+            path.display(),
+            lost.join(", ")
+        ));
+    }
 }
 
 /// Says that a secret was made, and where it is.
@@ -100,16 +113,38 @@ pub(crate) fn say_made(path: &Path) {
 
 /// The key that IDs were made with; an error if there is none.
 pub(crate) fn kept_or_refused(args: &KeyArgs, data_dir: &DataDir) -> Result<Key> {
-    if let Some(key) = chosen(args)? {
-        return Ok(key);
-    }
-    match kept(data_dir)? {
-        Some(secret) => Ok(Key::new(Some(secret), args.id_width)),
+    match existing(args, data_dir)? {
+        Some(key) => Ok(key),
         None => bail!(
             "there is no secret: give the one that the IDs are made with by --secret-file or \
              {VARIABLE}, its directory by --data-dir, or --plain for IDs that are not encrypted"
         ),
     }
+}
+
+/// The same for IDs of a data directory that were made without a namespace. The error names
+/// the namespaces that have a secret there.
+pub(crate) fn unnamed_or_refused(args: &KeyArgs, data_dir: &DataDir) -> Result<Key> {
+    if let Some(key) = existing(args, data_dir)? {
+        return Ok(key);
+    }
+    match &data_dir.with_secrets()[..] {
+        [] => kept_or_refused(args, data_dir),
+        names => bail!(
+            "there is no secret of IDs without a namespace in {}, but of others: give \
+             --namespace {}, or another secret by --secret-file",
+            data_dir.find()?.path().display(),
+            names.join(" or --namespace ")
+        ),
+    }
+}
+
+fn existing(args: &KeyArgs, data_dir: &DataDir) -> Result<Option<Key>> {
+    if let Some(key) = chosen(args)? {
+        return Ok(Some(key));
+    }
+    let secret = kept(data_dir)?;
+    Ok(secret.map(|secret| Key::new(Some(secret), args.id_width)))
 }
 
 /// A secret for IDs that nobody will keep: a random one if there is no other.

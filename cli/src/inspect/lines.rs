@@ -24,6 +24,11 @@ impl<R: Read> Lines<R> {
         }
     }
 
+    /// Waits for the first bytes of the stream; answers whether there are any.
+    pub(super) fn wait(&mut self) -> io::Result<bool> {
+        Ok(!self.reader.fill_buf()?.is_empty())
+    }
+
     /// Whether the next line has to be read from the stream first.
     pub(super) fn would_wait(&self) -> bool {
         self.reader.buffer().is_empty()

@@ -1,11 +1,16 @@
 use proptest::prelude::*;
-use ringflake::{Cipher, Id, Layout};
+use ringflake::{Cipher, Id, Layout, ManualClock};
 
 use super::*;
 use crate::format::Format;
 
 /// Rows as IDs, and the faults, of these lines.
 fn inspect(lines: &str) -> (Vec<u64>, Vec<String>) {
+    inspect_at(u64::MAX, lines)
+}
+
+/// The same by a clock that shows this time.
+fn inspect_at(now_unix_ms: u64, lines: &str) -> (Vec<u64>, Vec<String>) {
     let (mut rows, mut faults) = (Vec::new(), Vec::new());
     let layout = Layout::RANDFLAKE;
     let mut reader = Reader {
@@ -18,6 +23,9 @@ fn inspect(lines: &str) -> (Vec<u64>, Vec<String>) {
         held: Vec::new(),
         closed: false,
         faults: 0,
+        clock: ManualClock::new(now_unix_ms),
+        in_the_future: 0,
+        source: "of another secret",
     };
     reader.take_lines(Lines::new(lines.as_bytes())).unwrap();
     reader.release().unwrap();
@@ -91,6 +99,30 @@ fn digits_that_nothing_decides_are_reported_in_order() {
     let numbers = faults.iter().map(|fault| fault.split_once(": ").unwrap().0);
     assert_eq!(Vec::from_iter(numbers), ["line 1", "line 2", "line 5"]);
     assert!(faults[0].contains("--input u64") && faults[0].contains("--input base32hex"));
+}
+
+#[test]
+fn the_first_time_that_no_id_can_have_is_warned_of() {
+    let layout = Layout::RANDFLAKE;
+    let day = PLAUSIBLE_MS / layout.tick_ms();
+    let id = |tick| layout.pack(tick, 0, 0).unwrap();
+    let now = layout.tick_start_unix_ms(1_000);
+    let ids = [id(1_000), id(1_001 + day), id(1_002 + day), id(1_003 + day)];
+    let (rows, faults) = inspect_at(now, &lines(ids));
+    assert_eq!(rows, ids, "all are shown");
+    let [warning] = &faults[..] else {
+        panic!("{faults:?}");
+    };
+    let when = in_words(layout.tick_start_unix_ms(1_002 + day));
+    for part in [
+        "warning: line 3: ",
+        &when,
+        "in the future",
+        "of another secret",
+    ] {
+        assert!(warning.contains(part), "{warning}");
+    }
+    assert_eq!(inspect_at(u64::MAX, &lines(ids)).1, Vec::<String>::new());
 }
 
 #[test]

@@ -123,7 +123,7 @@ impl StoreTarget {
                                     .map_err(|error| advice.local(error))?;
                                 secret::kept_or_made(&args.key, data_dir)?
                             }
-                            _ => secret::kept_or_refused(&args.key, data_dir)?,
+                            _ => secret::unnamed_or_refused(&args.key, data_dir)?,
                         };
                         data_dir.hold(Local::of_layout(key.secret()))?
                     }

@@ -115,7 +115,7 @@ fn a_closed_pipe_ends_it_quietly() {
         let output = child.wait_with_output().unwrap();
         assert_eq!(stderr(&succeed(output)), "", "{format}");
     }
-    let mut child = spawn(home.command("inspect").stdin(Stdio::piped()));
+    let mut child = spawn(home.command("inspect --plain").stdin(Stdio::piped()));
     let mut stdin = child.stdin.take().unwrap();
     drop(child.stdout.take());
     // Until nobody reads any more.

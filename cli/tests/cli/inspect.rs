@@ -216,3 +216,52 @@ fn numbers_that_nothing_decides_are_not_guessed() {
         }
     }
 }
+
+/// A secret that is not theirs makes random times of them, and most lie in the future.
+#[test]
+fn ids_of_another_secret_are_shown_with_a_warning() {
+    let home = Home::new();
+    let ids = home.print("generate -n 100 --namespace orders");
+    home.print("generate -n 1 --namespace users");
+    let read = |options: &str| succeed(home.feed(format!("inspect {options}"), ids.as_bytes()));
+    assert_eq!(stderr(&read("--namespace orders")), "");
+    let output = read("--namespace users");
+    assert_eq!(stdout(&output).lines().count(), 101);
+    let text = stderr(&output);
+    let [first, count] = *Vec::from_iter(text.lines()) else {
+        panic!("{text}");
+    };
+    assert_says(
+        first,
+        &["warning: line ", "in the future", "another --namespace"],
+    );
+    assert_says(count, &["warning: ", "IDs lie in the future"]);
+    assert_says(&stderr(&read("--plain")), &["they were encrypted"]);
+}
+
+#[test]
+fn the_namespaces_that_have_a_secret_are_named_where_none_is_given() {
+    let home = Home::new();
+    for name in ["users", "orders"] {
+        home.print(format!("generate -n 1 --namespace {name}"));
+    }
+    let text = home.refuse("inspect 5");
+    assert_says(&text, &["--namespace orders or --namespace users"]);
+}
+
+/// In a fresh directory `inspect` starts before `generate` has made the secret.
+#[test]
+fn ids_from_a_pipe_are_read_with_the_secret_that_is_made_meanwhile() {
+    let home = Home::new();
+    let mut child = spawn(home.command("inspect").stdin(Stdio::piped()));
+    let ids = home.print("generate -n 3");
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(ids.as_bytes())
+        .unwrap();
+    let output = succeed(child.wait_with_output().unwrap());
+    assert_eq!(stdout(&output).lines().count(), 4);
+    assert_eq!(stderr(&output), "");
+}

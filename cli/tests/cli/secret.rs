@@ -89,6 +89,26 @@ fn a_secret_can_come_from_three_places_in_two_forms() {
 }
 
 #[test]
+fn a_lost_secret_is_reported_when_a_new_one_takes_its_place() {
+    let home = Home::new();
+    home.print("generate -n 1");
+    home.print("generate -n 1 --namespace orders");
+    fs::remove_file(home.data_dir().join("secret")).unwrap();
+    let text = stderr(&succeed(home.run("generate -n 1")));
+    assert_says(
+        &text,
+        &[
+            "made a secret",
+            "warning: leases.db",
+            ": 30-17-17_",
+            "backup",
+        ],
+    );
+    assert!(!text.contains("orders"), "{text}");
+    assert_eq!(stderr(&succeed(home.run("generate -n 1"))), "");
+}
+
+#[test]
 fn a_secret_that_is_none_is_refused_without_repeating_it() {
     let home = Home::new();
     let short = home.write_secret("short", "deadbeef\n");
