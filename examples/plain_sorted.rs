@@ -4,6 +4,9 @@
 //! index touches another page. Plain IDs grow with time. The price is that
 //! whoever sees two of them knows how many were made in between.
 //!
+//! The layout has 63 bits, so that keys stay positive as a signed `BIGINT`. With 64 bits half
+//! of them are negative there, and sort before all others.
+//!
 //! In order they come from one ring that one producer fills. By default there is a ring for
 //! each core, of which each has IDs of other moments, and takes may make some, too.
 //!
@@ -23,7 +26,7 @@ const ROWS: usize = 10_000;
 const STOCK: usize = 128;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let layout = Layout::RANDFLAKE;
+    let layout = Layout::POSITIVE;
     // The clock that the generator reads. `SystemClock` may be in the next tick already.
     let before = CoarseClock.unix_ms();
     let ids = CachedGenerator::builder(layout)
@@ -40,6 +43,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let key = ids.take()?;
         let last = table.last_key_value().map(|(&last, _)| last);
         assert!(last < Some(key), "a key was not the largest so far");
+        assert!(key.to_i64() > 0, "the database sees the same order");
         table.insert(key, row);
     }
     println!("{ROWS} rows by one consumer, each at the end of the tree");
