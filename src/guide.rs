@@ -1,25 +1,38 @@
-//! Which ID to use where: in a database, in JavaScript, in a URL, in async code; and what to monitor.
-//! This module holds only text.
+//! Which ID to use where: in a database, in JavaScript, in a URL, in async code; a service in
+//! production, and what to monitor. This module holds only text.
 //!
 //! | you | read |
 //! |---|---|
 //! | choose the shape, type and text of an ID | [`keys`] |
+//! | embed IDs in a service | [`production`] |
 //! | write async code | [`async_code`] |
+//! | model threads of your own with loom | [`loom`] |
 //! | monitor generators and their leases | [`metrics`] |
 //! | run the server, `ringflake serve`, or write a client of it | [`serve`] |
 //!
 //! More pages are beside what they are about: [leases](crate::lease::guide), and
 //! [the lease and the ring for a load](crate::plan::guide).
 
-// Of two definitions of a picture the first one counts: here the picture itself, since
-// rustdoc copies no files. Who reads the page in the repository has those.
+// Each page can be read in the repository, too: the links at its end lead to files there. Of two
+// definitions the first one counts, here the item of `links.md`, or the picture itself, since
+// rustdoc copies no files.
 #[doc = include_str!("guide/pictures.md")]
 #[doc = include_str!("guide/keys.md")]
 pub mod keys {}
 
+#[doc = include_str!("guide/links.md")]
+#[doc = include_str!("guide/production.md")]
+pub mod production {}
+
+#[doc = include_str!("guide/links.md")]
 #[doc = include_str!("guide/async_code.md")]
 pub mod async_code {}
 
+#[doc = include_str!("guide/links.md")]
+#[doc = include_str!("guide/loom.md")]
+pub mod loom {}
+
+#[doc = include_str!("guide/links.md")]
 #[doc = include_str!("guide/metrics.md")]
 pub mod metrics {}
 

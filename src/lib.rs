@@ -8,7 +8,8 @@
 //! ```no_run
 //! # #[cfg(feature = "sqlite")]
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! // With the feature `sqlite`: `cargo add ringflake --features sqlite`.
+//! // With the feature `sqlite`. Until ringflake is on crates.io, with a checkout beside your
+//! // program: `cargo add --path ../ringflake --features sqlite`.
 //! let ids = ringflake::local("orders")?;
 //!
 //! let id = ids.take()?;
@@ -65,7 +66,8 @@
 //! | [`lease::guide::promises`] | what is promised, and on which conditions |
 //! | [`lease::guide::sizing`]; [`lease::guide::tier`] | how many blocks, how long a lease, how far a horizon; how processes start while the store is away |
 //! | [`lease::guide::runbook`] | what to do when something is wrong, with a page for each store |
-//! | [`guide::keys`], [`guide::async_code`] | which ID where, and what a key costs a B-tree; what to call in tasks |
+//! | [`guide::production`]; [`guide::async_code`] | a service with readiness, metrics and an orderly end; what to call in tasks |
+//! | [`guide::keys`]; [`guide::loom`] | which ID where, and what a key costs a B-tree; how to model threads of your own |
 //! | [`plan::guide`]; [`guide::metrics`] | which lease and which ring a load needs; what to monitor, and when to wake somebody |
 //!
 //! # How it works
@@ -103,7 +105,10 @@
 //! | `uuid`, `schemars`, `utoipa` | these, and [`PublicId`], in a UUID, in JSON Schema, in OpenAPI |
 //! | `serde` | serialization of [`Id`], [`TypedId`], [`Layout`], [`Parts`], [`Stats`], and the forms in `serde` |
 //! | `getrandom`; `js-safe`; `metrics` | [`Secret`] from the operating system's random source; [`IdWidth::JsSafe`]; [`Stats`] and what is known of leases for the facade `metrics` |
-//! | `loom` | only with `--cfg loom`, for the models in `loom-tests` |
+//! | `loom` | only with `--cfg loom`: [models](guide::loom) of your own code with a generator in it |
+//!
+//! Import items by their names: with `use ringflake::*` the module `serde` makes the name of that
+//! crate ambiguous, and it has to be written `::serde`. The module `metrics` does the same.
 //!
 //! # Unsafe
 //!

@@ -25,6 +25,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+#[doc = include_str!("guide/links.md")]
 #[doc = include_str!("plan/guide.md")]
 pub mod guide {}
 

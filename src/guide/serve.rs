@@ -16,15 +16,18 @@
 #[doc = include_str!("serve/clients.md")]
 pub mod clients {}
 
+#[doc = include_str!("links.md")]
 #[doc = include_str!("serve/beside.md")]
 pub mod beside {}
 
+#[doc = include_str!("links.md")]
 #[doc = include_str!("serve/network.md")]
 pub mod network {}
 
 #[doc = include_str!("serve/proxy.md")]
 pub mod proxy {}
 
+#[doc = include_str!("links.md")]
 #[doc = include_str!("serve/sizing.md")]
 pub mod sizing {}
 
