@@ -116,9 +116,12 @@ fn sqlite_keeps_ids() {
     });
 }
 
-/// `ringflake` keeps leases in its own SQLite file; both have to link one library.
+/// `ringflake` keeps leases in its own SQLite file; all three have to link one library.
 #[test]
-fn local_ids_and_sqlx_share_one_sqlite() {
+fn local_ids_sqlx_and_diesel_share_one_sqlite() {
+    use ::diesel::sql_types::BigInt;
+    use ::diesel::{Connection as _, IntoSql as _, RunQueryDsl as _};
+
     let home = tempfile::TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let ids = ringflake::local_in(home.path().join("data"), "orders").unwrap();
     runtime().block_on(async {
@@ -133,4 +136,8 @@ fn local_ids_and_sqlx_share_one_sqlite() {
         let all = ::sqlx::query_scalar::<_, Id>("SELECT id FROM things");
         assert_eq!(all.fetch_all(&mut connection).await.unwrap(), [id]);
     });
+    let mut connection = ::diesel::SqliteConnection::establish(":memory:").unwrap();
+    let id = ids.take().unwrap();
+    let echo = ::diesel::select(id.into_sql::<BigInt>()).get_result::<Id>(&mut connection);
+    assert_eq!(echo, Ok(id));
 }
