@@ -41,7 +41,7 @@ fn secret() -> Result<Secret, SecretError> {
 fn work(file: &Path) -> Result<(), Box<dyn Error>> {
     let store = SqliteStore::new(file, &OpenOptions::new())?;
     let ids = CachedGenerator::builder(LAYOUT)
-        .secret(&secret()?)
+        .secret(secret()?)
         .lease_store(store)
         .namespace(NAMESPACE)
         .build()?;

@@ -69,7 +69,7 @@ impl Leases {
             Self::Fixed => layout_from(layout_of_its_own().epoch_unix_ms()),
             _ => layout(),
         };
-        let builder = CachedGenerator::builder(layout).secret(&secret());
+        let builder = CachedGenerator::builder(layout).secret(secret());
         let ids = match self {
             Self::Fixed => {
                 let nodes = 0..u64::from(BLOCKS) << BLOCK_BITS;

@@ -92,7 +92,7 @@ pub(crate) fn run(args: &InspectArgs, data_dir: &DataDir) -> Result<ExitCode> {
         faults: 0,
         clock: SystemClock,
         in_the_future: 0,
-        source: args.source(),
+        likely_cause: args.likely_cause(),
     };
     reader.print(Printer::header)?;
     if args.ids.is_empty() {
@@ -121,11 +121,13 @@ fn key(args: &InspectArgs, data_dir: &DataDir) -> Result<Key> {
 
 impl InspectArgs {
     /// What IDs are read with, for a warning that they may have been made with something else.
-    fn source(&self) -> &'static str {
+    fn likely_cause(&self) -> &'static str {
         match &self.namespace {
-            _ if self.key.plain => "they were encrypted, or made with another --layout",
-            Some(_) => "they were made in another --namespace, or with another --layout",
-            None => "they were made with another secret (--namespace, --secret-file) or --layout",
+            _ if self.key.plain => "the IDs are encrypted, or were made with another --layout",
+            Some(_) => "the IDs were made in another --namespace, or with another --layout",
+            None => {
+                "the IDs were made with another secret (--namespace, --secret-file) or --layout"
+            }
         }
     }
 }
@@ -158,7 +160,7 @@ struct Reader<W: Write, E: Write, C: Clock> {
     /// IDs whose time can't be that of their making.
     in_the_future: u64,
     /// The likely reason of that.
-    source: &'static str,
+    likely_cause: &'static str,
 }
 
 impl<W: Write, E: Write, C: Clock> Reader<W, E, C> {
@@ -260,11 +262,10 @@ impl<W: Write, E: Write, C: Clock> Reader<W, E, C> {
         if self.in_the_future == 1 {
             let _ = writeln!(
                 self.faults_out,
-                "ringflake: warning: {} {number}: {} lies in the future, where no ID is made: most \
-                 likely {}",
+                "ringflake: warning: {} {number}: {} lies in the future, so most likely {}",
                 self.unit,
                 in_words(parts.unix_ms),
-                self.source
+                self.likely_cause
             );
         }
     }

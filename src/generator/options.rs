@@ -33,7 +33,7 @@ macro_rules! cipher_options {
         /// use ringflake::{DirectGenerator, IdWidth, Layout, Secret, StaticLease};
         ///
         /// let ids = DirectGenerator::builder(Layout::POSITIVE)
-        ///     .secret(&Secret::from_bytes([7; 16]))
+        ///     .secret(Secret::from_bytes([7; 16]))
         ///     .id_width(IdWidth::Positive)
         ///     .lease(StaticLease::assume_unique(Layout::POSITIVE, 7..8))
         ///     .build()?;
@@ -184,7 +184,7 @@ macro_rules! shared_options {
         ///
         /// let store = open("postgres://ids@db.example.com/ids", &OpenOptions::new())?;
         /// let ids = CachedGenerator::builder(Layout::RANDFLAKE)
-        ///     .secret(&Secret::from_file("ringflake.key")?)
+        ///     .secret(Secret::from_file("ringflake.key")?)
         ///     .lease_store(store)
         ///     .namespace("orders")
         ///     .init_if_new(History::New)

@@ -46,7 +46,7 @@ proptest! {
         let builder = builder(layout, NODES, TICKS);
         let builder = match is_plain {
             true => builder.plain(),
-            false => builder.secret(&secret_of_its_own()),
+            false => builder.secret(secret_of_its_own()),
         };
         let past = builder.build().unwrap();
         let oracle = Oracle::new(layout, NODES, TICKS);
@@ -90,7 +90,7 @@ fn u1_threads_that_import_the_same_ticks_share_them_out() {
     const NODES: Range<u64> = 40..44;
     let layout = layout(40, 8, 9);
     let past = builder(layout, NODES, TICKS)
-        .secret(&secret_of_its_own())
+        .secret(secret_of_its_own())
         .build()
         .unwrap();
     let oracle = Oracle::new(layout, NODES, TICKS);
@@ -212,7 +212,7 @@ fn no_other_generator_has_its_nodes_and_ticks() {
     // The present of the same nodes, and the past of others, are not in the way.
     assert!(direct(10..20, 200..300).is_ok());
     assert!(direct(20..30, 100..200).is_ok());
-    let other_key = builder(layout, 10..20, 100..200).secret(&secret_of_its_own());
+    let other_key = builder(layout, 10..20, 100..200).secret(secret_of_its_own());
     assert!(other_key.build().is_ok());
     drop(past);
     // Nothing was issued, so nothing is lost.
@@ -291,13 +291,13 @@ fn a_backfill_that_can_not_be_is_refused_when_it_is_built() {
         matches!(error, Err(BuildError::LeaseLayout { .. })),
         "{error:?}"
     );
-    let narrow = builder(Layout::JS_SAFE, 70..71, 0..9).secret(&secret_of_its_own());
+    let narrow = builder(Layout::JS_SAFE, 70..71, 0..9).secret(secret_of_its_own());
     let error = narrow.build();
     assert!(
         matches!(error, Err(BuildError::EncryptionWidens { bits: 53, .. })),
         "{error:?}"
     );
-    let wide = builder(Layout::RANDFLAKE, 70..71, 0..9).secret(&secret_of_its_own());
+    let wide = builder(Layout::RANDFLAKE, 70..71, 0..9).secret(secret_of_its_own());
     let error = wide.id_width(IdWidth::Positive).build();
     assert!(
         matches!(error, Err(BuildError::LayoutTooWide { .. })),
@@ -317,7 +317,7 @@ fn a_backfill_that_can_not_be_is_refused_when_it_is_built() {
 #[test]
 fn ids_of_the_past_have_the_width_that_was_chosen() {
     let layout = Layout::POSITIVE;
-    let builder = builder(layout, 90..91, 0..9).secret(&secret_of_its_own());
+    let builder = builder(layout, 90..91, 0..9).secret(secret_of_its_own());
     let past = builder.id_width(IdWidth::Positive).build().unwrap();
     let mut ids = [Id::default(); 100];
     assert_eq!(past.take_batch_at(at(&layout, 3), &mut ids), Ok(100));
@@ -375,7 +375,7 @@ fn a_lease_that_reaches_into_the_present_is_refused() {
     let build = |ticks| {
         let lease = StaticLease::assume_unique_past(layout, 0..1, ticks).unwrap();
         BackfillGenerator::builder(layout)
-            .secret(&secret_of_its_own())
+            .secret(secret_of_its_own())
             .lease(lease)
             .build()
     };

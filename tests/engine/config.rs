@@ -306,7 +306,7 @@ fn build_cached(
     let builder = builder.clock(ManualClock::new(now_unix_ms));
     let builder = match encryption {
         Plain => builder.plain(),
-        BySecret => builder.secret(&secret_of_its_own()),
+        BySecret => builder.secret(secret_of_its_own()),
     };
     builder.build().map(drop)
 }
@@ -321,7 +321,7 @@ fn build_direct(
     let builder = builder.clock(ManualClock::new(now_unix_ms));
     let builder = match encryption {
         Plain => builder.plain(),
-        BySecret => builder.secret(&secret_of_its_own()),
+        BySecret => builder.secret(secret_of_its_own()),
     };
     builder.build().map(drop)
 }
@@ -492,7 +492,7 @@ proptest! {
 fn the_defaults_are_those_of_the_docs() {
     let layout = Layout::RANDFLAKE;
     let ids = CachedGenerator::builder(layout)
-        .secret(&secret())
+        .secret(secret())
         .lease(StaticLease::assume_unique(layout, 5..8))
         .build()
         .unwrap();
@@ -530,7 +530,7 @@ fn secret_and_plain_say_how_a_raw_becomes_an_id() {
     let other = Secret::from_bytes([9; 16]);
     assert_eq!(with(3, &|b| b.plain()).to_u64(), raw(3));
     let encrypted = [
-        with(3, &|b| b.secret(&secret())),
+        with(3, &|b| b.secret(secret())),
         with(3, &|b| b.secret(&other)),
     ];
     assert_ne!(encrypted[0], encrypted[1]);

@@ -20,7 +20,7 @@ fn layout() -> Layout {
 /// Two ticks of 16 IDs, none of them borrowed.
 fn ids(clock: &ManualClock, answer: OnEmpty) -> CachedGenerator {
     CachedGenerator::builder(layout())
-        .secret(&secret_of_its_own())
+        .secret(secret_of_its_own())
         .lease(lease(layout(), 0..1, 0..2))
         .clock(clock.clone())
         .borrow_limit(Duration::ZERO)
@@ -79,7 +79,7 @@ fn a_take_that_waits_is_told_when_the_lease_ends_meanwhile() {
 fn waiting_takes_get_the_leases_last_id_before_its_end_is_said() {
     for _ in 0..200 {
         let ids = CachedGenerator::builder(layout())
-            .secret(&secret_of_its_own())
+            .secret(secret_of_its_own())
             .lease(lease(layout(), 0..1, 0..4))
             .clock(clock_at(layout(), 0))
             .borrow_limit(Duration::from_secs(60))

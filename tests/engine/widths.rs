@@ -131,7 +131,7 @@ fn a_generator_does_not_read_ids_that_are_wider_than_its_own() {
             continue;
         }
         let ids = DirectGenerator::builder(layout)
-            .secret(&secret_of_its_own())
+            .secret(secret_of_its_own())
             .id_width(width)
             .lease(lease(layout, 0..1, 0..1))
             .clock(clock_at(layout, 0))

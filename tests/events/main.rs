@@ -304,7 +304,7 @@ impl Leased {
     /// One block for 21 seconds.
     fn build(&self) -> CachedGenerator {
         CachedGenerator::builder(shared_layout(48, 8, 2))
-            .secret(&secret())
+            .secret(secret())
             .lease_store(self.store.clone())
             .namespace("events")
             .lease_duration(Duration::from_secs(20))

@@ -254,9 +254,7 @@ fn an_import_has_all_ticks_that_its_moments_lie_in() {
 fn an_import_under_another_secret_or_block_size_is_refused() {
     let rig = Rig::new();
     let store = rig.memory(History::Unused);
-    let other = rig
-        .builder(store.clone(), 1..9)
-        .secret(&secret_of_its_own());
+    let other = rig.builder(store.clone(), 1..9).secret(secret_of_its_own());
     let error = other.build().unwrap_err();
     assert!(
         matches!(

@@ -50,8 +50,8 @@ fn a_lease_or_a_store_is_asked_for_and_not_both() {
     assert_refused! { rig:
         .lease(lease()) => BuildError::TwoLeases, "`lease_store`";
     }
-    let cached = || CachedGenerator::builder(rig.layout).secret(&secret());
-    let direct = || DirectGenerator::builder(rig.layout).secret(&secret());
+    let cached = || CachedGenerator::builder(rig.layout).secret(secret());
+    let direct = || DirectGenerator::builder(rig.layout).secret(secret());
     let no_lease = |error: &BuildError| matches!(error, BuildError::NoLease);
     assert_refused(cached().build().map(drop), no_lease, "`lease_store`");
     assert_refused(direct().build().map(drop), no_lease, "`lease_store`");
@@ -150,7 +150,7 @@ fn a_namespace_that_is_another_is_refused() {
     );
     assert!(is_refused, "{plain:?}");
     let wider = CachedGenerator::builder(layout(44, 10, 2))
-        .secret(&secret())
+        .secret(secret())
         .clock(rig.clock.clone())
         .lease_store(rig.store.clone())
         .namespace(NAME)

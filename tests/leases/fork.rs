@@ -89,7 +89,7 @@ fn u1_a_child_makes_ids_with_leases_of_its_own() {
         let initialised = space.is_ok_and(|space| store.init(&space, &init).is_ok());
         checks.check(initialised);
         let own = CachedGenerator::builder(rig.layout)
-            .secret(&secret())
+            .secret(secret())
             .lease_store(store)
             .namespace("child")
             .clock(rig.clock.clone())
@@ -167,7 +167,7 @@ fn a_child_of_a_process_whose_store_hangs_does_not_hang() {
 
 fn on(layout: Layout, source: impl Into<LeaseSource>) -> Result<DirectGenerator, BuildError> {
     DirectGenerator::builder(layout)
-        .secret(&secret())
+        .secret(secret())
         .lease(source)
         .clock(clock_at(layout, START))
         .build()

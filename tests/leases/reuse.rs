@@ -63,7 +63,7 @@ impl Space {
         lease: impl Into<LeaseSource>,
     ) -> Result<DirectGenerator, BuildError> {
         DirectGenerator::builder(self.layout)
-            .secret(&secret())
+            .secret(secret())
             .lease(lease)
             .clock(self.clock.clone())
             .clock_policy(policy)
@@ -333,7 +333,7 @@ fn a_build_that_fails_leaves_the_lease_as_it_was() {
     let nodes = space.nodes(8..16);
     let builder = || {
         CachedGenerator::builder(space.layout)
-            .secret(&secret())
+            .secret(secret())
             .lease(nodes.clone())
             .clock(space.clock.clone())
     };

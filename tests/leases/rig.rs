@@ -81,7 +81,7 @@ impl Rig {
     /// One block, a ring of 64, and no more borrowing than a minute.
     pub(crate) fn cached(&self) -> CachedGeneratorBuilder {
         CachedGenerator::builder(self.layout)
-            .secret(&secret())
+            .secret(secret())
             .lease_store(self.store.clone())
             .namespace(NAME)
             .block_bits(BLOCK_BITS)
@@ -103,7 +103,7 @@ impl Rig {
 
     pub(crate) fn direct(&self) -> DirectGeneratorBuilder {
         DirectGenerator::builder(self.layout)
-            .secret(&secret())
+            .secret(secret())
             .lease_store(self.store.clone())
             .namespace(NAME)
             .block_bits(BLOCK_BITS)

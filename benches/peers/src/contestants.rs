@@ -427,7 +427,7 @@ fn built(builder: CachedGeneratorBuilder) -> CachedGenerator {
 fn direct() -> DirectGenerator {
     let layout = stock::layout_of_its_own();
     DirectGenerator::builder(layout)
-        .secret(&stock::secret())
+        .secret(stock::secret())
         .lease(StaticLease::assume_unique(layout, 0..layout.nodes()))
         .build()
         .expect("the configuration is valid")

@@ -36,7 +36,7 @@ fn builder() -> CachedGeneratorBuilder {
     let lease = StaticLease::assume_unique(Layout::RANDFLAKE, 0..256);
     // A secret of its own: a process makes each ID only once.
     CachedGenerator::builder(Layout::RANDFLAKE)
-        .secret(&Secret::generate().unwrap())
+        .secret(Secret::generate().unwrap())
         .lease(lease)
 }
 

@@ -52,7 +52,7 @@ pub(crate) fn layout_of_its_own() -> Layout {
 pub(crate) fn generator(nodes: Range<u64>) -> CachedGeneratorBuilder {
     let layout = layout_of_its_own();
     CachedGenerator::builder(layout)
-        .secret(&secret())
+        .secret(secret())
         .lease(StaticLease::assume_unique(layout, nodes))
         .borrow_limit(BORROW_LIMIT)
 }

@@ -25,7 +25,7 @@ fn inspect_at(now_unix_ms: u64, lines: &str) -> (Vec<u64>, Vec<String>) {
         faults: 0,
         clock: ManualClock::new(now_unix_ms),
         in_the_future: 0,
-        source: "of another secret",
+        likely_cause: "of another secret",
     };
     reader.take_lines(Lines::new(lines.as_bytes())).unwrap();
     reader.release().unwrap();

@@ -94,7 +94,7 @@ fn builder() -> Result<CachedGeneratorBuilder> {
     Ok(CachedGenerator::builder(layout)
         .stripes(1)
         .assist_fill(None)
-        .secret(&Secret::generate()?)
+        .secret(Secret::generate()?)
         .lease(StaticLease::assume_unique(layout, 0..layout.nodes())))
 }
 

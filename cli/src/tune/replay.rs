@@ -340,7 +340,7 @@ impl Rings<'_> {
         let lease = StaticLease::assume_unique(answer.layout, answer.lease.nodes.clone());
         let generator = CachedGenerator::builder(answer.layout)
             // A secret of its own: a process makes each ID only once.
-            .secret(&Secret::generate()?)
+            .secret(Secret::generate()?)
             .lease(lease)
             .producers(answer.threads.producers)
             .borrow_limit(BORROW_LIMIT)

@@ -236,7 +236,7 @@ fn ids_of_another_secret_are_shown_with_a_warning() {
         &["warning: line ", "in the future", "another --namespace"],
     );
     assert_says(count, &["warning: ", "IDs lie in the future"]);
-    assert_says(&stderr(&read("--plain")), &["they were encrypted"]);
+    assert_says(&stderr(&read("--plain")), &["the IDs are encrypted"]);
 }
 
 #[test]

@@ -174,7 +174,7 @@ fn c1_ids_of_the_year_2050_are_made_and_read() {
     let layout = Layout::RANDFLAKE;
     let clock = ringflake::ManualClock::new(2_540_000_000_000);
     let ids = DirectGenerator::builder(layout)
-        .secret(&secret())
+        .secret(secret())
         .lease(StaticLease::assume_unique(layout, 0..1))
         .clock(clock)
         .build()

@@ -57,7 +57,7 @@ fn build(task: &Task) -> Outcome<CachedGenerator> {
     let terms = &task.terms;
     let layout = space::layout(terms.node_bits);
     let builder = CachedGenerator::builder(layout)
-        .secret(&space::secret(&task.namespace))
+        .secret(space::secret(&task.namespace))
         .capacity(1024)
         .producers(1)
         .threshold_fill(ThresholdFill::percent(50))

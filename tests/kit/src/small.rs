@@ -64,7 +64,7 @@ macro_rules! over {
         match $layout.total_bits() {
             // Such a layout is for doubles, and not to be encrypted.
             0..=53 => builder.plain(),
-            _ => builder.secret(&secret_of_its_own()),
+            _ => builder.secret(secret_of_its_own()),
         }
     }};
 }

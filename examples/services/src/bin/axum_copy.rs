@@ -104,7 +104,7 @@ async fn main() -> Result<(), Failure> {
     // Node leases from the database that the orders are in.
     let ids = CachedGenerator::builder(Layout::RANDFLAKE)
         // A service reads its own with `Secret::from_file`.
-        .secret(&Secret::from_bytes(*b"only an example."))
+        .secret(Secret::from_bytes(*b"only an example."))
         .lease_store(open(&url, &OpenOptions::new())?)
         .namespace("axum-orders")
         .init_if_new(History::New)

@@ -26,7 +26,7 @@ fn main() -> Result<(), Failure> {
     // An example has its node to itself. A service takes leases from a store, or `local`.
     let lease = StaticLease::assume_unique(Layout::RANDFLAKE, 32..64);
     let ids = CachedGenerator::builder(Layout::RANDFLAKE)
-        .secret(&Secret::from_bytes(*b"only an example."))
+        .secret(Secret::from_bytes(*b"only an example."))
         .lease(lease)
         .capacity(256)
         .assist_fill(None)

@@ -32,7 +32,7 @@ async fn main() -> Result<(), Failure> {
     // An example has its node to itself. A service takes leases from a store, or `local`.
     let lease = StaticLease::assume_unique(Layout::RANDFLAKE, 0..32);
     let ids = CachedGenerator::builder(Layout::RANDFLAKE)
-        .secret(&Secret::from_bytes(*b"only an example."))
+        .secret(Secret::from_bytes(*b"only an example."))
         .lease(lease)
         .build()?;
 
