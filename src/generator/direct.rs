@@ -81,7 +81,8 @@ pub enum ClockPolicy {
     /// on, a tick is used to the end before the next begins. IDs are dense and
     /// their time is only an order. The clock is read for one purpose, the bound.
     Logical {
-        /// How far the count may be ahead of the clock.
+        /// How far the count may be ahead of the clock: at most a day with a
+        /// [`StaticLease`](crate::StaticLease), or a tick where that is longer.
         at_most_ahead: Duration,
     },
 }
