@@ -213,7 +213,7 @@ impl Stream for StreamOwned<ClientConnection, TcpStream> {
 pub(super) struct Client {
     pub(super) stream: Box<dyn Stream>,
     input: Vec<u8>,
-    /// The position of the next reply.
+    /// How many bytes of the input are decoded.
     at: usize,
 }
 
