@@ -1,16 +1,13 @@
-//! How far off is the formula of `ringflake::plan`? And what is an adaptive threshold
-//! worth?
+//! How far off is the formula of `ringflake::plan`?
 //!
 //! ```sh
-//! cargo bench --bench plan [-- --only model|adaptive|assists|assist] [--trace NAME]
+//! cargo bench --bench plan [-- --only model|assists|assist] [--trace NAME]
 //! ```
 //!
 //! - `model`: runs each of `tests/traces` on real rings whose takes do not assist, and finds
 //!   the smallest capacity without an empty, which is held against that of
 //!   the formula. The threshold is 75 %, and one consumer takes each ID when it is
 //!   due.
-//! - `adaptive`: on rings of twice what is predicted, an adaptive threshold is held against
-//!   the best of the fixed ones: of those without empties the one that keeps the fewest IDs.
 //! - `assists`: the smallest rings that are enough by the formula where takes assist, with one stripe and with
 //!   one a core, with one consumer and with one a core, on cores that have nothing else to do
 //!   and on cores that do. Where such a ring runs dry the next larger one runs, and so on.
@@ -74,9 +71,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     let wanted = |part: &str| only.as_ref().is_none_or(|only| only == part);
     if wanted("model") {
         hold_model_against_rings(&loads, time)?;
-    }
-    if wanted("adaptive") {
-        hold_adaptive_against_fixed(&loads, time)?;
     }
     if wanted("assists") {
         hold_model_against_assists(&loads, time)?;
@@ -146,37 +140,6 @@ fn hold_model_against_rings(loads: &[(&str, Load)], time: Duration) -> Result<()
             "| {name} | {:.2} M | {predicted} | {measured} | {} |",
             load.peak() / 1e6,
             predicted as f64 / measured as f64
-        );
-    }
-    println!();
-    Ok(())
-}
-
-fn hold_adaptive_against_fixed(
-    loads: &[(&str, Load)],
-    time: Duration,
-) -> Result<(), Box<dyn Error>> {
-    println!(
-        "| trace | capacity | best fixed | empties | IDs kept | adaptive: empties | IDs kept |"
-    );
-    println!("|---|---:|---:|---:|---:|---:|---:|");
-    for (name, load) in loads {
-        let capacity = 2 * predicted(load)?;
-        let mut best: Option<(u32, Outcome)> = None;
-        for percent in [25, 50, 75] {
-            let setup = Setup::unassisted(ThresholdFill::percent(percent));
-            let run = run(load, time, capacity, setup)?;
-            // Fewer empties first, then fewer IDs kept.
-            if best.is_none_or(|(_, best)| run.rank() < best.rank()) {
-                best = Some((percent, run));
-            }
-        }
-        let (percent, fixed) = best.expect("three ran");
-        let setup = Setup::unassisted(ThresholdFill::adaptive());
-        let adaptive = run(load, time, capacity, setup)?;
-        println!(
-            "| {name} | {capacity} | {percent} % | {} | {:.0} | {} | {:.0} |",
-            fixed.empties, fixed.mean_level, adaptive.empties, adaptive.mean_level
         );
     }
     println!();
@@ -369,15 +332,6 @@ struct Outcome {
     taken: u64,
     /// Runs that takes made for it.
     assists: u64,
-    /// IDs in it on average over time: by the mean rate, how old they become.
-    mean_level: f64,
-}
-
-impl Outcome {
-    /// The lower, the better.
-    fn rank(self) -> (u64, u64) {
-        (self.empties, self.mean_level as u64)
-    }
 }
 
 /// Keeps all IDs.
@@ -432,12 +386,10 @@ fn run(
         let raw = cipher.decrypt(id.to_u64());
         assert!(marks.mark(raw), "{raw:#x} came twice");
     }
-    let levels = run.samples.iter().map(|sample| sample.level as f64);
     Ok(Outcome {
         empties: run.empties,
         taken: run.taken,
         assists: run.assists,
-        mean_level: levels.sum::<f64>() / run.samples.len() as f64,
     })
 }
 

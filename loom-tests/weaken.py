@@ -102,12 +102,11 @@ LOOK_AFTER_SETTLING = """\
         open.close();
         stripe.assist.free();
 
-        // R4: first the request is closed and the threshold moved, then the
-        // level is looked at, then the threshold.
-        let level = ring.settled_level();
+        // R4: first the request is closed, then the level is looked at.
+        let level = stripe.ring.settled_level();
 """
 LOOK_BEFORE_SETTLING = """\
-        let level = ring.settled_level();
+        let level = stripe.ring.settled_level();
         open.close();
         stripe.assist.free();
 """
@@ -125,34 +124,6 @@ LOOK_THEN_SETTLE = """\
         if any {
             self.requests.request(FillCause::Threshold);
         }
-"""
-
-MOVE_THE_THRESHOLD = """\
-        if let Some((threshold, level)) = before {
-            stripe.learn(threshold, level);
-        }
-"""
-LOOK_AT_THE_LEVEL = """\
-        // R4: first the request is closed and the threshold moved, then the
-        // level is looked at, then the threshold.
-        let level = ring.settled_level();
-        // Without room, other producers hold permits for the missing IDs, and they
-        // settle when they have published them.
-        if level.filled < watermark.threshold() && level.room > stripe.spare() {
-"""
-MOVE_THEN_LOOK = MOVE_THE_THRESHOLD + """\
-        open.close();
-        stripe.assist.free();
-
-""" + LOOK_AT_THE_LEVEL
-LOOK_THEN_MOVE = """\
-        open.close();
-        stripe.assist.free();
-        let level = ring.settled_level();
-        let spare = stripe.spare();
-        let under = watermark.threshold();
-""" + MOVE_THE_THRESHOLD + """\
-        if level.filled < under && level.room > spare {
 """
 
 CLAIM_BY_EXCHANGE = """\
@@ -475,15 +446,9 @@ WEAKENINGS = [
     Weakening(
         "no-second-look", "R4",
         "the producer does not look at the level after it has filled",
-        SERVE, "if level.filled < watermark.threshold() && level.room > stripe.spare() {",
+        SERVE, "if level.filled < stripe.threshold && level.room > 0 {",
         "if false && level.filled < level.room {",
         "fill", "threshold_crossing_against_a_producer_about_to_sleep",
-    ),
-    Weakening(
-        "look-then-move", "R4",
-        "the producer looks at the level before it moves the threshold",
-        SERVE, MOVE_THEN_LOOK, LOOK_THEN_MOVE,
-        "fill", "a_threshold_that_rises_against_a_take",
     ),
     Weakening(
         "no-wake-up", "R4",
@@ -987,7 +952,7 @@ WEAKENINGS = [
     Weakening(
         "no-second-look-of-two", "R4",
         "of two producers that close a stripe's request none looks at its level",
-        SERVE, "if level.filled < watermark.threshold() && level.room > stripe.spare() {",
+        SERVE, "if level.filled < stripe.threshold && level.room > 0 {",
         "if false && level.filled < level.room {",
         "stripes", "two_producers_serve_two_stripes",
     ),

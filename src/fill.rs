@@ -2,8 +2,7 @@
 //!
 //! Three policies decide when: [`PaddingFill`] at the start, [`ThresholdFill`]
 //! when a take leaves too few IDs, [`ScheduledFill`] once a period. Any of them can
-//! be combined. One or more producer threads do the work. A threshold may move:
-//! `adaptive` computes it, `watermark` holds it.
+//! be combined. One or more producer threads do the work.
 //!
 //! # State
 //!
@@ -55,7 +54,6 @@
 //! pause is never longer than the time to the next scheduled fill, so that age limits
 //! are kept.
 
-mod adaptive;
 mod filler;
 #[cfg(feature = "loom")]
 pub(crate) mod model;
@@ -68,7 +66,6 @@ mod stripe;
 mod tests;
 mod timetable;
 mod waiters;
-mod watermark;
 
 pub(crate) use self::filler::{Filler, FillerParts, FullHook, MadeInPlace};
 pub use self::policy::{

@@ -412,14 +412,9 @@ impl RingBuffer {
 
     /// Whether a producer holds a permit, or has reserved slots that are not published.
     pub(crate) fn has_more_to_come(&self) -> bool {
-        self.to_come() > 0
-    }
-
-    /// An upper bound of the IDs that are promised and not yet published.
-    pub(crate) fn to_come(&self) -> u64 {
         // `tail` first: a permit that is used up by then is counted in it.
         let tail = self.counters.tail.load(Acquire);
-        self.counters.promised.load(Acquire).saturating_sub(tail)
+        self.counters.promised.load(Acquire) > tail
     }
 
     /// The number of IDs taken since the ring was made, retired ones included.

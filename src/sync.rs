@@ -12,7 +12,7 @@ pub(crate) use self::loom_impl::*;
 
 #[cfg(not(all(loom, feature = "loom")))]
 mod std_impl {
-    use std::time::{Duration, Instant};
+    use std::time::Duration;
 
     pub(crate) use std::sync::{Condvar, Mutex, MutexGuard, atomic};
     pub(crate) use std::{thread, thread_local};
@@ -44,21 +44,6 @@ mod std_impl {
             thread::sleep(Duration::from_micros(1 << tried.min(10)));
         }
     }
-
-    /// Measures the time since its start.
-    #[derive(Debug)]
-    pub(crate) struct Stopwatch(Instant);
-
-    impl Stopwatch {
-        pub(crate) fn start() -> Self {
-            Self(Instant::now())
-        }
-
-        // `&mut` as in a model.
-        pub(crate) fn elapsed(&mut self) -> Duration {
-            self.0.elapsed()
-        }
-    }
 }
 
 #[cfg(all(loom, feature = "loom"))]
@@ -87,21 +72,6 @@ mod loom_impl {
     /// Lets other threads run.
     pub(crate) fn back_off(_tried: u32) {
         thread::yield_now();
-    }
-
-    /// In a model each reading is ten minutes after the one before.
-    #[derive(Debug)]
-    pub(crate) struct Stopwatch(Duration);
-
-    impl Stopwatch {
-        pub(crate) fn start() -> Self {
-            Self(Duration::ZERO)
-        }
-
-        pub(crate) fn elapsed(&mut self) -> Duration {
-            self.0 += Duration::from_secs(600);
-            self.0
-        }
     }
 }
 

@@ -77,7 +77,7 @@ pub(crate) struct TuneArgs {
     /// Judge a ring of so many slots, a power of two [default: 65536, or as many as are needed]
     #[arg(long, value_name = "C", value_parser = capacity)]
     capacity: Option<usize>,
-    /// Fill the ring at this threshold, such as 75%, or adaptive
+    /// Fill the ring at this threshold, such as 75%
     #[arg(long, value_name = "P%", default_value = "50%")]
     threshold: Threshold,
     /// Threads that take IDs [default: one a core, but for one core that is left

@@ -98,29 +98,6 @@ fn two_consumers_cross() {
     });
 }
 
-/// R4: a take that looks at a threshold just before it rises still leads to a
-/// fill. A ring that is found empty raises the threshold from one to two; from then
-/// on a level of one is too low, whichever take led to it.
-#[test]
-fn a_threshold_that_rises_against_a_take() {
-    explore("a threshold that rises against a take", 1, Some(2), |_| {
-        let ids = builder(2)
-            .threshold_fill(ThresholdFill::adaptive().between(50, 100))
-            .build()
-            .unwrap();
-        let mut taken: Vec<Id> = (0..2).filter_map(|_| ids.take().ok()).collect();
-        // Lets the producer fill for the first time, of which nothing is learnt, and
-        // in the end move the threshold.
-        thread::yield_now();
-        taken.extend((0..3).filter_map(|_| ids.take().ok()));
-        thread::yield_now();
-        while ids.stats().level < ids.stats().threshold {
-            thread::yield_now();
-        }
-        assert_distinct(taken);
-    });
-}
-
 /// R3, R4: with two producers, whichever settles last, the ring fills up.
 #[test]
 fn two_producers_settle() {

@@ -183,7 +183,7 @@ impl Filler {
 
     /// Asks for a fill of a stripe that has so many IDs, if these are few.
     fn note_level(&self, stripe: &Stripe, left: u64) {
-        if left < stripe.watermark.threshold() {
+        if left < stripe.threshold {
             self.ask_for(stripe, left);
         }
     }
@@ -288,10 +288,7 @@ impl Filler {
 
     /// The thresholds of all stripes together.
     pub(crate) fn threshold(&self) -> usize {
-        let thresholds = self
-            .stripes
-            .iter()
-            .map(|stripe| stripe.watermark.threshold());
+        let thresholds = self.stripes.iter().map(|stripe| stripe.threshold);
         thresholds.sum::<u64>() as usize
     }
 

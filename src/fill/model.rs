@@ -107,7 +107,7 @@ impl Stripes {
     /// assist where that is more than 0 and `assists`. So many `ids` can be made in all.
     pub fn full(slots: usize, threshold: usize, assists: bool, ids: u64) -> Self {
         let assist = assists.then_some(AssistFill::below(100));
-        let stripes = Stripe::one_per_core(2, 2 * slots, 2 * threshold, None, assist);
+        let stripes = Stripe::one_per_core(2, 2 * slots, 2 * threshold, assist);
         let layout = Self::layout();
         let lease = Lease::new(layout, 0..1, 0..ids / 2).expect("a possible lease");
         let policy = ClaimPolicy {
@@ -176,8 +176,7 @@ impl Stripes {
         let is_wanted = self.0.requests().wanted().includes(FillCause::Threshold);
         let mut stripes = self.0.stripes().iter();
         stripes.all(|stripe| {
-            stripe.ring.len() as u64 >= stripe.watermark.threshold()
-                || is_wanted && stripe.request.is_open()
+            stripe.ring.len() as u64 >= stripe.threshold || is_wanted && stripe.request.is_open()
         })
     }
 }

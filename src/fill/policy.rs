@@ -3,8 +3,6 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::adaptive::ThresholdController;
-
 /// Fills the ring when a generator is built.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -22,9 +20,7 @@ pub enum PaddingFill {
 
 /// Wakes a producer when a take leaves fewer IDs than a threshold.
 ///
-/// With a fixed threshold a fill ends when the ring is full. An [`adaptive`](Self::adaptive)
-/// one moves with what is taken while a producer wakes up, and fills no more than
-/// the next moments need, so that IDs are fresher.
+/// A fill ends when the ring is full.
 ///
 /// Each [stripe](crate::CachedGeneratorBuilder::stripes) has its own threshold, an equal
 /// share of the one given, rounded up, and asks for a fill of its own. So a fill is asked
@@ -37,9 +33,6 @@ pub enum PaddingFill {
 ///
 /// assert_eq!(ThresholdFill::percent(25).in_slots(1 << 16), Ok(1 << 14));
 /// assert!(ThresholdFill::slots(0).in_slots(1 << 16).is_err());
-///
-/// let fill = ThresholdFill::adaptive().between(10, 80);
-/// assert_eq!(fill.in_slots(1000), Ok(800));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ThresholdFill(Threshold);
@@ -48,11 +41,6 @@ pub struct ThresholdFill(Threshold);
 enum Threshold {
     Percent(u32),
     Slots(usize),
-    /// Between these shares of the capacity, in percent.
-    Adaptive {
-        low: u32,
-        high: u32,
-    },
 }
 
 impl ThresholdFill {
@@ -68,35 +56,8 @@ impl ThresholdFill {
         Self(Threshold::Slots(slots))
     }
 
-    /// A threshold that moves between 40 and 90 percent of the capacity.
-    ///
-    /// It follows how far the level falls below it until a fill catches up, which
-    /// is the number of IDs taken while a producer wakes up: 1.75 times the largest of
-    /// the last minutes. Where takes assist ([`AssistFill`]), it lies so far above their
-    /// mark, and what they make themselves does not raise it. A fill goes as far above it as is taken in some 10 ms,
-    /// up to an eighth of the capacity, and does not fill the ring. Takes cost no more
-    /// than with a fixed threshold; a producer reads the clock once more for each fill.
-    ///
-    /// The first burst of its kind comes unforeseen. The lower bound then helps as a
-    /// fixed threshold of that size would. So choose the capacity such that the largest
-    /// burst takes no more than that while a producer wakes up, or choose other bounds.
-    /// With several producers, one of them at a time moves the threshold, and none
-    /// waits.
-    pub const fn adaptive() -> Self {
-        Self(Threshold::Adaptive { low: 40, high: 90 })
-    }
-
-    /// An adaptive threshold between other bounds, in percent of the capacity:
-    /// 1 to 100, rounded up to whole slots, `low` no more than `high`.
-    /// It starts at the upper bound.
-    #[must_use]
-    pub const fn between(self, low: u32, high: u32) -> Self {
-        Self(Threshold::Adaptive { low, high })
-    }
-
-    /// The threshold for a ring of `capacity` slots, at the start: a take that
-    /// leaves fewer IDs than this asks for a fill. For an adaptive threshold that is the
-    /// upper bound.
+    /// The threshold for a ring of `capacity` slots: a take that leaves fewer IDs than this
+    /// asks for a fill.
     ///
     /// # Errors
     ///
@@ -104,35 +65,9 @@ impl ThresholdFill {
     pub fn in_slots(self, capacity: usize) -> Result<usize, PolicyError> {
         match self.0 {
             Threshold::Percent(percent @ 1..=100) => Ok(share(capacity, percent)),
-            Threshold::Adaptive { low, high } if 1 <= low && low <= high && high <= 100 => {
-                Ok(share(capacity, high))
-            }
-            Threshold::Adaptive { low, high } => Err(PolicyError::Bounds { low, high }),
             Threshold::Percent(percent) => Err(PolicyError::Percent { percent }),
             Threshold::Slots(slots) if (1..=capacity).contains(&slots) => Ok(slots),
             Threshold::Slots(slots) => Err(PolicyError::Slots { slots, capacity }),
-        }
-    }
-
-    /// The lowest that the threshold comes to in a ring of `capacity` slots.
-    pub(crate) fn lowest_in_slots(self, capacity: usize) -> usize {
-        match self.0 {
-            Threshold::Percent(percent) => share(capacity, percent),
-            Threshold::Slots(slots) => slots,
-            Threshold::Adaptive { low, .. } => share(capacity, low),
-        }
-    }
-
-    /// The controller of a ring of `capacity` slots, if the threshold is adaptive. Takes
-    /// that leave fewer than `low_mark` assist.
-    pub(crate) fn controller(self, capacity: usize, low_mark: u64) -> Option<ThresholdController> {
-        match self.0 {
-            Threshold::Adaptive { low, high } => Some(ThresholdController::new(
-                share(capacity, low) as u64..=share(capacity, high) as u64,
-                capacity as u64,
-                low_mark,
-            )),
-            Threshold::Percent(_) | Threshold::Slots(_) => None,
         }
     }
 }
@@ -322,14 +257,6 @@ pub enum PolicyError {
         /// The percentage that was given.
         percent: u32,
     },
-    /// The bounds of an adaptive threshold are not between 1 and 100, or not in
-    /// order.
-    Bounds {
-        /// The lower bound, in percent.
-        low: u32,
-        /// The upper bound, in percent.
-        high: u32,
-    },
     /// The mark of an [`AssistFill`] is not between 1 and 100 percent.
     Assist {
         /// The percentage that was given.
@@ -362,11 +289,6 @@ impl fmt::Display for PolicyError {
             Self::Percent { percent } => write!(
                 f,
                 "a threshold of {percent} % can't be kept: choose 1 to 100 %"
-            ),
-            Self::Bounds { low, high } => write!(
-                f,
-                "a threshold can't be kept between {low} and {high} %: choose bounds from \
-                 1 to 100 %, the lower one first"
             ),
             Self::Assist { percent } => write!(
                 f,

@@ -44,10 +44,9 @@ use std::sync::atomic::AtomicU64;
 
 use crossbeam_utils::CachePadded;
 
-use super::policy::{AssistFill, ThresholdFill};
+use super::policy::AssistFill;
 use super::recall::Insertions;
 use super::requests::StripeRequest;
-use super::watermark::{Totals, Watermark};
 use crate::per_core::{MAX_ITEMS, PerCore};
 use crate::ring::{RingBuffer, RingError};
 use crate::sync::atomic::AtomicBool;
@@ -57,7 +56,8 @@ use crate::sync::atomic::Ordering::Relaxed;
 #[derive(Debug)]
 pub(crate) struct Stripe {
     pub(super) ring: RingBuffer,
-    pub(super) watermark: Watermark,
+    /// A take that leaves fewer than this asks for a fill; 0: no take does.
+    pub(super) threshold: u64,
     /// A take that leaves fewer than this assists; never more than the threshold.
     pub(super) low_mark: u64,
     pub(super) request: StripeRequest,
@@ -85,8 +85,8 @@ impl Stripe {
     pub(crate) const MOST: usize = MAX_ITEMS;
 
     /// `count` stripes for the cores, of `capacity` slots together, of which `count` must be
-    /// a divisor. A take that leaves fewer than its share of `threshold` asks for a fill,
-    /// or as many as an adaptive `fill` says; with 0 no take does.
+    /// a divisor. A take that leaves fewer than its share of `threshold` asks for a fill;
+    /// with 0 no take does.
     ///
     /// # Errors
     ///
@@ -95,7 +95,6 @@ impl Stripe {
         count: usize,
         capacity: usize,
         threshold: usize,
-        fill: Option<ThresholdFill>,
         assist: Option<AssistFill>,
     ) -> Result<PerCore<Self>, RingError> {
         // Of the whole: a divisor may make an impossible one possible.
@@ -103,43 +102,21 @@ impl Stripe {
         let share = capacity / count;
         PerCore::try_new(count, |_| {
             let low_mark = assist.map_or(0, |assist| assist.in_slots(share) as u64);
-            let watermark = match fill.and_then(|fill| fill.controller(share, low_mark)) {
-                Some(controller) => Watermark::moving(controller),
-                None => Watermark::fixed(threshold.div_ceil(count)),
-            };
             let ring = RingBuffer::with_capacity(share)?;
-            Ok(Self::new(ring, watermark, low_mark))
+            Ok(Self::new(ring, threshold.div_ceil(count) as u64, low_mark))
         })
     }
 
-    pub(super) fn new(ring: RingBuffer, watermark: Watermark, low_mark: u64) -> Self {
+    pub(super) fn new(ring: RingBuffer, threshold: u64, low_mark: u64) -> Self {
         Self {
             ring,
-            watermark,
+            threshold,
             low_mark,
             request: StripeRequest::new(),
             insertions: Insertions::new(),
             assist: AssistPermission::new(),
             counters: CachePadded::default(),
         }
-    }
-
-    /// The number of slots that a threshold fill leaves empty; 0 unless the threshold
-    /// is adaptive.
-    pub(super) fn spare(&self) -> u64 {
-        let capacity = self.ring.capacity() as u64;
-        capacity - self.watermark.targets().goal(capacity)
-    }
-
-    /// Moves the threshold after a fill, by the threshold and the level before it, and
-    /// the level now.
-    pub(super) fn learn(&self, threshold: u64, level: usize) {
-        let lowest = level.min(self.ring.len()) as u64;
-        self.watermark.follow(threshold, lowest, || Totals {
-            taken: self.ring.taken(),
-            retired: self.retired(),
-            assists: self.assists(),
-        });
     }
 
     /// Whether a take that leaves so few IDs, but some, has nothing to do: a fill is asked
@@ -211,19 +188,18 @@ mod placement {
 
     #[test]
     fn a_stripe() {
-        // What a take reads and nobody writes is apart from what moves the threshold, and
-        // that from what takes and producers write while the level is low.
+        // What a take reads and nobody writes is apart from what takes and producers write
+        // while the level is low.
         assert_apart!(Stripe {
-            [ring, low_mark]
-            [watermark]
+            [ring, threshold, low_mark]
             [request]
             [insertions]
             [assist]
             [counters]
         });
         assert!(
-            size_of::<RingBuffer>() + size_of::<u64>() <= LINE,
-            "a take reads one line, and the threshold"
+            size_of::<RingBuffer>() + 2 * size_of::<u64>() <= LINE,
+            "a take reads one line"
         );
     }
 }
@@ -235,11 +211,10 @@ mod tests {
     #[test]
     fn stripes_share_the_slots_and_the_threshold() {
         for (assist, low_mark) in [(None, 0), (Some(AssistFill::below(10)), 26)] {
-            let stripes = Stripe::one_per_core(4, 1024, 401, None, assist).unwrap();
-            let each = stripes.iter().map(|stripe| {
-                let threshold = stripe.watermark.threshold();
-                (stripe.ring.capacity(), threshold, stripe.low_mark)
-            });
+            let stripes = Stripe::one_per_core(4, 1024, 401, assist).unwrap();
+            let each = stripes
+                .iter()
+                .map(|stripe| (stripe.ring.capacity(), stripe.threshold, stripe.low_mark));
             assert!(each.eq([(256, 101, low_mark); 4]), "{stripes:?}");
         }
     }

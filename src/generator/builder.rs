@@ -397,14 +397,8 @@ impl CachedGeneratorBuilder {
         let stripe_count = self.stripe_count();
         let borrow_limit = self.borrow_limit.unwrap_or(self.setup.borrow_limit());
         let setup = self.setup.check()?;
-        let stripes = Stripe::one_per_core(
-            stripe_count,
-            capacity,
-            threshold,
-            self.threshold,
-            self.assist,
-        )
-        .map_err(BuildError::Ring)?;
+        let stripes = Stripe::one_per_core(stripe_count, capacity, threshold, self.assist)
+            .map_err(BuildError::Ring)?;
 
         let policy = ClaimPolicy {
             borrow_limit: to_ticks(&setup.layout, borrow_limit),

@@ -20,8 +20,7 @@ pub struct Stats {
     /// The number of stripes, which all have equally many slots.
     pub stripes: usize,
     /// The thresholds of all stripes together: a take that leaves its stripe fewer IDs than
-    /// the stripe's own asks for a fill; 0 if none does. An adaptive threshold moves, that
-    /// of each stripe by itself.
+    /// the stripe's own asks for a fill; 0 if none does.
     pub threshold: usize,
     /// IDs handed to consumers, those in handles included. Goes down when a
     /// handle is dropped that has some left.
@@ -29,8 +28,7 @@ pub struct Stats {
     /// IDs that consumers made themselves because every stripe was empty, with the rest of
     /// each run, which went into a stripe. Those of assists are not among them.
     pub in_place: u64,
-    /// Fills after which the stripes that asked were full, or as full as an adaptive
-    /// threshold wants, by cause; and assists.
+    /// Fills after which the stripes that asked were full, by cause; and assists.
     pub fills: FillCounts,
     /// Fills that stopped early at the borrow limit or the end of the lease.
     pub refusals: u64,

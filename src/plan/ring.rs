@@ -73,9 +73,6 @@ const ASSIST_SECONDS: f64 = 5e-6;
 /// The most IDs that a take moves from one stripe to another.
 const MOVED: usize = 255;
 
-/// An adaptive threshold lies so many times the last fall of the level above the low mark.
-const ADAPTIVE_RESERVE: f64 = 1.75;
-
 /// A machine, as measured or as assumed, and the threads on it.
 ///
 /// The default is a slow machine of two cores. `ringflake tune` measures one.
@@ -180,8 +177,6 @@ pub struct Level {
 
 /// How low `load` drives a ring of `capacity` slots on `machine`, in the worst case.
 ///
-/// Of an adaptive threshold at the height to which it comes down under this load.
-///
 /// # Errors
 ///
 /// [`PolicyError`] if `threshold` is out of range for such a ring.
@@ -224,16 +219,10 @@ fn level_with(
 ) -> Result<Level, PolicyError> {
     let peak = load.peak();
     let in_wake_up = peak * machine.wake_up.as_secs_f64() * factor;
-    let highest = threshold.in_slots(capacity)?;
+    let threshold = threshold.in_slots(capacity)?;
     let stripes = machine.stripes(capacity);
-    let mark = (machine.low_mark(capacity, highest) * stripes) as f64;
-    let threshold = match threshold.lowest_in_slots(capacity) {
-        lowest if lowest < highest => {
-            let fall = in_wake_up.min(highest as f64 - mark);
-            (mark + ADAPTIVE_RESERVE * fall).clamp(lowest as f64, highest as f64)
-        }
-        _ => highest as f64,
-    };
+    let mark = (machine.low_mark(capacity, threshold) * stripes) as f64;
+    let threshold = threshold as f64;
     let moved = (MOVED * (stripes - 1)) as f64;
     let level = threshold - moved.min(threshold / 2.0).floor();
 
@@ -319,8 +308,8 @@ pub fn is_enough(
     let Ok(level) = level_with(MARGIN, load, machine, capacity, threshold) else {
         return false;
     };
-    let highest = threshold.in_slots(capacity).unwrap_or(0);
-    let mark = machine.low_mark(capacity, highest) as f64;
+    let threshold = threshold.in_slots(capacity).unwrap_or(0);
+    let mark = machine.low_mark(capacity, threshold) as f64;
     level.lowest >= 1.0 && (!machine.assists || mark > load.peak() * ASSIST_SECONDS * MARGIN)
 }
 
@@ -504,21 +493,6 @@ mod tests {
         assert_eq!(machine.assisted(100e6), 0.0);
         machine.assists = false;
         assert_eq!(machine.assisted(0.0), 0.0);
-    }
-
-    #[test]
-    fn an_adaptive_threshold_comes_down_to_what_a_wake_up_takes() {
-        let level = |text| {
-            let machine = unassisted("100M", 10_000);
-            let adaptive = ThresholdFill::adaptive();
-            lowest_level(&load(text), &machine, 1 << 16, adaptive)
-                .unwrap()
-                .lowest
-        };
-        // 1.75 x 20,000 less 20,000, between 40 % and 90 %.
-        assert_eq!(level("2M"), 15_000.0);
-        assert_eq!(level("1M"), 26_215.0 - 1e4);
-        assert_eq!(level("5M"), 58_983.0 - 5e4);
     }
 
     #[test]

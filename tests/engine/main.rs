@@ -1,7 +1,6 @@
 //! IDs without a store: layouts, the cipher, the ring, the fills, and generators over one
 //! lease.
 
-mod adaptive;
 mod backfill;
 mod cipher;
 mod config;

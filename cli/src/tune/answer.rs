@@ -24,10 +24,10 @@ impl Setting {
     /// As a generator is built without options.
     pub(super) const DEFAULT: Self = Self {
         capacity: 1 << 16,
-        threshold: Threshold::Percent(50),
+        threshold: Threshold(50),
     };
 
-    /// Slots below the threshold; of an adaptive one the most.
+    /// Slots below the threshold.
     pub(super) fn below(self) -> usize {
         let slots = self.threshold.fill().in_slots(self.capacity);
         slots.unwrap_or(self.capacity)
@@ -41,10 +41,7 @@ impl Setting {
 impl fmt::Display for Setting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let slots = grouped(self.capacity as u64);
-        match self.threshold {
-            Threshold::Percent(percent) => write!(f, "{slots} slots, threshold {percent} %"),
-            Threshold::Adaptive => write!(f, "{slots} slots, adaptive threshold"),
-        }
+        write!(f, "{slots} slots, threshold {}", self.threshold)
     }
 }
 
@@ -257,8 +254,8 @@ impl Answer {
 impl Setting {
     /// This one, and others of the same capacity, by threshold.
     pub(super) fn with_thresholds(self) -> Vec<Self> {
-        let mut thresholds = [25, 50, 75].map(Threshold::Percent).to_vec();
-        thresholds.extend([Threshold::Adaptive, self.threshold]);
+        let mut thresholds = [25, 50, 75].map(Threshold).to_vec();
+        thresholds.push(self.threshold);
         thresholds.sort_unstable();
         thresholds.dedup();
         let capacity = self.capacity;
@@ -301,7 +298,7 @@ pub(super) mod tests {
                 producers: 1,
                 consumers: 1,
             },
-            threshold: Threshold::Percent(50),
+            threshold: Threshold(50),
             asked: None,
             capacity: Ok(0),
             max_age: None,
@@ -392,14 +389,8 @@ pub(super) mod tests {
                 .map(|(it, _)| it.threshold.to_string())
                 .collect::<Vec<_>>()
         };
-        assert_eq!(
-            thresholds(Threshold::Percent(50)),
-            ["25 %", "50 %", "75 %", "adaptive"]
-        );
-        assert_eq!(
-            thresholds(Threshold::Percent(60)),
-            ["25 %", "50 %", "60 %", "75 %", "adaptive"]
-        );
+        assert_eq!(thresholds(Threshold(50)), ["25 %", "50 %", "75 %"]);
+        assert_eq!(thresholds(Threshold(60)), ["25 %", "50 %", "60 %", "75 %"]);
     }
 
     #[test]

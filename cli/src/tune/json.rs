@@ -12,7 +12,6 @@ use super::replay::{Replay, Run, latencies};
 use super::snippet;
 use crate::drive::measurement::Measurement;
 use crate::load::PERCENTILES;
-use crate::threshold::Threshold;
 
 /// Grows when a name changes its meaning or goes.
 const VERSION: u32 = 3;
@@ -49,7 +48,7 @@ pub(super) fn object(answer: &Answer, replay: Option<&Replay>, command: &str) ->
         "ring": answer.setting().map(|setting| json!({
             "capacity": setting.capacity,
             "bytes": setting.bytes(),
-            "threshold": threshold(setting.threshold),
+            "threshold": setting.threshold.0,
             "producers": answer.threads.producers,
             "schedule": answer.schedule().map(|Schedule { period, max_age }| json!({
                 "period_s": period.as_secs_f64(),
@@ -58,7 +57,7 @@ pub(super) fn object(answer: &Answer, replay: Option<&Replay>, command: &str) ->
             "builder": snippet::code(answer),
         })),
         "thresholds": answer.levels().into_iter().map(|(setting, level)| json!({
-            "threshold": threshold(setting.threshold),
+            "threshold": setting.threshold.0,
             "worst_level": level.lowest.round(),
             "worst_empties": level.empties.is_finite().then(|| level.empties.round()),
             "assisted": level.assisted,
@@ -78,7 +77,7 @@ fn ring(run: &Run) -> Value {
     let measured = &run.measured;
     let mut value = takes(measured);
     value["capacity"] = json!(run.setting.capacity);
-    value["threshold"] = threshold(run.setting.threshold);
+    value["threshold"] = json!(run.setting.threshold.0);
     value["empties"] = json!(measured.empties);
     value["refused"] = json!(measured.refused);
     value["fills"] = json!(measured.fills);
@@ -102,13 +101,6 @@ fn takes(measured: &Measurement) -> Value {
         "missed": measured.missed,
         "latency_ns": latency,
     })
-}
-
-fn threshold(threshold: Threshold) -> Value {
-    match threshold {
-        Threshold::Percent(percent) => json!(percent),
-        Threshold::Adaptive => json!("adaptive"),
-    }
 }
 
 fn nanos(seconds: f64) -> u64 {

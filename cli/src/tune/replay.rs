@@ -470,7 +470,7 @@ pub(super) mod tests {
 
     const FIRST: Setting = Setting {
         capacity: 1 << 18,
-        threshold: Threshold::Percent(50),
+        threshold: Threshold(50),
     };
 
     /// The finding for rings with these empties and lowest levels.

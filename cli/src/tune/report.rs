@@ -354,7 +354,7 @@ fn thresholds(answer: &Answer, replay: &Replay) -> Chart {
         id: "thresholds",
         title: "Thresholds",
         text: "The lowest level of the ring by its threshold. A higher one keeps more IDs, and \
-               wakes producers more often; an adaptive one follows the load."
+               wakes producers more often."
             .to_owned(),
         up: "lowest level, IDs".to_owned(),
         across: "threshold",
@@ -413,7 +413,7 @@ mod tests {
         }
         for text in [
             "Confirmed by a run: no take found 65,536 slots, threshold 50 % empty in 2 s",
-            "<th scope=\"row\">adaptive</th>",
+            "<th scope=\"row\">75 %</th>",
             "<th scope=\"row\">no ring</th>",
         ] {
             assert!(html.contains(text), "{text}");

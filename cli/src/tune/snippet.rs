@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use super::answer::{Answer, Schedule, Setting};
-use crate::threshold::Threshold;
 
 /// Where the secret is kept, as `ringflake keygen` names it in the README.
 const SECRET: &str = "ringflake.key";
@@ -28,14 +27,10 @@ pub(super) fn code(answer: &Answer) -> Option<String> {
     }
     if threshold != Setting::DEFAULT.threshold {
         names.push("ThresholdFill");
-        options += &match threshold {
-            Threshold::Percent(percent) => {
-                format!("        .threshold_fill(ThresholdFill::percent({percent}))\n")
-            }
-            Threshold::Adaptive => {
-                "        .threshold_fill(ThresholdFill::adaptive())\n".to_owned()
-            }
-        };
+        options += &format!(
+            "        .threshold_fill(ThresholdFill::percent({}))\n",
+            threshold.0
+        );
     }
     let schedule = answer.schedule();
     if let Some(Schedule { period, max_age }) = schedule {
@@ -84,6 +79,7 @@ mod tests {
     use ringflake::{Cipher, Id, Layout, Secret};
 
     use super::*;
+    use crate::threshold::Threshold;
     use crate::tune::answer::tests::answer;
     use crate::tune::lease::LeasePlan;
 
@@ -141,7 +137,7 @@ mod tests {
         with_all.lease.nodes = 7..8;
         let mut small = answer("1k", None);
         small.capacity = Ok(512);
-        small.threshold = Threshold::Adaptive;
+        small.threshold = Threshold(75);
         small.threads.producers = 2;
         small.layout = "28/20/15@2020-01-01T00:00:00Z/1s".parse().unwrap();
         small.lease.nodes = 4..5;
@@ -153,7 +149,7 @@ mod tests {
             ".capacity(1 << 17)\n        \
              .scheduled_fill(ScheduledFill::every(Duration::from_secs(10))\
              .max_age(Duration::from_secs(60)))\n",
-            ".capacity(512)\n        .threshold_fill(ThresholdFill::adaptive())\n        \
+            ".capacity(512)\n        .threshold_fill(ThresholdFill::percent(75))\n        \
              .producers(2)\n",
         ]) {
             assert!(program.contains(part), "{program}");

@@ -52,9 +52,8 @@ pub(crate) struct VerifyArgs {
     pub(super) capacity: usize,
     #[command(flatten)]
     stripes: StripeArgs,
-    /// The level under which the ring is filled, as a share of the capacity, or
-    /// adaptive: one that follows the load
-    #[arg(long, value_name = "P%|adaptive", default_value = "50%")]
+    /// The level under which the ring is filled, as a share of the capacity
+    #[arg(long, value_name = "P%", default_value = "50%")]
     threshold: Threshold,
     /// The level under which a take makes some IDs itself, as a share of the slots of
     /// its stripe, or off

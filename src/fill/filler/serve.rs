@@ -29,22 +29,17 @@ impl Filler {
         let outcome = self
             .stripes
             .iter()
-            .try_for_each(|stripe| self.fill_leaving(stripe, 0, &mut made));
+            .try_for_each(|stripe| self.fill_stripe(stripe, &mut made));
         self.report(cause, made, started.elapsed(), outcome);
         outcome.map(|()| made)
     }
 
-    /// Fills a stripe but for `spare` slots, and adds the number of IDs made to `made`.
-    /// If there is more to do than a block, another producer is woken first: making IDs
-    /// may call a clock that gets stuck.
-    pub(super) fn fill_leaving(
-        &self,
-        stripe: &Stripe,
-        spare: u64,
-        made: &mut u64,
-    ) -> Result<(), Refused> {
+    /// Fills a stripe, and adds the number of IDs made to `made`. If there is more to do
+    /// than a block, another producer is woken first: making IDs may call a clock that gets
+    /// stuck.
+    pub(super) fn fill_stripe(&self, stripe: &Stripe, made: &mut u64) -> Result<(), Refused> {
         // Read once: the consumers need the cache line that `cursor` lies on.
-        let limit = stripe.ring.fill_limit() - spare;
+        let limit = stripe.ring.fill_limit();
         let mut block = [Id::default(); BLOCK];
         let mut alone = true;
         let mut outcome = Ok(());
@@ -103,8 +98,6 @@ impl Filler {
         if wanted.includes(FillCause::Scheduled) {
             self.retire();
         }
-        // IDs that were retired, or never there, were not taken. So nothing is learnt
-        // from them, and the stripes are filled up.
         let takes_asked = cause == FillCause::Threshold && !wanted.includes(FillCause::Scheduled);
         let started = Instant::now();
         let mut made = 0;
@@ -147,32 +140,15 @@ impl Filler {
     ) -> Result<u64, Refused> {
         // Puts the request back, as `Unserved` does.
         let open = OpenRequest::of(stripe, takes_asked);
-        let Stripe {
-            ring, watermark, ..
-        } = stripe;
-        let before =
-            (takes_asked && watermark.moves()).then(|| (watermark.threshold(), ring.len()));
-        let spare = if takes_asked { stripe.spare() } else { 0 };
-        let so_far = *made;
-        self.fill_leaving(stripe, spare, made)?;
-        if *made == so_far && spare > 0 && (ring.len() as u64) < watermark.threshold() {
-            // Others hold permits for all the room below the goal, and one of them may
-            // be stuck. Then the room that they hold does not count towards the goal.
-            let spare = spare.saturating_sub(ring.to_come());
-            self.fill_leaving(stripe, spare, made)?;
-        }
-        if let Some((threshold, level)) = before {
-            stripe.learn(threshold, level);
-        }
+        self.fill_stripe(stripe, made)?;
         open.close();
         stripe.assist.free();
 
-        // R4: first the request is closed and the threshold moved, then the
-        // level is looked at, then the threshold.
-        let level = ring.settled_level();
+        // R4: first the request is closed, then the level is looked at.
+        let level = stripe.ring.settled_level();
         // Without room, other producers hold permits for the missing IDs, and they
         // settle when they have published them.
-        if level.filled < watermark.threshold() && level.room > stripe.spare() {
+        if level.filled < stripe.threshold && level.room > 0 {
             self.requests.request_for(&stripe.request);
         }
         Ok(level.filled)
@@ -189,7 +165,7 @@ impl Filler {
         for stripe in self.stripes.iter() {
             stripe.ring.retire(stale, |count| {
                 retired += count as u64;
-                // At once, so that a fill that finds the level lowered finds the reason.
+                // At once, so that none of them is counted as issued meanwhile.
                 stripe.count_retired(count);
                 !self.requests.wanted().stop()
             });

@@ -25,7 +25,7 @@ impl Filler {
     pub(crate) fn take_at_once(self: &Arc<Self>, stripes: &PerCore<Stripe>) -> Option<Id> {
         let stripe = &stripes[stripes.here_at_once()?];
         let (id, left) = stripe.ring.try_take().ok()?;
-        if left >= stripe.watermark.threshold() {
+        if left >= stripe.threshold {
             return Some(id);
         }
         self.note_taken(stripe, id, left)
@@ -53,7 +53,7 @@ impl Filler {
         let Some((id, left)) = stripe.ring.take_leaving() else {
             return self.take_elsewhere(place);
         };
-        if left < stripe.watermark.threshold() {
+        if left < stripe.threshold {
             return self.note_taken(stripe, id, left);
         }
         Some(id)
@@ -67,7 +67,7 @@ impl Filler {
         let stripe = &self.stripes[place];
         let (count, left) = stripe.ring.take_batch_leaving(out);
         if count == out.len() {
-            if left < stripe.watermark.threshold() && !self.note_low(stripe, left) {
+            if left < stripe.threshold && !self.note_low(stripe, left) {
                 return 0;
             }
             count
@@ -93,7 +93,7 @@ impl Filler {
             if !stripe.ring.is_empty() {
                 let (count, left) = stripe.ring.take_batch_leaving(&mut out[done..]);
                 done += count;
-                if left < stripe.watermark.threshold() && !self.note_low(stripe, left) {
+                if left < stripe.threshold && !self.note_low(stripe, left) {
                     return None;
                 }
             }
@@ -140,7 +140,7 @@ impl Filler {
                 self.count_given_up(moved.len() - inserted);
             }
             // Last, so that the moved IDs are not away for as long as an assist takes.
-            let is_low = left < other.watermark.threshold();
+            let is_low = left < other.threshold;
             if is_low && !self.note_low(other, left) {
                 return None;
             }

@@ -15,8 +15,6 @@ use std::sync::{Arc, OnceLock, Weak};
 use super::*;
 use crate::cipher::Cipher;
 use crate::clock::Clock;
-use crate::fill::adaptive::ThresholdController;
-use crate::fill::watermark::Watermark;
 use crate::id::Id;
 use crate::layout::Layout;
 use crate::lease::Lease;
@@ -84,10 +82,9 @@ struct Setup {
     stripes: usize,
     /// Of each stripe.
     slots: usize,
-    threshold: usize,
+    threshold: u64,
     low_mark: u64,
     ticks: u64,
-    controller: Option<ThresholdController>,
     schedule: Option<ScheduledFill>,
 }
 
@@ -97,7 +94,6 @@ const SETUP: Setup = Setup {
     threshold: 256,
     low_mark: 0,
     ticks: 1_000,
-    controller: None,
     schedule: None,
 };
 
@@ -134,12 +130,8 @@ impl Setup {
             Box::new(move |_| _ = found_full.fetch_add(1, Relaxed))
         };
         let stripe = |_| {
-            let watermark = match self.controller.clone() {
-                Some(controller) => Watermark::moving(controller),
-                None => Watermark::fixed(self.threshold),
-            };
             RingBuffer::with_capacity(self.slots)
-                .map(|ring| Stripe::new(ring, watermark, self.low_mark))
+                .map(|ring| Stripe::new(ring, self.threshold, self.low_mark))
         };
         let filler = Arc::new(Filler::new(FillerParts {
             stripes: PerCore::try_new(self.stripes, stripe).unwrap(),
@@ -191,10 +183,17 @@ impl Made {
         assert_eq!(self.serve(), Ok(()), "{cause:?}");
     }
 
-    fn fill_leaving(&self, spare: u64) -> Result<u64, Refused> {
-        let mut made = 0;
-        let filled = self.filler.fill_leaving(self.stripe(), spare, &mut made);
-        filled.map(|()| made)
+    /// Fills the first stripe but for `spare` slots.
+    fn fill_leaving(&self, spare: usize) {
+        self.fill_leaving_in(0, spare);
+    }
+
+    /// Fills a stripe but for `spare` slots, and asks for nothing.
+    fn fill_leaving_in(&self, place: usize, spare: usize) {
+        let stripe = &self.filler.stripes[place];
+        let held = stripe.ring.reserve(spare);
+        self.filler.fill_stripe(stripe, &mut 0).unwrap();
+        drop(held);
     }
 
     fn wanted(&self) -> Option<FillCause> {
@@ -280,13 +279,6 @@ fn a_fill_goes_to_the_limit_as_it_was() {
 }
 
 #[test]
-fn a_fill_leaves_as_many_slots_as_it_should() {
-    let made = SETUP.make();
-    assert_eq!(made.fill_leaving(64), Ok(192));
-    assert_eq!(made.ring().len(), 192);
-}
-
-#[test]
 fn a_fill_ends_when_the_producers_are_to() {
     let made = SETUP.make();
     made.filler.requests.stop();
@@ -345,7 +337,7 @@ fn a_scheduled_fill_that_is_refused_is_asked_for() {
 }
 
 /// Half full, with a clock that takes one ID at each reading.
-fn half_full_among_takes(threshold: usize) -> Made {
+fn half_full_among_takes(threshold: u64) -> Made {
     let made = Setup { threshold, ..SETUP }.make();
     made.filler.fill(FillCause::Padding).unwrap();
     let mut out = [Id::default(); 128];
@@ -373,28 +365,12 @@ fn ids_taken_during_a_fill_above_the_threshold_are_not() {
     let (level, wanted) = serve(1);
     assert!(level < 256);
     assert_eq!(wanted, None);
-    let at = level as usize;
-    assert_eq!(serve(at), (level, None), "at the threshold, not under it");
-    assert_eq!(serve(at + 1), (level, Some(FillCause::Threshold)));
-}
-
-/// The level falls after the last IDs of a fill have come, and before the producer looks
-/// back on it.
-#[test]
-fn a_level_that_falls_at_the_end_of_a_fill_raises_the_threshold() {
-    let controller = ThresholdController::new(10..=200, 256, 0);
-    let made = with(|setup| setup.controller = Some(controller));
-    let stripe = made.stripe();
-    let threshold = || stripe.watermark.threshold();
-    made.filler.fill(FillCause::Padding).unwrap();
-    while threshold() > 100 {
-        stripe.learn(threshold(), 256);
-    }
-    let before = threshold();
-    let taken = made.ring().take_batch(&mut [Id::default(); 255]);
-    assert_eq!(taken, 255);
-    stripe.learn(before, 256);
-    assert!(threshold() > before, "{} after {before}", threshold());
+    assert_eq!(
+        serve(level),
+        (level, None),
+        "at the threshold, not under it"
+    );
+    assert_eq!(serve(level + 1), (level, Some(FillCause::Threshold)));
 }
 
 #[test]
@@ -404,54 +380,6 @@ fn room_that_others_have_promised_is_left_to_them() {
     made.ask_and_serve(FillCause::Threshold);
     assert_eq!(made.ring().len(), 156);
     assert_eq!(made.wanted(), None);
-    drop(held);
-}
-
-/// With a threshold that moves: what takes ask for is filled up to the goal.
-fn adaptive() -> (Made, usize) {
-    let controller = ThresholdController::new(10..=100, 256, 0);
-    let goal = controller.targets().goal(256) as usize;
-    let made = with(|setup| setup.controller = Some(controller));
-    (made, goal)
-}
-
-#[test]
-fn only_a_fill_that_takes_asked_for_stops_at_the_goal() {
-    use FillCause::{Padding, Scheduled, Threshold};
-    for (causes, full) in [
-        (&[Threshold][..], false),
-        (&[Padding], true),
-        (&[Scheduled], true),
-        (&[Threshold, Scheduled], true),
-    ] {
-        let (made, goal) = adaptive();
-        assert!((101..256).contains(&goal), "{goal}");
-        for &cause in causes {
-            made.request(cause);
-        }
-        // Whatever is the most pressing.
-        let wanted = made.filler.requests.wanted();
-        assert_eq!(made.filler.serve(causes[0], wanted), Ok(()));
-        let expected = if full { 256 } else { goal };
-        assert_eq!(made.ring().len(), expected, "{causes:?}");
-        assert_eq!(made.wanted(), None);
-    }
-}
-
-#[test]
-fn r3_a_fill_goes_above_a_goal_whose_room_others_hold() {
-    let (made, goal) = adaptive();
-    let held = made.ring().reserve(goal).unwrap();
-    made.ask_and_serve(FillCause::Threshold);
-    assert_eq!(made.ring().len(), goal, "not counting what they have");
-    drop(held);
-    // Not where the threshold is reached.
-    let (made, goal) = adaptive();
-    made.fill_leaving(156).unwrap();
-    assert_eq!(made.ring().len(), made.filler.threshold());
-    let held = made.ring().reserve(goal - 100).unwrap();
-    made.ask_and_serve(FillCause::Threshold);
-    assert_eq!(made.ring().len(), 100);
     drop(held);
 }
 
@@ -507,7 +435,7 @@ fn a_take_below_the_threshold_asks_for_a_fill() {
     ];
     for (way, take) in ways.into_iter().enumerate() {
         let made = with(|setup| setup.threshold = 2);
-        made.fill_leaving(252).unwrap();
+        made.fill_leaving(252);
         for (left, wanted) in [
             (3, None),
             (2, None),

@@ -84,7 +84,6 @@ fn a_check_shows_the_threshold_that_the_stripes_have_together() {
         (ThresholdFill::slots(64), 64, 64),
         (ThresholdFill::percent(50), 16, 32),
         (ThresholdFill::percent(30), 4, 20),
-        (ThresholdFill::adaptive(), 4, 60),
     ] {
         let case = format!("{fill:?} of {stripes}");
         let builder = builder().capacity(64).stripes(stripes).threshold_fill(fill);

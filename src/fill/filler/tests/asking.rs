@@ -1,4 +1,4 @@
-//! The requests and wake-ups of a filler, and what it learns.
+//! The requests and wake-ups of a filler.
 
 use super::*;
 
@@ -35,7 +35,7 @@ fn a_level_at_the_threshold_asks_for_nothing() {
 #[test]
 fn only_a_take_that_empties_the_ring_asks_a_second_producer() {
     let made = SETUP.make();
-    made.fill_leaving(253).unwrap();
+    made.fill_leaving(253);
     made.filler.requests.idle.store(BOTH, Relaxed);
     for (left, still_idle) in [(2, 0b10), (1, 0b10), (0, 0)] {
         assert!(made.take().is_some());
@@ -104,41 +104,6 @@ fn a_consumer_that_leaves_wakes_the_next_for_the_rest() {
     assert_eq!(leave(), Some(0), "the ring is empty");
     made.filler.fill(FillCause::Padding).unwrap();
     assert_eq!(leave(), Some(1));
-}
-
-/// A full ring whose threshold comes down in some milliseconds of learning, and that
-/// threshold.
-fn full_and_learning() -> (Made, u64) {
-    let controller = ThresholdController::new(10..=250, 256, 0);
-    let before = controller.targets().threshold;
-    let made = with(|setup| setup.controller = Some(controller));
-    made.filler.fill(FillCause::Padding).unwrap();
-    (made, before)
-}
-
-/// Serves `cause` twice, at least 30 ms apart: time enough for the threshold to fall, which
-/// falls further in a longer time.
-fn serve_twice(made: &Made, cause: FillCause) {
-    made.ask_and_serve(cause);
-    std::thread::sleep(Duration::from_millis(30));
-    made.ask_and_serve(cause);
-}
-
-#[test]
-fn the_threshold_learns_from_what_takes_have_asked_for_alone() {
-    for (cause, learns) in [
-        (FillCause::Threshold, true),
-        (FillCause::Padding, false),
-        (FillCause::Scheduled, false),
-    ] {
-        let (made, before) = full_and_learning();
-        serve_twice(&made, cause);
-        assert_eq!(
-            made.stripe().watermark.threshold() < before,
-            learns,
-            "{cause:?}"
-        );
-    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::*;
 fn low(ticks: u64) -> Made {
     let made = with(|setup| (setup.low_mark, setup.ticks) = (10, ticks));
     // A block and 11 more.
-    made.fill_leaving(256 - 64).unwrap();
+    made.fill_leaving(256 - 64);
     let taken = made.ring().take_batch(&mut [Id::default(); 53]);
     assert_eq!(taken, 53);
     made
@@ -43,7 +43,7 @@ fn a_batch_assists_too_where_it_got_all() {
 #[test]
 fn a_take_that_asks_for_nothing_assists_nothing() {
     let made = with(|setup| (setup.low_mark, setup.threshold) = (10, 0));
-    made.fill_leaving(256 - 64).unwrap();
+    made.fill_leaving(256 - 64);
     for _ in 0..64 {
         made.take().unwrap();
     }

@@ -75,13 +75,6 @@ fn a_take_passes_over_empty_stripes() {
     assert_eq!(made.filler.take_elsewhere(0), None);
 }
 
-impl Made {
-    fn fill_leaving_in(&self, stripe: usize, spare: u64) {
-        let stripe = &self.filler.stripes[stripe];
-        self.filler.fill_leaving(stripe, spare, &mut 0).unwrap();
-    }
-}
-
 #[test]
 fn r4_a_move_asks_for_both_stripes() {
     let made = with(|setup| (setup.stripes, setup.threshold) = (4, 128));

@@ -8,10 +8,8 @@ fn one_full() -> Made {
         setup.stripes = 2;
         setup.low_mark = 26;
     });
-    let mut count = 0;
-    let other = &made.filler.stripes[1];
-    assert_eq!(made.filler.fill_leaving(other, 0, &mut count), Ok(()));
-    assert_eq!(other.ring.len(), 256);
+    made.fill_leaving_in(1, 0);
+    assert_eq!(levels(&made), [0, 256]);
     made
 }
 
