@@ -287,7 +287,6 @@ impl CachedGenerator {
             return;
         }
         self.shared.leases.invalidate(&self.filler);
-        self.filler.nudge();
         // Those who wait for IDs of a given lease wait in vain.
         self.filler.wake_waiters();
     }
