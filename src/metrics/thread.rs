@@ -57,7 +57,7 @@ impl Publisher {
         let of_thread = Arc::clone(&shared);
         let thread = thread::Builder::new()
             .name("ringflake-metrics".to_owned())
-            .spawn(move || of_thread.run(&self, interval.max(SHORTEST)))?;
+            .spawn(move || of_thread.run(|| self.publish(), interval.max(SHORTEST)))?;
         Ok(PublisherThread {
             shared,
             thread: Some(thread),
@@ -66,11 +66,11 @@ impl Publisher {
 }
 
 impl Shared {
-    fn run(&self, publisher: &Publisher, interval: Duration) {
+    fn run(&self, publish: impl Fn() -> bool, interval: Duration) {
         loop {
             // Before the figures are read, so that the last ones are read after it.
             let is_last = self.is_stopped();
-            let goes_on = catching(|| publisher.publish()).unwrap_or(true);
+            let goes_on = catching(&publish).unwrap_or(true);
             if !goes_on || is_last || self.is_forked() {
                 return;
             }
@@ -129,6 +129,8 @@ impl fmt::Debug for PublisherThread {
 
 #[cfg(all(test, not(all(loom, feature = "loom"))))]
 mod tests {
+    use std::sync::atomic::AtomicUsize;
+
     use ringflake_kit::eventually;
 
     use super::*;
@@ -140,6 +142,23 @@ mod tests {
         let lease = StaticLease::assume_unique(Layout::RANDFLAKE, node..node + 1);
         let builder = CachedGenerator::builder(Layout::RANDFLAKE).plain();
         builder.lease(lease).build().unwrap()
+    }
+
+    /// The figures may have changed since they were read.
+    #[test]
+    fn a_thread_that_is_stopped_while_it_publishes_publishes_once_more() {
+        let shared = Shared {
+            stop: AtomicBool::new(false),
+            not_forked: WipeOnFork::new(true).unwrap(),
+        };
+        let published = AtomicUsize::new(0);
+        let publish = || {
+            shared.stop.store(true, Relaxed);
+            published.fetch_add(1, Relaxed);
+            true
+        };
+        shared.run(publish, SHORTEST);
+        assert_eq!(published.load(Relaxed), 2);
     }
 
     #[test]

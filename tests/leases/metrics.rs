@@ -4,7 +4,8 @@
 mod registry;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use metrics::{Unit, with_local_recorder};
@@ -20,16 +21,17 @@ use crate::rig::{LEASE_DURATION, Rig, SECOND, START, is_without_lease};
 const GUIDE: &str = include_str!("../../src/guide/metrics.md");
 
 /// A registry of one's own, and a publisher to it.
+#[derive(Clone, Debug)]
 struct Published {
     registry: Registry,
-    publisher: Publisher,
+    publisher: Arc<Publisher>,
 }
 
 impl Published {
     fn new(ids: &CachedGenerator) -> Self {
         Self {
             registry: Registry::default(),
-            publisher: Publisher::new(ids),
+            publisher: Arc::new(Publisher::new(ids)),
         }
     }
 
@@ -376,6 +378,43 @@ fn renewals_that_fail_show_their_outcome_and_how_long_it_took() {
     let next = Publisher::new(&ids);
     assert!(with_local_recorder(&published.registry, || next.publish()));
     assert_eq!(took("unavailable").len(), 1);
+}
+
+/// A clock whose next reader in this thread publishes first.
+#[derive(Clone, Debug)]
+struct Publishing {
+    clock: ManualClock,
+    thread: ThreadId,
+    publishes: Arc<Mutex<Option<Published>>>,
+}
+
+impl Clock for Publishing {
+    fn unix_ms(&self) -> u64 {
+        if thread::current().id() == self.thread {
+            let published = self.publishes.lock().unwrap().take();
+            published.inspect(|it| _ = it.publish());
+        }
+        self.clock.unix_ms()
+    }
+}
+
+#[test]
+fn two_that_publish_at_a_time_record_a_renewal_once() {
+    let rig = Rig::new();
+    let clock = Publishing {
+        clock: rig.clock.clone(),
+        thread: thread::current().id(),
+        publishes: Arc::default(),
+    };
+    let ids = rig.cached().clock(clock.clone()).build().unwrap();
+    let published = Published::new(&ids);
+    rig.make_renewals_due(|| vec![ids.lease_status()]);
+    eventually("a renewal", || !ids.lease_renewals(0).is_empty());
+    *clock.publishes.lock().unwrap() = Some(published.clone());
+    let registry = published.publish();
+    assert!(clock.publishes.lock().unwrap().is_none());
+    let renewed = r#"ringflake_lease_renew_duration_seconds{outcome="renewed"}"#;
+    assert_eq!(registry.values(renewed).len(), 1);
 }
 
 #[test]
