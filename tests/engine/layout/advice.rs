@@ -336,6 +336,11 @@ fn bits_to_spare_go_where_there_is_least_room() {
     let needs = LayoutNeeds::new(EPOCH_UNIX_MS).years(1).tick(tick);
     let advice = Layout::advise(&needs).unwrap();
     assert_eq!(advice.best().headroom(LayoutField::Time), 2.0);
+
+    // Time comes before nodes where both have none, and there is one bit to spare.
+    let needs = needs.nodes(1 << 32).rate(200_000_000_000);
+    let advice = Layout::advise(&needs).unwrap();
+    assert_eq!(widths(advice.best().layout()), [10, 32, 22]);
 }
 
 #[test]
