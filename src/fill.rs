@@ -67,7 +67,7 @@ mod tests;
 mod timetable;
 mod waiters;
 
-pub(crate) use self::filler::{Filler, FillerParts, FullHook, MadeInPlace};
+pub(crate) use self::filler::{FilledWait, Filler, FillerParts, FullHook, MadeInPlace};
 pub use self::policy::{
     AssistFill, FillCause, PaddingFill, PolicyError, RingFull, ScheduledFill, ThresholdFill,
 };

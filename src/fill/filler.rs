@@ -3,6 +3,7 @@
 mod assist;
 mod in_place;
 mod insert;
+mod ready;
 mod serve;
 mod take;
 #[cfg(all(test, not(all(loom, feature = "loom"))))]
@@ -15,6 +16,7 @@ use std::time::Duration;
 use crossbeam_utils::CachePadded;
 
 pub(crate) use self::in_place::MadeInPlace;
+pub(crate) use self::ready::FilledWait;
 use super::policy::{FillCause, RingFull, ScheduledFill};
 use super::recall::Recalls;
 use super::requests::Requests;
@@ -22,11 +24,12 @@ use super::stripe::Stripe;
 use super::timetable::Timetable;
 use super::waiters::{Supply, Waiters, Waiting};
 use crate::events::{self, Throttle};
+use crate::id::Id;
 use crate::per_core::PerCore;
 use crate::source::Source;
 use crate::sync;
 use crate::sync::atomic::Ordering::Relaxed;
-use crate::timeline::RefusalCounters;
+use crate::timeline::{RefusalCounters, Refused};
 
 /// IDs made and published in one step: enough that the cost of publishing
 /// does not show (it does below 128), few enough that block and ring lines stay in the
@@ -270,10 +273,38 @@ impl Filler {
         self.stripes.iter().all(|stripe| stripe.ring.is_empty())
     }
 
+    /// One attempt of [`wait`](Self::wait), which fills `out` from the front: how many IDs,
+    /// at least one, or why there will be none. `None` if the consumer has to go on waiting.
+    pub(crate) fn attempt(&self, out: &mut [Id]) -> Option<Result<usize, Refused>> {
+        let count = self.take_batch(out);
+        if count > 0 {
+            return Some(Ok(count));
+        }
+        // Producers wake the waiting takes when they are refused. If that is
+        // for good, only the IDs that they have claimed by then will come,
+        // and after an invalidation, or in a forked child, not even those.
+        // Room is reserved before a claim, and the exchange of the last claim releases
+        // that to this look. So either it is seen to be held, or its IDs are found.
+        match self.source.timeline().refused_now()? {
+            Refused::BorrowLimit { .. } | Refused::NoLease { .. } => None,
+            refused
+                if !matches!(refused, Refused::Invalidated | Refused::Forked)
+                    && self.waits_for_the_last() =>
+            {
+                None
+            }
+            // Again, for IDs that were published after the first look.
+            refused => match self.take_batch(out) {
+                0 => Some(Err(refused)),
+                last => Some(Ok(last)),
+            },
+        }
+    }
+
     /// Whether IDs may come though none can be made: somebody holds a permit, or has reserved
-    /// slots that are not published. For an attempt of [`wait`](Self::wait), which then is
-    /// made again when these have come or not.
-    pub(crate) fn waits_for_the_last(&self) -> bool {
+    /// slots that are not published. Then the attempt is made again when these have come or
+    /// not.
+    fn waits_for_the_last(&self) -> bool {
         let mut stripes = self.stripes.iter();
         let have_some = stripes.any(|stripe| stripe.ring.has_more_to_come());
         if have_some {

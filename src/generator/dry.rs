@@ -98,26 +98,8 @@ impl CachedGenerator {
 
     /// One attempt of a take that waits: none if it has to go on waiting.
     pub(super) fn attempt(&self, out: &mut [Id]) -> Option<Result<usize, TakeError>> {
-        let count = self.filler.take_batch(out);
-        if count > 0 {
-            return Some(Ok(count));
-        }
-        // Producers wake the waiting takes when they are refused. If that is
-        // for good, only the IDs that they have claimed by then will come,
-        // and after an invalidation, or in a forked child, not even those.
-        match self.reason()? {
-            Refused::BorrowLimit { .. } | Refused::NoLease { .. } => None,
-            refused
-                if !matches!(refused, Refused::Invalidated | Refused::Forked)
-                    && self.filler.waits_for_the_last() =>
-            {
-                None
-            }
-            refused => match self.filler.take_batch(out) {
-                0 => Some(Err(TakeError::Refused(refused))),
-                last => Some(Ok(last)),
-            },
-        }
+        let attempt = self.filler.attempt(out)?;
+        Some(attempt.map_err(TakeError::Refused))
     }
 
     /// Why no ID can be made at the moment, if none can.

@@ -11,8 +11,8 @@ use std::task::{Context, Poll};
 use super::cached::CachedGenerator;
 use super::direct::DirectGenerator;
 use super::lease_hold::LeaseHold;
-use crate::fill::{Filler, Waiting};
-use crate::timeline::{Refused, Timeline};
+use crate::fill::FilledWait;
+use crate::timeline::Timeline;
 use crate::wakers::Ticket;
 
 impl CachedGenerator {
@@ -61,7 +61,7 @@ impl CachedGenerator {
             timeline: self.filler.source().timeline(),
             leases: &self.shared.leases,
             ticket: Ticket::default(),
-            ring: filled.then(|| (&*self.filler, self.filler.waiting())),
+            ring: filled.then(|| FilledWait::new(&self.filler)),
         }
     }
 }
@@ -87,8 +87,8 @@ pub struct WhenReady<'a> {
     leases: &'a LeaseHold,
     /// The place among those who wait for a lease.
     ticket: Ticket,
-    /// What producers fill, and the wait for that.
-    ring: Option<(&'a Filler, Waiting<'a, Filler>)>,
+    /// The wait for the ring, if producers fill it.
+    ring: Option<FilledWait<'a>>,
 }
 
 impl Future for WhenReady<'_> {
@@ -110,25 +110,10 @@ impl WhenReady<'_> {
             return Poll::Ready(false);
         }
         let is_leased = self.leases.poll_ready(&mut self.ticket, cx.waker());
-        let Some((filler, waiting)) = &mut self.ring else {
-            return is_leased.map_or(Poll::Pending, Poll::Ready);
-        };
-        let filler = *filler;
-        if is_leased != Some(true) {
-            // A wake-up for the ring is for another one now.
-            *waiting = filler.waiting();
-            return is_leased.map_or(Poll::Pending, Poll::Ready);
+        match &mut self.ring {
+            Some(ring) => ring.poll(is_leased, cx.waker()),
+            None => is_leased.map_or(Poll::Pending, Poll::Ready),
         }
-        waiting.poll(cx.waker(), || {
-            if filler.level() > 0 {
-                return Some(true);
-            }
-            filler.ask_for_what_is_missing();
-            match filler.source().timeline().refused_now()? {
-                Refused::BorrowLimit { .. } | Refused::NoLease { .. } => None,
-                _ => Some(false),
-            }
-        })
     }
 }
 

@@ -5,7 +5,9 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc;
 
 use super::*;
+use crate::wakers::Ticket;
 use ringflake_kit::eventually;
+use ringflake_kit::waking::Counting;
 
 const HOUR: Duration = Duration::from_secs(3600);
 const MINUTE: Duration = Duration::from_secs(60);
@@ -220,4 +222,22 @@ fn all_are_woken_where_there_may_be_nothing_to_wait_for() {
         }
         assert!(all, "some were not woken");
     });
+}
+
+#[test]
+fn those_who_wait_for_the_last_are_all_woken_once() {
+    let waiters = Waiters::new();
+    let all = [Counting::new(), Counting::new()];
+    let mut tickets = [(); 2].map(|()| Ticket::default());
+    waiters.count.store(2, Relaxed);
+    let mut woken_by_a_publication = || {
+        for (ticket, counting) in tickets.iter_mut().zip(&all) {
+            wakers::discard(waiters.lock().enter(ticket, counting.waker()));
+        }
+        waiters.notify();
+        all.each_ref().map(|counting| counting.woken())
+    };
+    waiters.wait_for_the_last();
+    assert_eq!(woken_by_a_publication(), [1, 1]);
+    assert_eq!(woken_by_a_publication(), [2, 1], "the oldest alone");
 }

@@ -2,7 +2,9 @@
 //! from outside.
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Poll, Waker};
 use std::thread;
@@ -10,7 +12,7 @@ use std::thread;
 use super::super::grant_lanes::LeaseUser;
 use super::*;
 use crate::clock::{Clock, ManualClock};
-use crate::fill::{FillCause, PaddingFill};
+use crate::fill::{AssistFill, FillCause, PaddingFill};
 use crate::generator::builder::CachedGeneratorBuilder;
 use crate::generator::stats::TakeFailures;
 use crate::layout::Layout;
@@ -122,10 +124,25 @@ fn a_take_that_makes_its_own_gives_what_is_left_and_then_none() {
     assert!(matches!(error, TakeError::Refused(_)), "{error:?}");
 }
 
-/// A clock whose next reader does something first.
+/// A clock whose next reader in the test's thread does something first.
 struct Meanwhile {
     clock: ManualClock,
+    thread: thread::ThreadId,
     does: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+}
+
+impl Meanwhile {
+    fn new(clock: ManualClock) -> Arc<Self> {
+        Arc::new(Self {
+            clock,
+            thread: thread::current().id(),
+            does: Mutex::default(),
+        })
+    }
+
+    fn next_reader_does(&self, work: impl FnOnce() + Send + 'static) {
+        *self.does.lock().unwrap() = Some(Box::new(work));
+    }
 }
 
 impl fmt::Debug for Meanwhile {
@@ -136,9 +153,9 @@ impl fmt::Debug for Meanwhile {
 
 impl Clock for Meanwhile {
     fn unix_ms(&self) -> u64 {
-        let does = self.does.lock().unwrap().take();
-        if let Some(does) = does {
-            does();
+        if thread::current().id() == self.thread {
+            let does = self.does.lock().unwrap().take();
+            does.into_iter().for_each(|does| does());
         }
         self.clock.unix_ms()
     }
@@ -147,10 +164,8 @@ impl Clock for Meanwhile {
 #[test]
 fn a_wait_goes_on_while_a_fill_holds_room() {
     let layout = layout();
-    let clock = Arc::new(Meanwhile {
-        clock: ManualClock::new(layout.tick_start_unix_ms(layout.ticks() - 1)),
-        does: Mutex::default(),
-    });
+    let clock = ManualClock::new(layout.tick_start_unix_ms(layout.ticks() - 1));
+    let clock = Meanwhile::new(clock);
     let ids = builder(706, 0)
         .threshold_fill(None)
         .padding_fill(PaddingFill::Off)
@@ -167,7 +182,7 @@ fn a_wait_goes_on_while_a_fill_holds_room() {
     let (attempted, outcome) = mpsc::channel();
     let taker = ids.clone();
     let during = move || attempted.send(attempt(&taker)).unwrap();
-    *clock.does.lock().unwrap() = Some(Box::new(during));
+    clock.next_reader_does(during);
     assert!(fill().is_err());
     assert_eq!(outcome.try_recv(), Ok(None));
     assert!(is_refused(attempt(&ids)));
@@ -210,4 +225,67 @@ fn a_fill_that_is_refused_is_counted_by_its_reason() {
     eventually("it is refused", || ids.stats().refusals > 0);
     eventually("with its reason", || ids.stats().refused.borrow_limit > 0);
     assert_eq!(ids.stats().refused.lease_ended, 0);
+}
+
+/// A producer may have published its last IDs after the batch found none.
+#[test]
+fn a_batch_that_is_refused_half_way_looks_once_more() {
+    let layout = layout();
+    let clock = Meanwhile::new(ManualClock::new(layout.tick_start_unix_ms(5)));
+    let ids = builder(720, 5)
+        .clock(Arc::clone(&clock))
+        .threshold_fill(None)
+        .padding_fill(PaddingFill::Off)
+        .build()
+        .unwrap();
+    // Three of the eight of this tick.
+    let mut late = [Id::default(); 3];
+    assert_eq!(ids.filler.source().mint(&mut late), Ok(3));
+    let (publishing, reading) = (ids.clone(), Arc::clone(&clock));
+    // The first claim gives the other five, and the second is refused.
+    clock.next_reader_does(move || {
+        reading.next_reader_does(move || {
+            let mark = publishing.recall_mark();
+            assert_eq!(publishing.filler.put_back(&late, mark), 3);
+        });
+    });
+    assert_eq!(ids.take_batch(&mut [Id::default(); 20]), Ok(8));
+}
+
+#[test]
+fn s4_what_a_batch_took_before_a_recall_does_not_go_back() {
+    let ways: [fn(&CachedGenerator) -> Result<usize, TakeError>; 2] = [
+        |ids| ids.take_batch(&mut [Id::default(); 20]),
+        |ids| {
+            let mut out = [Id::default(); 20];
+            match pin!(ids.take_batch_async(&mut out)).poll(&mut Context::from_waker(Waker::noop()))
+            {
+                Poll::Ready(outcome) => outcome,
+                Poll::Pending => Ok(0),
+            }
+        },
+    ];
+    for (node, take) in (721..).zip(ways) {
+        let layout = layout();
+        let clock = Meanwhile::new(ManualClock::new(layout.tick_start_unix_ms(5)));
+        // All 16 IDs of two ticks, eight in each stripe.
+        let ids = builder(node, 5)
+            .clock(Arc::clone(&clock))
+            .borrow_limit(Duration::from_secs(1))
+            .stripes(2)
+            .capacity(16)
+            .assist_fill(Some(AssistFill::below(100)))
+            .on_empty(OnEmpty::Error)
+            .on_empty_hook(|_| panic!("a hook breaks"))
+            .build()
+            .unwrap();
+        assert_eq!(ids.stats().level, 16);
+        // The take that empties the second stripe assists that, and so reads the clock.
+        let recalling = ids.clone();
+        clock.next_reader_does(move || assert!(!recalling.filler.recall()));
+        let died = catch_unwind(AssertUnwindSafe(|| take(&ids)));
+        assert!(died.is_err());
+        assert_eq!(ids.shared.dropped.load(Relaxed), 16);
+        assert_eq!(ids.stats().level, 0);
+    }
 }

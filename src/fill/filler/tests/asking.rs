@@ -1,6 +1,7 @@
 //! The requests and wake-ups of a filler.
 
 use super::*;
+use ringflake_kit::waking::Counting;
 
 const BOTH: u64 = 0b11;
 
@@ -176,4 +177,20 @@ fn an_insertion_of_nothing_wakes_nobody() {
         Some([insert(&[]), insert(&[Id::default()])])
     });
     assert_eq!(woken, Some([0, 1]));
+}
+
+/// It may not be polled again before the lease comes.
+#[test]
+fn a_wait_for_a_lease_passes_the_wake_ups_for_ids_on() {
+    let made = SETUP.make();
+    let [counting, other] = [Counting::new(), Counting::new()];
+    let mut ready = FilledWait::new(&made.filler);
+    assert!(ready.poll(Some(true), &counting.waker()).is_pending());
+    assert!(!made.filler.nobody_waits());
+    let mut waiting = made.filler.waiting();
+    assert!(waiting.poll(&other.waker(), || None::<()>).is_pending());
+    assert!(ready.poll(None, &counting.waker()).is_pending());
+    assert_eq!(counting.held(), 0);
+    made.filler.fill(FillCause::Padding).unwrap();
+    assert_eq!((counting.woken(), other.woken()), (0, 1));
 }

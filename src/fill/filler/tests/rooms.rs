@@ -4,6 +4,7 @@ use std::sync::mpsc;
 use std::thread;
 
 use ringflake_kit::eventually;
+use ringflake_kit::waking::Counting;
 
 use super::*;
 use crate::fill::RecallMark;
@@ -39,6 +40,22 @@ fn r4_room_that_a_consumer_is_done_with_is_looked_at() {
     }
     let room = filler.reserve(made.stripe(), 300).unwrap();
     assert_eq!(room.len(), 254, "what was not used is free again");
+}
+
+/// A consumer that is woken then may wait for the last, and would find room that is held.
+#[test]
+fn r4_room_is_given_back_before_those_who_wait_look_again() {
+    let made = SETUP.make();
+    let (looks, found) = mpsc::channel();
+    let filler = Arc::downgrade(&made.filler);
+    let waker = Counting::and(move || {
+        let filler = filler.upgrade().unwrap();
+        looks.send(filler.waits_for_the_last()).unwrap();
+    });
+    let mut waiting = made.filler.waiting();
+    assert!(waiting.poll(&waker.waker(), || None::<()>).is_pending());
+    drop(made.filler.reserve(made.stripe(), 1));
+    assert_eq!(found.try_recv(), Ok(false));
 }
 
 #[test]
