@@ -13,6 +13,7 @@ touched.
 
 import os
 import queue
+import re
 import shutil
 import signal
 import subprocess
@@ -46,6 +47,7 @@ CURSOR = "src/timeline/cursor.rs"
 LINE = "src/timeline/line.rs"
 PRODUCERS = "src/fill/producers.rs"
 HANDLE = "src/generator/handle.rs"
+CACHED = "src/generator/cached.rs"
 PERMIT = "src/ring/permit.rs"
 PUBLISH = "src/ring/publish.rs"
 LANE = "src/timeline/lane.rs"
@@ -57,6 +59,7 @@ TAKE = "src/fill/filler/take.rs"
 ASSIST = "src/fill/filler/assist.rs"
 IN_PLACE = "src/fill/filler/in_place.rs"
 INSERT = "src/fill/filler/insert.rs"
+READY = "src/fill/filler/ready.rs"
 RECALL = "src/fill/recall.rs"
 REQUESTS = "src/fill/requests.rs"
 WAITERS = "src/fill/waiters.rs"
@@ -307,6 +310,30 @@ BIT_THEN_OPEN = """\
         if stripe.0.swap(1, Relaxed) == 0 {
             self.wake_one();
         }
+"""
+
+BATCH_ASKS_ELSEWHERE = """\
+                if left < stripe.threshold && !self.note_low(stripe, left) {
+                    return None;
+                }
+"""
+
+MARK_THEN_BATCH = """\
+        let mark = self.filler.recall_mark();
+        let count = self.filler.take_batch(out);
+        if count == out.len() {
+"""
+BATCH_THEN_MARK = """\
+        let count = self.filler.take_batch(out);
+        let mark = self.filler.recall_mark();
+        if count == out.len() {
+"""
+
+LOOK_TWICE = """\
+            refused => match self.take_batch(out) {
+                0 => Some(Err(refused)),
+                last => Some(Ok(last)),
+            },
 """
 
 WEAKENINGS = [
@@ -628,8 +655,8 @@ WEAKENINGS = [
     Weakening(
         "claim-exchange-relaxed", "U1",
         "a claim's exchange does not acquire",
-        CURSOR, ".compare_exchange_weak(next + 1, end + 1, Acquire, Acquire)",
-        ".compare_exchange_weak(next + 1, end + 1, Relaxed, Acquire)",
+        CURSOR, ".compare_exchange_weak(next + 1, end + 1, AcqRel, Acquire)",
+        ".compare_exchange_weak(next + 1, end + 1, crate::sync::atomic::Ordering::Release, Acquire)",
         "leases", "two_claims_against_swap",
     ),
     Weakening(
@@ -732,7 +759,7 @@ WEAKENINGS = [
         "waiter-last-alone", "wait",
         "one is woken, though some wait for the last",
         WAITERS, "        if all || for_the_last {", "        if all || for_the_last && false {",
-        "fill", "two_that_wait_for_the_last",
+        "stripes", "two_that_wait_for_the_last",
     ),
     Weakening(
         "waiter-leaves-silently", "wait",
@@ -966,13 +993,99 @@ WEAKENINGS = [
         "move-silent", "wait",
         "the IDs that a consumer puts into a stripe wake nobody",
         INSERT, "        if pushed > 0 {\n            self.waiters.notify();\n        }\n", "",
-        "fill", "waiting_take_against_give_back",
+        "stripes", "a_waiting_take_against_a_move",
     ),
     Weakening(
         "one-stripe-of-two", "R1",
         "a take that finds its stripe empty does not look at the others",
         TAKE, "            return self.take_elsewhere(place);", "            return None;",
         "stripes", "an_empty_stripe_is_not_an_empty_cache",
+    ),
+    Weakening(
+        "batch-elsewhere-uncounted", "R1",
+        "a batch does not count the IDs that it takes from another stripe",
+        TAKE, "                done += count;\n", "                let _ = count;\n",
+        "stripes", "a_batch_against_a_move",
+    ),
+    Weakening(
+        "batch-elsewhere-unasked", "R4",
+        "a batch does not ask for the other stripe that it takes from",
+        TAKE, BATCH_ASKS_ELSEWHERE, "                let _ = left;\n",
+        "stripes", "a_batch_against_a_move",
+    ),
+    Weakening(
+        "batch-marked-late", "S4",
+        "a batch notes its mark after it has taken its IDs",
+        CACHED, MARK_THEN_BATCH, BATCH_THEN_MARK,
+        "leases", "invalidate_against_a_batch_that_panics",
+    ),
+    Weakening(
+        "last-not-waited-for", "wait",
+        "a consumer gives up at the end of the lease, though others hold IDs",
+        FILLER, "                    && self.waits_for_the_last() =>", "                    && false && self.waits_for_the_last() =>",
+        "stripes", "a_waiting_take_against_the_last_fill",
+    ),
+    Weakening(
+        "last-looked-for-once", "wait",
+        "a consumer gives up at the end of the lease without a second look",
+        FILLER, LOOK_TWICE, "            refused => Some(Err(refused)),\n",
+        "stripes", "a_waiting_take_against_the_last_fill",
+    ),
+    Weakening(
+        "claim-no-release", "wait",
+        "a claim's exchange does not release the room that was reserved before it",
+        CURSOR, ".compare_exchange_weak(next + 1, end + 1, AcqRel, Acquire)",
+        ".compare_exchange_weak(next + 1, end + 1, Acquire, Acquire)",
+        "stripes", "a_waiting_take_against_the_last_fill",
+    ),
+    Weakening(
+        "ready-keeps-its-place", "wait",
+        "a task that waits for a lease keeps its place among those who wait for IDs",
+        READY, "            self.waiting = self.filler.waiting();\n", "",
+        "stripes", "a_wait_for_a_lease_against_a_publication",
+    ),
+    Weakening(
+        "ready-keeps-the-wake-up", "wait",
+        "a task that is woken by an ID and takes none wakes nobody",
+        WAITING, "if self.supply.has_some() {", "if false && self.supply.has_some() {",
+        "stripes", "a_wait_for_an_id_against_a_take",
+    ),
+    Weakening(
+        "assist-not-freed", "R4",
+        "a producer that has served a stripe does not free the permission to assist it",
+        SERVE, "        stripe.assist.free();\n", "",
+        "stripes", "a_refused_assist_against_a_fill",
+    ),
+    Weakening(
+        "assist-claims-by-store", "U1",
+        "claims of an assist and a fill store the position instead of exchanging it",
+        CURSOR, CLAIM_BY_EXCHANGE, CLAIM_BY_STORE,
+        "stripes", "an_assist_against_a_fill",
+    ),
+    Weakening(
+        "move-stores-again", "R1",
+        "a take that moves IDs publishes one that it gives out, beside a take",
+        TAKE, "let inserted = room.stock(moved, mark);", "let inserted = room.stock(&ids[..moved.len()], mark);",
+        "stripes", "a_move_against_a_take",
+    ),
+    Weakening(
+        "two-stripes-unasked", "R4",
+        "a take that opens its stripe's request wakes nobody",
+        REQUESTS, "            self.wanted.fetch_or(FillCause::Threshold.bit(), AcqRel);\n            self.wake_one();\n",
+        "            self.wanted.fetch_or(FillCause::Threshold.bit(), AcqRel);\n",
+        "stripes", "two_stripes_cross",
+    ),
+    Weakening(
+        "future-of-two-silent", "wait",
+        "of two futures the one that leaves wakes nobody, though there is more",
+        WAITING, "if self.supply.has_some() {", "if false && self.supply.has_some() {",
+        "futures", "two_futures_against_one_publication",
+    ),
+    Weakening(
+        "thread-not-woken", "wait",
+        "a publication wakes futures alone",
+        WAITERS, "            drop(gate);\n            self.condvar.notify_one();\n", "            drop(gate);\n",
+        "futures", "a_future_that_is_dropped_and_a_thread",
     ),
 ]
 
@@ -1047,6 +1160,16 @@ def weaken_all(chosen, directory):
         return sum(pool.map(one, chosen))
 
 
+def unnamed():
+    """The models that no weakening names."""
+    named = {(weakening.suite, weakening.model) for weakening in WEAKENINGS}
+    models = set()
+    for suite in (ROOT / "loom-tests" / "tests").glob("*.rs"):
+        names = re.findall(r"#\[test\]\nfn (\w+)", suite.read_text())
+        models |= {(suite.stem, name) for name in names}
+    return sorted("::".join(model) for model in models - named)
+
+
 def sample():
     """One weakening of each suite, chosen by date, so that each gets its turn."""
     day = int(time.time() / 86_400)
@@ -1067,6 +1190,9 @@ def main(arguments):
     unknown |= {a for a in arguments if a.startswith("-")} - {"--sample", "--table"}
     if unknown:
         print("unknown weakening or option: " + ", ".join(sorted(unknown)), file=sys.stderr)
+        return 2
+    if models := unnamed():
+        print("no weakening shows what these catch: " + ", ".join(models), file=sys.stderr)
         return 2
     chosen = [w for w in WEAKENINGS if not wanted or w.name in wanted]
     with tempfile.TemporaryDirectory() as directory:

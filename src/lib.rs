@@ -170,7 +170,7 @@ pub use self::clock::{Clock, CoarseClock, ManualClock, SystemClock};
 pub use self::facade::{Facade, FacadeError, PublicId};
 #[cfg(feature = "loom")]
 #[doc(hidden)]
-pub use self::fill::model::{Stripes, WaitingFuture, WaitingRoom};
+pub use self::fill::model::{Stripes, StripesReady, StripesTake, WaitingFuture, WaitingRoom};
 pub use self::fill::{
     AssistFill, FillCause, PaddingFill, PolicyError, RingFull, ScheduledFill, ThresholdFill,
 };

@@ -74,6 +74,12 @@ pub(crate) struct Finished {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LaneIndex(usize);
 
+#[cfg(feature = "loom")]
+impl LaneIndex {
+    /// The lane of a timeline over one lease.
+    pub(crate) const FIRST: Self = Self(0);
+}
+
 impl Timeline {
     /// The most lanes that a timeline can have.
     pub(crate) const MAX_LANES: usize = WORDS - 1;

@@ -229,45 +229,6 @@ fn two_that_wait_against_one_publication() {
     });
 }
 
-/// Two consumers wait for the last IDs, which a third thread publishes one after the other,
-/// and takes the first of them, if it is still there. Then there is one for both, and nothing
-/// is to come: the one that does not get it is woken, too.
-#[test]
-fn two_that_wait_for_the_last() {
-    explore("two that wait for the last", 3, Some(2), |first| {
-        let room = Arc::new(WaitingRoom::new());
-        let ring = Arc::new(RingBuffer::with_capacity(2).unwrap());
-        let to_come = Arc::new(AtomicUsize::new(2));
-        let publishing: Role<Vec<Id>> = {
-            let (room, ring, to_come) = (room.clone(), ring.clone(), to_come.clone());
-            Box::new(move || {
-                let last = [ring.reserve(1), ring.reserve(1)].map(Option::unwrap);
-                let mut taken = None;
-                for (permit, id) in last.into_iter().zip(1..) {
-                    assert_eq!(permit.push(&[Id::from_u64(id)]), 1);
-                    to_come.fetch_sub(1, Ordering::SeqCst);
-                    room.notify();
-                    taken = taken.or_else(|| ring.take().filter(|_| id == 1));
-                }
-                Vec::from_iter(taken)
-            })
-        };
-        let waiting = || -> Role<Vec<Id>> {
-            let (room, ring, to_come) = (room.clone(), ring.clone(), to_come.clone());
-            let attempt = move |room: &WaitingRoom| match ring.take() {
-                None if to_come.load(Ordering::SeqCst) > 0 => {
-                    room.wait_for_the_last();
-                    None
-                }
-                taken => Some(taken),
-            };
-            Box::new(move || Vec::from_iter(room.wait(|| attempt(&room), || false)))
-        };
-        let taken = race(first, [waiting(), waiting(), publishing]).concat();
-        assert_distinct(taken);
-    });
-}
-
 /// U1: IDs that a consumer makes in place differ from those that a producer makes.
 #[test]
 fn in_place_against_fill() {

@@ -1,11 +1,12 @@
 //! Leases that are opened and closed under claims, and the recall of their IDs.
 
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
 use ringflake::{
-    CachedGenerator, Handle, Layout, Lease, LeaseTimeline, ManualClock, ModelLane, OnEmpty,
+    CachedGenerator, Handle, Id, Layout, Lease, LeaseTimeline, ManualClock, ModelLane, OnEmpty,
     PaddingFill, Refused, StaticLease, TakeError, ThresholdFill,
 };
 use ringflake_loom_tests::{Role, epoch_from, explore, race, thread};
@@ -333,6 +334,42 @@ fn invalidate_against_restock_and_drop() {
         assert_eq!(ids.stats().level, 0, "S4");
         assert!(ids.take().is_err(), "S4");
     });
+}
+
+/// S4: nor does a batch whose hook panics, which had some IDs by then.
+#[test]
+fn invalidate_against_a_batch_that_panics() {
+    explore(
+        "invalidate against a batch that panics",
+        2,
+        Some(3),
+        |first| {
+            let layout = layout_of_its_own();
+            let ids = CachedGenerator::builder(layout)
+                .plain()
+                .lease(StaticLease::assume_unique(layout, 0..1))
+                .clock(ManualClock::new(1_763_000_000_000))
+                .capacity(2)
+                .threshold_fill(None)
+                .on_empty(OnEmpty::Error)
+                .on_empty_hook(|_| resume_unwind(Box::new("the hook breaks")))
+                .build()
+                .unwrap();
+            let invalidating: Role<()> = {
+                let ids = ids.clone();
+                Box::new(move || ids.invalidate())
+            };
+            let taking: Role<()> = {
+                let ids = ids.clone();
+                Box::new(move || {
+                    let take = || ids.take_batch(&mut [Id::default(); 3]);
+                    assert!(catch_unwind(AssertUnwindSafe(take)).is_err());
+                })
+            };
+            race(first, [invalidating, taking]);
+            assert_eq!(ids.stats().level, 0, "S4");
+        },
+    );
 }
 
 /// R1: of two threads that call it at once, neither drops IDs that the other counts.

@@ -1,10 +1,11 @@
 //! Several rings: takes that move IDs between them, requests of each, recalls of all.
 
-use std::time::Duration;
+use std::sync::Arc;
+use std::task::{Poll, Wake, Waker};
 
 use ringflake::{
-    AssistFill, CachedGenerator, CachedGeneratorBuilder, Id, Layout, ManualClock, OnEmpty,
-    PaddingFill, StaticLease, Stripes, ThresholdFill, run_on_core,
+    CachedGenerator, CachedGeneratorBuilder, Id, Layout, ManualClock, OnEmpty, PaddingFill,
+    StaticLease, Stripes, ThresholdFill, run_on_core,
 };
 use ringflake_loom_tests::{Role, epoch_from, explore, race, thread};
 
@@ -116,39 +117,6 @@ fn two_stripes_cross() {
     });
 }
 
-/// A consumer that waits for one stripe is woken by what is published in the other, and by
-/// what a take moves.
-#[test]
-fn a_waiting_take_against_a_move() {
-    explore("a waiting take against a move", 2, Some(0), |first| {
-        let ids = builder(1)
-            .threshold_fill(ThresholdFill::slots(2))
-            .on_empty(OnEmpty::Wait(Duration::MAX))
-            .build()
-            .unwrap();
-        let mut taken = vec![ids.take().unwrap()];
-        taken.extend(race(first, [taking(&ids, 0, 1), taking(&ids, 0, 1)]).concat());
-        assert_eq!(taken.len(), 3);
-        assert_distinct(taken);
-        assert_eq!(ids.stats().panics, 0);
-    });
-}
-
-/// U1, R2: IDs that a take makes for its stripe are a producer's neighbours.
-#[test]
-fn an_assist_against_a_fill() {
-    explore("an assist against a fill", 1, Some(1), |_| {
-        let ids = builder(2)
-            .stripes(1)
-            .threshold_fill(ThresholdFill::slots(2))
-            .assist_fill(AssistFill::below(50))
-            .build()
-            .unwrap();
-        let taken: Vec<Id> = (0..5).map(|_| ids.take().unwrap()).collect();
-        assert_distinct(taken);
-    });
-}
-
 /// A role on one core, of the stripes without their producers.
 fn on_core(
     core: usize,
@@ -176,6 +144,14 @@ fn invalidate(stripes: &Stripes) -> Vec<Id> {
     Vec::new()
 }
 
+/// Puts these back in one publication.
+fn putting_back(ids: Vec<Id>) -> impl FnOnce(&Stripes) -> Vec<Id> + Send {
+    move |stripes| {
+        stripes.put_back(&ids);
+        Vec::new()
+    }
+}
+
 /// R1: each ID that was made, two to a tick and the first of all 0, was given out once.
 fn assert_complete(mut taken: Vec<Id>) {
     taken.sort_unstable();
@@ -186,6 +162,24 @@ fn assert_complete(mut taken: Vec<Id>) {
 /// All that is left in the stripes.
 fn rest(stripes: &Stripes) -> Vec<Id> {
     std::iter::from_fn(|| stripes.take()).collect()
+}
+
+/// U1, R1, R4: IDs that a take makes for its stripe are a producer's neighbours.
+#[test]
+fn an_assist_against_a_fill() {
+    explore("an assist against a fill", 2, Some(2), |first| {
+        let stripes = Stripes::full(4, 4, true, 16);
+        run_on_core(0);
+        // Asks for a fill.
+        let mut taken = take_one(&stripes);
+        let three = |stripes: &Stripes| stripes.take_batch(3);
+        let roles = [on_core(0, &stripes, three), on_core(1, &stripes, produce)];
+        taken.extend(race(first, roles).concat());
+        assert!(stripes.are_filled_or_wanted(), "R4");
+        taken.extend(rest(&stripes));
+        assert_eq!(taken.len(), 16, "R1: none is lost");
+        assert_complete(taken);
+    });
 }
 
 /// S4: no ID that an assist made before is there when a recall is over.
@@ -388,5 +382,199 @@ fn a_move_that_comes_too_late() {
         assert!(stripes.are_filled_or_wanted(), "R4");
         taken.extend(rest(&stripes));
         assert_complete(taken);
+    });
+}
+
+/// A batch that finds its stripe empty goes on to the other one while a take moves IDs from
+/// there: R1, each ID is given out once and none is lost; R4, both stripes are asked for.
+#[test]
+fn a_batch_against_a_move() {
+    explore("a batch against a move", 2, Some(3), |first| {
+        let stripes = Stripes::full(4, 4, false, 16);
+        run_on_core(0);
+        let mut taken = stripes.take_batch(4);
+        let all = |stripes: &Stripes| stripes.take_batch(4);
+        let roles = [on_core(0, &stripes, take_one), on_core(0, &stripes, all)];
+        let [one, batch] = race(first, roles);
+        assert!(batch.len() >= 2, "R1: the take has at most two of the four");
+        taken.extend([one, batch].concat());
+        assert!(stripes.are_filled_or_wanted(), "R4");
+        taken.extend(rest(&stripes));
+        assert_eq!(taken.len(), 8, "R1: none is lost");
+        assert_complete(taken);
+    });
+}
+
+/// A consumer that finds all stripes empty, because the last ID is on its way from one to
+/// the other, is woken when that arrives.
+#[test]
+fn a_waiting_take_against_a_move() {
+    explore("a waiting take against a move", 2, Some(2), |first| {
+        let stripes = Stripes::full(4, 0, false, 16);
+        run_on_core(0);
+        let mut taken = stripes.take_batch(4);
+        run_on_core(1);
+        taken.extend(take_one(&stripes));
+        // Of the other three the move takes two, and publishes one of these again.
+        let roles = [
+            on_core(0, &stripes, take_one),
+            on_core(1, &stripes, |stripes| {
+                let mut taken = take_one(stripes);
+                taken.extend(stripes.wait());
+                taken
+            }),
+        ];
+        taken.extend(race(first, roles).concat());
+        assert_complete(taken);
+    });
+}
+
+/// The last ID goes back into a stripe while two consumers of the other one wait. The one
+/// that does not get it gives up: nothing is to come for it.
+#[test]
+fn two_that_wait_for_the_last() {
+    explore("two that wait for the last", 3, Some(2), |first| {
+        let stripes = Stripes::full(2, 0, false, 4);
+        run_on_core(0);
+        let mut taken = rest(&stripes);
+        let last = taken.split_off(3);
+        let waiting = |stripes: &Stripes| stripes.wait().into_iter().collect();
+        let roles = [
+            on_core(1, &stripes, putting_back(last)),
+            on_core(0, &stripes, waiting),
+            on_core(0, &stripes, waiting),
+        ];
+        taken.extend(race(first, roles).concat());
+        taken.extend(rest(&stripes));
+        assert_eq!(taken.len(), 4);
+        assert_complete(taken);
+    });
+}
+
+/// The last ID of a lease, which a producer makes for one stripe while a consumer of the
+/// other one waits: a consumer that finds the lease used up finds this ID, too.
+#[test]
+fn a_waiting_take_against_the_last_fill() {
+    explore(
+        "a waiting take against the last fill",
+        2,
+        Some(3),
+        |first| {
+            let stripes = Stripes::full(1, 1, false, 4);
+            run_on_core(0);
+            let mut taken = rest(&stripes);
+            taken.extend(stripes.make_in_place());
+            assert_eq!(taken.len(), 3);
+            let waiting = |stripes: &Stripes| stripes.wait().into_iter().collect();
+            let roles = [on_core(0, &stripes, waiting), on_core(1, &stripes, produce)];
+            taken.extend(race(first, roles).concat());
+            assert_eq!(taken.len(), 4, "nothing was to come");
+            assert_complete(taken);
+        },
+    );
+}
+
+/// Empty stripes, the first IDs that were made, and the last of them, so many.
+fn all_but_the_last(count: usize) -> (Stripes, Vec<Id>, Vec<Id>) {
+    let stripes = Stripes::full(2, 0, false, 16);
+    run_on_core(0);
+    let mut taken = rest(&stripes);
+    let last = taken.split_off(taken.len() - count);
+    (stripes, taken, last)
+}
+
+/// Unparks a thread.
+struct Unparks(thread::Thread);
+
+impl Wake for Unparks {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// Polls a take until it is ready.
+fn block_on_take(stripes: &Stripes) -> Vec<Id> {
+    let waker = Waker::from(Arc::new(Unparks(thread::current())));
+    let mut take = stripes.taking();
+    loop {
+        match take.poll(&waker) {
+            Poll::Ready(taken) => return taken.into_iter().collect(),
+            Poll::Pending => thread::park(),
+        }
+    }
+}
+
+/// A task that waits for an ID and then for a lease, which does not come, keeps no wake-up
+/// from a task that waits for an ID.
+#[test]
+fn a_wait_for_a_lease_against_a_publication() {
+    explore("a wait for a lease, a publication", 3, Some(2), |first| {
+        let (stripes, mut taken, last) = all_but_the_last(1);
+        let losing = |stripes: &Stripes| {
+            let mut ready = stripes.ready();
+            if ready.poll(true, Waker::noop()).is_pending() {
+                assert!(ready.poll(false, Waker::noop()).is_pending());
+            }
+            // Nobody polls it again, or drops it.
+            std::mem::forget(ready);
+            Vec::new()
+        };
+        let roles = [
+            on_core(0, &stripes, losing),
+            on_core(0, &stripes, block_on_take),
+            on_core(1, &stripes, putting_back(last)),
+        ];
+        taken.extend(race(first, roles).concat());
+        assert_eq!(taken.len(), 4);
+        assert_complete(taken);
+    });
+}
+
+/// A task that is woken by an ID, and takes none, wakes the next one, which does.
+#[test]
+fn a_wait_for_an_id_against_a_take() {
+    explore("a wait for an ID against a take", 3, Some(2), |first| {
+        let (stripes, mut taken, last) = all_but_the_last(2);
+        let ready = |stripes: &Stripes| {
+            let waker = Waker::from(Arc::new(Unparks(thread::current())));
+            let mut ready = stripes.ready();
+            while ready.poll(true, &waker).is_pending() {
+                thread::park();
+            }
+            Vec::new()
+        };
+        let roles = [
+            on_core(0, &stripes, ready),
+            on_core(0, &stripes, block_on_take),
+            on_core(1, &stripes, putting_back(last)),
+        ];
+        taken.extend(race(first, roles).concat());
+        taken.extend(rest(&stripes));
+        assert_eq!(taken.len(), 4);
+        assert_complete(taken);
+    });
+}
+
+/// However an assist that is refused meets a producer, and a lease that is extended: once
+/// a producer has served the stripe again, takes assist it.
+#[test]
+fn a_refused_assist_against_a_fill() {
+    explore("a refused assist against a fill", 2, Some(3), |first| {
+        let stripes = Stripes::full(2, 2, true, 4);
+        let extend = |stripes: &Stripes| {
+            stripes.extend(32);
+            produce(stripes)
+        };
+        let roles = [on_core(0, &stripes, take_one), on_core(1, &stripes, extend)];
+        let mut taken = race(first, roles).concat();
+        assert!(stripes.are_filled_or_wanted(), "R4");
+        run_on_core(0);
+        // Its assist is made or not; a producer serves what it has asked for.
+        taken.extend(take_one(&stripes));
+        produce(&stripes);
+        assert!(stripes.may_assist(), "no take assists any more");
+        assert!(stripes.are_filled_or_wanted(), "R4");
+        taken.extend(rest(&stripes));
+        assert_distinct(taken);
     });
 }

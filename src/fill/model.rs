@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-use super::filler::{Filler, FillerParts};
+use super::filler::{FilledWait, Filler, FillerParts};
 use super::policy::{AssistFill, FillCause};
 use super::stripe::Stripe;
 use super::waiters::{Supply, Waiters, Waiting};
@@ -18,7 +18,7 @@ use crate::lease::Lease;
 use crate::ring::RingBuffer;
 use crate::source::Source;
 use crate::sync;
-use crate::timeline::{ClaimPolicy, Timeline};
+use crate::timeline::{ClaimPolicy, LaneIndex, Timeline};
 
 /// The consumers of a generator that wait for a publication.
 #[derive(Debug)]
@@ -47,12 +47,6 @@ impl WaitingRoom {
     /// Whether nobody waits, and no waker is left.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
-    }
-
-    /// To be called by an attempt after which the consumer waits only for what others have in
-    /// their hands.
-    pub fn wait_for_the_last(&self) {
-        self.0.wait_for_the_last();
     }
 
     /// Waits until `attempt` gives something; `more` says whether there is
@@ -148,13 +142,51 @@ impl Stripes {
         self.0.make_in_place(&mut id).ok().map(|_| id[0])
     }
 
+    /// Puts back IDs that were taken, into the stripe of this core first.
+    pub fn put_back(&self, ids: &[Id]) {
+        let mark = self.0.recall_mark();
+        assert_eq!(self.0.put_back(ids, mark), ids.len(), "there is room");
+    }
+
+    /// A take that waits; none if there will be none.
+    pub fn wait(&self) -> Option<Id> {
+        let mut id = [Id::default()];
+        let taken = self.0.wait(Duration::MAX, || self.0.attempt(&mut id));
+        let taken = taken.expect("the time is never over");
+        taken.is_ok().then_some(id[0])
+    }
+
+    /// The same as a future.
+    pub fn taking(&self) -> StripesTake<'_> {
+        StripesTake(&self.0, self.0.waiting())
+    }
+
+    /// A future that waits until there is an ID, and takes none.
+    pub fn ready(&self) -> StripesReady<'_> {
+        StripesReady(FilledWait::new(&self.0))
+    }
+
     /// One round of a producer: serves what is wanted, if anything is.
     pub fn produce(&self) {
         let wanted = self.0.requests().wanted();
-        if let Some(cause) = wanted.cause() {
-            // A refusal leaves the requests open.
-            let _ = self.0.serve(cause, wanted);
+        if let Some(cause) = wanted.cause()
+            && self.0.serve(cause, wanted).is_err()
+        {
+            // The requests stay open, and those who wait look again.
+            self.0.wake_waiters();
         }
+    }
+
+    /// Extends the lease, so that so many IDs can be made in all.
+    pub fn extend(&self, ids: u64) {
+        let timeline = self.0.source().timeline();
+        timeline.extend(LaneIndex::FIRST, ids / 2);
+    }
+
+    /// Whether no thread has the permission to assist.
+    pub fn may_assist(&self) -> bool {
+        let mut stripes = self.0.stripes().iter();
+        stripes.all(|stripe| !stripe.assist.is_taken())
     }
 
     /// Ends the lease, and recalls what was made from it.
@@ -178,5 +210,29 @@ impl Stripes {
         stripes.all(|stripe| {
             stripe.ring.len() as u64 >= stripe.threshold || is_wanted && stripe.request.is_open()
         })
+    }
+}
+
+/// A take of [`Stripes`] that waits as a future.
+#[derive(Debug)]
+pub struct StripesTake<'a>(&'a Filler, Waiting<'a, Filler>);
+
+impl StripesTake<'_> {
+    /// One poll: an ID, or none if there will be none.
+    pub fn poll(&mut self, waker: &Waker) -> Poll<Option<Id>> {
+        let mut id = [Id::default()];
+        let taken = self.1.poll(waker, || self.0.attempt(&mut id));
+        taken.map(|taken| taken.is_ok().then_some(id[0]))
+    }
+}
+
+/// A future that waits until [`Stripes`] have an ID.
+#[derive(Debug)]
+pub struct StripesReady<'a>(FilledWait<'a>);
+
+impl StripesReady<'_> {
+    /// One poll, with a lease in force or without.
+    pub fn poll(&mut self, is_leased: bool, waker: &Waker) -> Poll<bool> {
+        self.0.poll(is_leased.then_some(true), waker)
     }
 }

@@ -172,6 +172,12 @@ impl AssistPermission {
         !self.is_taken.load(Relaxed) && !self.is_taken.swap(true, Relaxed)
     }
 
+    /// Whether a thread has it.
+    #[cfg(feature = "loom")]
+    pub(super) fn is_taken(&self) -> bool {
+        self.is_taken.load(Relaxed)
+    }
+
     /// Gives the permission back, whoever has it.
     pub(super) fn free(&self) {
         // Read first, so that the line stays with the stripe's consumers.

@@ -30,11 +30,12 @@ impl<'a> Cursor<'a> {
     /// where nothing has changed.
     #[inline]
     pub(super) fn advance(self, next: u64, end: u64) -> Result<(), Option<u64>> {
-        // Acquire, also on failure: as in `next`. The cursor orders no other memory:
-        // that intervals are disjoint rests on the exchange alone.
+        // Acquire, also on failure: as in `next`. Release: a consumer that finds the lease
+        // used up in `next` finds the room that was reserved before each claim
+        // (`Filler::attempt`). That intervals are disjoint rests on the exchange alone.
         match self
             .0
-            .compare_exchange_weak(next + 1, end + 1, Acquire, Acquire)
+            .compare_exchange_weak(next + 1, end + 1, AcqRel, Acquire)
         {
             Ok(_) => Ok(()),
             Err(word) => Err(word.checked_sub(1)),
