@@ -341,6 +341,10 @@ fn bits_to_spare_go_where_there_is_least_room() {
     let needs = needs.nodes(1 << 32).rate(200_000_000_000);
     let advice = Layout::advise(&needs).unwrap();
     assert_eq!(widths(advice.best().layout()), [10, 32, 22]);
+    // Also where there is none.
+    let advice = Layout::advise(&needs.rate(400_000_000_000)).unwrap();
+    assert_eq!(widths(advice.best().layout()), [9, 32, 23]);
+    assert_eq!(advice.best().binds(), LayoutField::Time);
 }
 
 #[test]
