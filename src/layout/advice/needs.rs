@@ -155,48 +155,36 @@ impl LayoutNeeds {
     }
 
     pub(super) fn check(&self) -> Result<(), AdviceError> {
-        let range = |need, given: f64, least: f64, most: f64| {
-            // No comparison holds for a NaN.
-            if given >= least && given <= most {
-                return Ok(());
-            }
-            Err(AdviceError::OutOfRange {
-                need,
-                given,
-                least,
-                most,
-            })
-        };
-        range("years", self.years.into(), 1.0, Self::MAX_YEARS.into())?;
-        range("nodes", self.nodes as f64, 1.0, Self::MAX_NODES as f64)?;
-        range("restarts a day", self.restarts_per_day, 0.0, MAX_RESTARTS)?;
-        range("IDs a second", self.rate as f64, 1.0, Self::MAX_RATE as f64)?;
-        range(
-            "IDs of a burst",
-            self.burst as f64,
-            0.0,
-            Self::MAX_BURST as f64,
-        )?;
-        range("slots", self.capacity as f64, 0.0, Self::MAX_BURST as f64)?;
-        let year = YEAR.as_secs_f64();
-        let limits = [
-            ("seconds of the borrow limit", self.borrow_limit),
-            ("seconds of a lease", self.lease_duration),
-        ];
-        for (need, time) in limits {
-            range(need, time.as_secs_f64(), 0.0, year)?;
+        let tick = self.tick.unwrap_or(Duration::from_secs(1));
+        if tick.is_zero() || !tick.subsec_nanos().is_multiple_of(1_000_000) {
+            return Err(AdviceError::Layout(LayoutError::Tick { tick }));
         }
-        if let Some(tick) = self.tick {
-            let is_whole = tick.subsec_nanos().is_multiple_of(1_000_000);
-            if tick.is_zero() || !is_whole {
-                return Err(AdviceError::Layout(LayoutError::Tick { tick }));
+        let [years, burst] = [f64::from(Self::MAX_YEARS), Self::MAX_BURST as f64];
+        let [nodes, rate] = [Self::MAX_NODES, Self::MAX_RATE].map(|most| most as f64);
+        let [borrow_limit, lease, tick, day, year] =
+            [self.borrow_limit, self.lease_duration, tick, DAY, YEAR]
+                .map(|time| time.as_secs_f64());
+        let ranges = [
+            ("years", f64::from(self.years), 1.0, years),
+            ("nodes", self.nodes as f64, 1.0, nodes),
+            ("restarts a day", self.restarts_per_day, 0.0, MAX_RESTARTS),
+            ("IDs a second", self.rate as f64, 1.0, rate),
+            ("IDs of a burst", self.burst as f64, 0.0, burst),
+            ("slots", self.capacity as f64, 0.0, burst),
+            ("seconds of the borrow limit", borrow_limit, 0.0, year),
+            ("seconds of a lease", lease, 0.0, year),
+            ("seconds of a tick", tick, 0.001, day),
+        ];
+        for (need, given, least, most) in ranges {
+            // A NaN is in no range.
+            if !(least..=most).contains(&given) {
+                return Err(AdviceError::OutOfRange {
+                    need,
+                    given,
+                    least,
+                    most,
+                });
             }
-            range(
-                "seconds of a tick",
-                tick.as_secs_f64(),
-                0.001,
-                DAY.as_secs_f64(),
-            )?;
         }
         Ok(())
     }
