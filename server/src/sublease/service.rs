@@ -11,7 +11,7 @@ use super::text::{self, Key, Record};
 use crate::rate::Bucket;
 
 /// How many calls may wait for a store of one namespace, that of the one who has it included.
-pub(super) const MAX_QUEUED: usize = 32;
+const MAX_QUEUED: usize = 32;
 
 /// A namespace, its store, and who waits for that.
 pub(super) struct LeaseService {

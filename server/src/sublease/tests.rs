@@ -13,7 +13,6 @@ use ringflake_kit::eventually;
 use ringflake_kit::faulty_store::{Fault, Faulty, Op};
 use tempfile::TempDir;
 
-use super::service::MAX_QUEUED;
 use super::text::Key;
 use super::*;
 use crate::config::{Config, NamespaceSettings, Settings};
@@ -533,24 +532,26 @@ fn fewer_blocks_than_wanted_cost_no_more_than_they_are() {
 }
 
 #[test]
-fn no_more_wait_for_a_store_than_there_are_places() {
+fn no_more_than_32_calls_wait_for_a_store() {
     let site = Site::new(6);
     let server = site.server();
     let service = server.service("orders").unwrap();
+    let lease = one(acquire(&server, 1, 60));
+    let mut permits: Vec<_> = (0..32).map(|_| service.enter_queue().unwrap()).collect();
+    refused!(acquire(&server, 1, 60), Refusal::Busy);
+    refused!(server.renew(&lease.text, seconds(60)), Refusal::Busy);
+    refused!(server.release(&lease.text), Refusal::Busy);
+    permits.pop();
     site.store.hold();
     std::thread::scope(|scope| {
-        let ask = || acquire(&server, 1, 60);
-        let waiting: Vec<_> = (0..MAX_QUEUED).map(|_| scope.spawn(ask)).collect();
-        eventually("all places are taken", || {
-            service.queued.load(Ordering::Relaxed) == MAX_QUEUED
+        let waiting = scope.spawn(|| acquire(&server, 1, 60));
+        eventually("it holds the last permit", || {
+            service.queued.load(Ordering::Relaxed) == 32
         });
-        refused!(ask(), Refusal::Busy);
         site.store.let_go();
-        for one in waiting {
-            assert!(one.join().unwrap().is_ok());
-        }
+        assert!(waiting.join().unwrap().is_ok());
     });
-    assert!(acquire(&server, 1, 60).is_ok());
+    assert_eq!(service.queued.load(Ordering::Relaxed), 31);
 }
 
 /// A directory where nobody else may put a secret.
