@@ -42,6 +42,9 @@ impl Namespace {
 /// Builds the generator of a namespace. Blocks: it asks a store.
 pub(crate) type Build = Box<dyn Fn(&str) -> Result<CachedGenerator, OpenError> + Send + Sync>;
 
+/// Refuses a name that can't be opened whatever stores say. Costs no I/O.
+pub(crate) type Admit = Box<dyn Fn(&str) -> Result<(), OpenError> + Send + Sync>;
+
 /// What came of making a namespace.
 type Slot = Arc<OnceLock<Result<Arc<Namespace>, OpenError>>>;
 
@@ -50,6 +53,7 @@ pub(crate) struct Namespaces {
     /// Those that are being made. Locked for moments, and also while `made` is replaced.
     making: Mutex<Making>,
     build: Build,
+    admit: Admit,
     most: usize,
     /// Of the directory of namespaces that clients begin, where they may.
     data_dir: Option<DataDirCheck>,
@@ -151,10 +155,17 @@ impl Namespaces {
             made: ArcSwap::default(),
             making: Mutex::default(),
             build,
+            admit: Box::new(|_| Ok(())),
             most,
             data_dir: None,
             failures: LogLimit::default(),
         }
+    }
+
+    /// Refused names take no slot.
+    pub(crate) fn admit(mut self, admit: Admit) -> Self {
+        self.admit = admit;
+        self
     }
 
     /// Clients may begin namespaces, whose files lie in this directory.
@@ -186,6 +197,7 @@ impl Namespaces {
         if let Some(found) = self.get(name) {
             return Ok(found);
         }
+        (self.admit)(name).inspect_err(|error| self.log_failure(name, error))?;
         let slot = match self.slot(name)? {
             Ok(made) => return Ok(made),
             Err(slot) => slot,

@@ -463,7 +463,9 @@ fn namespaces(supply: &Arc<Supply>, config: &Config) -> Namespaces {
     // Those of the configuration are not counted as begun by clients.
     let most = config.limits.namespaces + config.namespaces.len();
     let data_dir = config.on_demand.then(|| supply.data_dir());
-    let namespaces = Namespaces::new(Box::new(move |name| supply.build(name)), most);
+    let admits = Arc::clone(&supply);
+    let namespaces = Namespaces::new(Box::new(move |name| supply.build(name)), most)
+        .admit(Box::new(move |name| admits.admit(name)));
     match data_dir {
         Some(Ok(path)) => namespaces.on_demand(path),
         // Without a directory the start fails.

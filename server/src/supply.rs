@@ -97,6 +97,14 @@ impl Supply {
         self.draft(name)?.builder.check().map_err(OpenError::from)
     }
 
+    /// Refuses a name that clients may not begin. Reads no file and asks no store.
+    pub(crate) fn admit(&self, name: &str) -> Result<(), OpenError> {
+        match self.config.namespaces.contains_key(name) {
+            true => Ok(()),
+            false => self.check(name).map(drop),
+        }
+    }
+
     /// The store that this namespace's generator has its leases from, for leases of clients.
     /// The namespace has been used before: nothing is made, and nobody asked.
     pub(crate) fn origin(&self, name: &str) -> Result<Origin, OpenError> {
@@ -423,7 +431,10 @@ mod tests {
         assert!(matches!(error, OpenError::Name(_)), "{error:?}");
         supply(home.path(), true).check("more").unwrap();
         let closed = supply(home.path(), false);
-        let error = closed.check("more").unwrap_err();
+        let error = closed.admit("more").unwrap_err();
         assert!(matches!(error, OpenError::Unknown), "{error:?}");
+        closed.admit("shared").unwrap();
+        let error = supply(home.path(), true).admit("orders-plain").unwrap_err();
+        assert!(matches!(error, OpenError::LocalName(_)), "{error:?}");
     }
 }

@@ -78,8 +78,12 @@ fn connect(address: SocketAddr) -> TcpStream {
 
 /// The answer to `INCR orders`, unless the connection was closed.
 fn take<S: Read + Write>(stream: &mut BufReader<S>) -> Option<String> {
-    let request = b"*2\r\n$4\r\nINCR\r\n$6\r\norders\r\n";
-    stream.get_mut().write_all(request).ok()?;
+    ask(stream, "INCR orders")
+}
+
+fn ask<S: Read + Write>(stream: &mut BufReader<S>, request: &str) -> Option<String> {
+    let request = format!("{request}\r\n");
+    stream.get_mut().write_all(request.as_bytes()).ok()?;
     stream.get_mut().flush().ok()?;
     let mut line = String::new();
     stream.read_line(&mut line).ok()?;
@@ -220,6 +224,25 @@ fn a_reload_is_checked_against_the_sockets_that_stay() {
     let server = Server::start(config(&[open])).unwrap();
     let reloaded = server.reload(&config(&[tls, take])).unwrap();
     assert_eq!(reloaded, [OPEN, "tls"], "the socket stays open");
+    server.stop(PATIENCE);
+}
+
+/// It takes no slot, so it can't keep others from theirs.
+#[test]
+fn a_name_that_clients_may_not_begin_is_refused_before_the_table_is_looked_at() {
+    let home = Home::new();
+    let names = "limits.namespaces = 1\non-demand-names = ['orders', 'app-*']";
+    let server = Server::start(home.config(names)).unwrap();
+    let mut stream = BufReader::new(connect(port(&server, Protocol::Resp)));
+    assert!(take(&mut stream).unwrap().starts_with(':'));
+    for (name, why) in [
+        ("others", "there is no such namespace"),
+        ("app-plain", "ends in -plain"),
+        ("app-1", "there are 1 namespaces already"),
+    ] {
+        let answer = ask(&mut stream, &format!("INCR {name}")).unwrap();
+        assert!(answer.contains(why), "{answer}");
+    }
     server.stop(PATIENCE);
 }
 
