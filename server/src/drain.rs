@@ -1,8 +1,9 @@
-//! The end of a server, as its listeners and connections learn of it.
+//! What a server announces to its listeners and connections: its end, and that tokens have
+//! changed.
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tokio::sync::watch;
 
@@ -15,6 +16,8 @@ pub(crate) struct Drain(Arc<Inner>);
 struct Inner {
     /// For the path of a request, as reading `sender` takes a lock.
     begun: AtomicBool,
+    /// How often the rights of tokens have changed.
+    rights_version: AtomicU64,
     sender: watch::Sender<bool>,
 }
 
@@ -30,7 +33,17 @@ impl Drain {
         self.0.sender.send_replace(true);
     }
 
-    /// Is true from the beginning of the drain on.
+    pub(crate) fn rights_version(&self) -> u64 {
+        self.0.rights_version.load(Ordering::Acquire)
+    }
+
+    /// Wakes all connections, which look whether their tokens are still known.
+    pub(crate) fn rights_changed(&self) {
+        self.0.rights_version.fetch_add(1, Ordering::Release);
+        self.0.sender.send_modify(|_| {});
+    }
+
+    /// Is true from the beginning of the drain on. A change of rights wakes receivers as well.
     pub(crate) fn subscribe(&self) -> watch::Receiver<bool> {
         self.0.sender.subscribe()
     }

@@ -360,7 +360,7 @@ impl Server {
 
     /// Reads tokens and certificates anew, from the files that `config` names. All of them
     /// count from now on, or, after an error, none. Connections that are open go on as they
-    /// began. Whatever else `config` says needs a new server; the keys with which it
+    /// began, but one of the Redis protocol is closed if its token is no longer known. Whatever else `config` says needs a new server; the keys with which it
     /// differs from the one that runs are returned, and those of files that say something
     /// else than when a namespace was opened, which goes on as it began.
     ///
@@ -385,6 +385,7 @@ impl Server {
             _ => None,
         };
         self.access.replace(rights);
+        self.drain.rights_changed();
         if let Some((tls, loaded)) = loaded {
             tls.replace(loaded);
         }

@@ -13,7 +13,8 @@ use std::future::poll_fn;
 use std::io::{self, ErrorKind};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -67,6 +68,19 @@ enum Waiting {
     Write,
 }
 
+/// Wakes the task of a connection to poll its drain again.
+struct DrainWaker {
+    is_due: AtomicBool,
+    task: Waker,
+}
+
+impl Wake for DrainWaker {
+    fn wake(self: Arc<Self>) {
+        self.is_due.store(true, Ordering::Release);
+        self.task.wake_by_ref();
+    }
+}
+
 struct Connection<'a, S> {
     shared: &'a Arc<Shared>,
     stream: S,
@@ -117,9 +131,13 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     let mut deadline = Instant::now() + connection.patience(waiting);
     let mut timer = pin!(sleep_until(deadline));
     let mut drain = pin!(async move { drop(draining.wait_for(|begun| *begun).await) });
-    let (mut watches_drain, mut looked_again, mut drained_by) = (false, false, None);
+    let mut drain_waker: Option<Arc<DrainWaker>> = None;
+    let (mut looked_again, mut drained_by) = (false, None);
     loop {
         let next = poll_fn(|context| {
+            if connection.session.is_revoked(shared) {
+                return Poll::Ready(Step::End);
+            }
             // A client that never stops sending does not reach the timer below.
             if connection.is_overdue_stranger() {
                 return Poll::Ready(Step::Close);
@@ -140,11 +158,21 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
                     return Poll::Ready(Step::Yield);
                 }
             }
-            // The waker of a task stays the same, so one poll registers it for good. Polling
-            // again would take a lock that all connections share.
-            if !watches_drain {
-                watches_drain = true;
-                let _ = drain.as_mut().poll(context);
+            let waker = drain_waker.get_or_insert_with(|| {
+                Arc::new(DrainWaker {
+                    is_due: AtomicBool::new(true),
+                    // That of a task stays the same.
+                    task: context.waker().clone(),
+                })
+            });
+            // Polling more often would take a lock that all connections share.
+            if waker.is_due.swap(false, Ordering::AcqRel) {
+                let waker = Waker::from(Arc::clone(waker));
+                let _ = drain.as_mut().poll(&mut Context::from_waker(&waker));
+                // What changes from here on wakes the task.
+                if connection.session.is_revoked(shared) {
+                    return Poll::Ready(Step::End);
+                }
             }
             let now_waiting = connection.waiting();
             if shared.drain.has_begun() && now_waiting != Waiting::Write {

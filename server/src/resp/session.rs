@@ -18,6 +18,8 @@ pub(super) struct Session {
     pub(super) protocol: Protocol,
     token: Option<Box<[u8]>>,
     is_authenticated: bool,
+    /// Of the rights by which the client is authenticated.
+    rights_version: u64,
     pub(super) name: String,
     pub(super) library: [String; 2],
     pub(super) decoder: Decoder,
@@ -37,6 +39,7 @@ impl Session {
             protocol: Protocol::default(),
             token: None,
             is_authenticated: false,
+            rights_version: 0,
             name: String::new(),
             library: Default::default(),
             decoder: Decoder::new(0),
@@ -51,11 +54,24 @@ impl Session {
     /// Sets the token, and with it how long requests may be.
     pub(super) fn authenticate(&mut self, token: Option<&[u8]>, shared: &Shared) {
         self.token = token.map(Into::into);
+        // First, so that a change meanwhile is seen later.
+        self.rights_version = shared.drain.rights_version();
         self.is_authenticated = shared.knows(token);
         self.decoder.limit(match self.is_authenticated {
             true => shared.limits.request_bytes,
             false => shared.limits.request_bytes.min(UNAUTHENTICATED_BYTES),
         });
+    }
+
+    /// Whether a change of rights has taken all permissions from an authenticated client.
+    pub(super) fn is_revoked(&mut self, shared: &Shared) -> bool {
+        if self.rights_version == shared.drain.rights_version() {
+            return false;
+        }
+        let was_authenticated = self.is_authenticated;
+        let token = self.token.take();
+        self.authenticate(token.as_deref(), shared);
+        was_authenticated && !self.is_authenticated
     }
 
     pub(super) fn token(&self) -> Option<&[u8]> {
