@@ -12,6 +12,8 @@ mod args;
 mod descriptors;
 mod log;
 mod manager;
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+mod memory;
 mod show;
 mod signals;
 mod sockets;
@@ -62,6 +64,8 @@ pub(crate) fn run(args: &ServeArgs, data_dir: &DataDir) -> Result<ExitCode> {
         manager,
         server,
         config,
+        #[cfg(all(target_os = "linux", target_env = "gnu"))]
+        heap: memory::HeapTrimmer::new(Instant::now()),
         was_ready: None,
         was_unready: Vec::new(),
     };
@@ -93,6 +97,8 @@ struct Life<'a> {
     manager: ServiceManager,
     server: Server,
     config: Config,
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    heap: memory::HeapTrimmer,
     /// None before the first look.
     was_ready: Option<bool>,
     /// What was in the way of which namespaces.
@@ -107,6 +113,8 @@ impl Life<'_> {
             if self.server.have_files_changed() {
                 self.reload();
             }
+            #[cfg(all(target_os = "linux", target_env = "gnu"))]
+            self.heap.look(Instant::now());
             match signals.wait(self.pause()) {
                 Some(Signal::End(name)) => {
                     tracing::info!(signal = name, "stopping");
