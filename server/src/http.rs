@@ -12,7 +12,9 @@
 //! |---|---|---|
 //! | open connections, of all clients and of one | `Clients`, which keeps the last sixteenth for others | 503, and the connection is closed |
 //! | a TLS handshake, in time | `Limits::request_time` | the connection is closed |
-//! | handshakes at once, in bytes | `HANDSHAKE_BYTES`, half of it for one client | they wait |
+//! | TLS connections before the first authorized request, in bytes | `STRANGER_BYTES`, half of it for one client | they wait |
+//! | HTTP/2 connections before the first authorized request, in bytes | the same | they wait |
+//! | TLS and HTTP/2 connections without an authorized request, in time | `Limits::request_time` | the connection is closed, with GOAWAY in HTTP/2 |
 //! | a request's head, in time | `Limits::request_time` | the connection is closed |
 //! | a request's body, in time | `Limits::request_time` | 408 |
 //! | its head and its body, in bytes | `HEAD_BYTES`, `Limits::request_bytes` | 431 or 414, and 413 |
@@ -20,7 +22,8 @@
 //! | silence between requests | `Limits::idle_time` | the connection is closed, with GOAWAY in HTTP/2 |
 //! | a peer of HTTP/2 that answers no ping | twice `Limits::request_time` | the connection is closed |
 //! | requests at once on an HTTP/2 connection | `STREAMS` | HTTP/2 refuses them |
-//! | connections with a request in HTTP/1, and HTTP/2 connections, in bytes | `ACTIVE_BYTES` each, half of it for one client | they wait |
+//! | connections with a request in HTTP/1, in bytes | `HTTP1_BYTES`, half of it for one client | they wait |
+//! | HTTP/2 connections, in bytes | `HTTP2_BYTES`, half of it for one client | they wait |
 //! | memory of answers and bodies | `ANSWER_BYTES`, half of it for one client | they wait, then 503 |
 //! | large answers at once on a connection | `LARGE_PER_CONNECTION` | they wait, then 503 |
 //! | IDs of a request | `Limits::count` | 422 |

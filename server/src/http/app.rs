@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use axum::http::Request;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::buffer_permit::SMALL_BYTES;
+use super::buffer_permit::{SMALL_BYTES, StrangerPermits};
 use super::deadlines::{Deadlines, Times};
 use super::namespace_metrics::NamespaceMetrics;
 use super::problem::{Kind, Problem};
@@ -130,6 +130,7 @@ pub(super) struct Buffers {
     pub(super) budget: ClientBudget,
     /// A permit for each large answer.
     pub(super) large: Arc<Semaphore>,
+    pub(super) stranger: StrangerPermits,
 }
 
 /// What a request knows of its connection.
@@ -149,6 +150,13 @@ impl Context {
     pub(super) fn of<B>(request: &Request<B>) -> Result<Self, Problem> {
         let context = request.extensions().get().cloned();
         context.ok_or_else(|| Problem::new(Kind::BUSY, "the connection ends: try again"))
+    }
+
+    /// The request is authorized: its connection is no stranger's any more.
+    pub(super) fn authorize(&self) {
+        if self.buffers.stranger.authorize() {
+            self.deadlines.authorize();
+        }
     }
 
     /// Waits for memory for an answer of so many bytes.

@@ -31,6 +31,9 @@ pub(super) fn check(rights: &dyn Rights, head: &Parts, role: Role) -> Result<(),
     }
     let token = token(&head.headers);
     if rights.allows(role, token.ok().flatten()) {
+        if let Some(context) = head.extensions.get::<Context>() {
+            context.authorize();
+        }
         return Ok(());
     }
     if !rights.is_anybodys(role) {

@@ -1,5 +1,5 @@
 //! Permits for memory that waits for a client: answers and request bodies, active connections,
-//! and handshakes.
+//! and connections before their first authorized request.
 //!
 //! Each of these has a [budget](BufferBudget) for all clients, of which one may hold half. A
 //! connection has at most [`LARGE_PER_CONNECTION`] large answers at once. A request waits until
@@ -8,30 +8,39 @@
 //! A permit of an answer moves into the answer's bytes, and is returned when the last of them
 //! went to the socket.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use axum::body::Bytes;
 
-use crate::buffer_budget::{BufferBudget, ClientBudget};
+use crate::buffer_budget::{BufferBudget, BufferPermit, ClientBudget};
 use crate::clients::Client;
 
 /// The budget of all answers and request bodies, in bytes.
 pub(super) const ANSWER_BYTES: usize = 64 << 20;
 
-/// The budget of all TLS handshakes, in bytes.
-pub(super) const HANDSHAKE_BYTES: usize = 32 << 20;
+/// The budget of connections before their first authorized request, with TLS or a request in
+/// HTTP/1, and of those in HTTP/2, in bytes each.
+pub(super) const STRANGER_BYTES: usize = 48 << 20;
 
-/// The budget of connections with a request in HTTP/1, and of all HTTP/2 connections, in
-/// bytes each.
-pub(super) const ACTIVE_BYTES: usize = 64 << 20;
+/// The budget of connections with a request in HTTP/1, in bytes.
+pub(super) const HTTP1_BYTES: usize = 64 << 20;
+
+/// The budget of all HTTP/2 connections, in bytes.
+pub(super) const HTTP2_BYTES: usize = 128 << 20;
 
 /// hyper's buffers and state of an active connection in HTTP/1.
 pub(super) const BYTES_PER_HTTP1: usize = 24 << 10;
 
-/// Those of a connection in HTTP/2, with a head that does not end and streams that nobody reads.
-/// They live as long as it does.
-pub(super) const BYTES_PER_HTTP2: usize = 80 << 10;
+/// Those of a connection in HTTP/2 that has had all of its streams at once. They live as long as
+/// it does.
+pub(super) const BYTES_PER_HTTP2: usize = 160 << 10;
 
-/// The most memory of a handshake: rustls buffers a message of this size.
-pub(super) const BYTES_PER_HANDSHAKE: usize = 64 << 10;
+/// The same while all of these streams begin.
+pub(super) const BYTES_PER_HTTP2_STRANGER: usize = 352 << 10;
+
+/// The most memory of a connection with TLS: a message of the handshake, or part of a record and
+/// hyper's buffers.
+pub(super) const BYTES_PER_TLS_STRANGER: usize = 64 << 10;
 
 /// Large answers that a connection may have at once.
 pub(super) const LARGE_PER_CONNECTION: usize = 2;
@@ -44,7 +53,8 @@ pub(super) const SMALL_BYTES: usize = 2 << 10;
 #[derive(Debug)]
 pub(super) struct Budgets {
     answers: BufferBudget,
-    handshakes: BufferBudget,
+    strangers: BufferBudget,
+    http2_strangers: BufferBudget,
     http1: BufferBudget,
     http2: BufferBudget,
 }
@@ -53,7 +63,8 @@ pub(super) struct Budgets {
 #[derive(Clone, Debug)]
 pub(super) struct ClientBudgets {
     pub(super) answers: ClientBudget,
-    pub(super) handshakes: ClientBudget,
+    pub(super) strangers: ClientBudget,
+    pub(super) http2_strangers: ClientBudget,
     pub(super) http1: ClientBudget,
     pub(super) http2: ClientBudget,
 }
@@ -62,19 +73,64 @@ impl Budgets {
     pub(super) fn new() -> Self {
         Self {
             answers: BufferBudget::new(ANSWER_BYTES),
-            handshakes: BufferBudget::new(HANDSHAKE_BYTES),
-            http1: BufferBudget::new(ACTIVE_BYTES),
-            http2: BufferBudget::new(ACTIVE_BYTES),
+            strangers: BufferBudget::new(STRANGER_BYTES),
+            http2_strangers: BufferBudget::new(STRANGER_BYTES),
+            http1: BufferBudget::new(HTTP1_BYTES),
+            http2: BufferBudget::new(HTTP2_BYTES),
         }
     }
 
     pub(super) fn client(&self, client: Client) -> ClientBudgets {
         ClientBudgets {
             answers: self.answers.client(client),
-            handshakes: self.handshakes.client(client),
+            strangers: self.strangers.client(client),
+            http2_strangers: self.http2_strangers.client(client),
             http1: self.http1.client(client),
             http2: self.http2.client(client),
         }
+    }
+}
+
+/// What a connection holds of the strangers' budgets until a request is authorized.
+#[derive(Debug)]
+pub(super) struct StrangerPermits(Mutex<Option<Held>>);
+
+#[derive(Debug)]
+struct Held {
+    /// For as long as the connection, from its handshake on.
+    tls: Option<BufferPermit>,
+    /// While it is active.
+    active: Option<BufferPermit>,
+}
+
+impl StrangerPermits {
+    pub(super) fn new(tls: Option<BufferPermit>) -> Self {
+        Self(Mutex::new(Some(Held { tls, active: None })))
+    }
+
+    /// Whether no request was authorized yet.
+    pub(super) fn is_stranger(&self) -> bool {
+        self.lock().is_some()
+    }
+
+    /// Whether its next request in HTTP/1 needs a permit.
+    pub(super) fn needs_http1(&self) -> bool {
+        self.lock().as_ref().is_some_and(|held| held.tls.is_none())
+    }
+
+    pub(super) fn set_active(&self, permit: Option<BufferPermit>) {
+        if let Some(held) = &mut *self.lock() {
+            held.active = permit;
+        }
+    }
+
+    /// Returns all permits. Returns whether this request is the first that is authorized.
+    pub(super) fn authorize(&self) -> bool {
+        self.lock().take().is_some()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Held>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

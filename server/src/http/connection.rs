@@ -14,7 +14,10 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::Sleep;
 
 use super::app::{App, Buffers};
-use super::buffer_permit::{BYTES_PER_HTTP1, BYTES_PER_HTTP2, ClientBudgets, LARGE_PER_CONNECTION};
+use super::buffer_permit::{
+    BYTES_PER_HTTP1, BYTES_PER_HTTP2, BYTES_PER_HTTP2_STRANGER, ClientBudgets,
+    LARGE_PER_CONNECTION, StrangerPermits,
+};
 use super::call::{Calls, HEAD_BYTES};
 use super::cross_origin::Hosts;
 use super::deadlines::{Check, Deadlines, Tap, Watched};
@@ -85,10 +88,15 @@ pub(super) struct Shared {
     pub(super) hosts: Hosts,
 }
 
-/// Serves the connection until its end. Between requests of HTTP/1 it keeps no buffers:
+/// Serves the connection until its end. With TLS it has a permit of the strangers. Between requests of HTTP/1 it keeps no buffers:
 /// hyper's two, of 8 KiB each, are made when a head has come.
-pub(super) async fn serve<S>(stream: S, tap: Tap, budgets: ClientBudgets, shared: Shared)
-where
+pub(super) async fn serve<S>(
+    stream: S,
+    tap: Tap,
+    tls_permit: Option<BufferPermit>,
+    budgets: ClientBudgets,
+    shared: Shared,
+) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let Shared {
@@ -110,18 +118,35 @@ where
         is_draining: false,
     };
     let mut stream = Watched::new(stream, tap, Arc::clone(&deadlines));
+    if tls_permit.is_some() {
+        deadlines.set_stranger(now);
+    }
+    let buffers = Arc::new(Buffers {
+        budget: budgets.answers,
+        large: Semaphore::new(LARGE_PER_CONNECTION).into(),
+        stranger: StrangerPermits::new(tls_permit),
+    });
+    let stranger = &buffers.stranger;
     let calls = Calls {
         app,
         router,
         deadlines,
-        buffers: Arc::new(Buffers {
-            budget: budgets.answers,
-            large: Semaphore::new(LARGE_PER_CONNECTION).into(),
-        }),
+        buffers: Arc::clone(&buffers),
         hosts,
     };
     let mut may_be_http2 = true;
     while let Some(is_http2) = begins(&mut stream, may_be_http2, &mut supervisor).await {
+        let of_stranger = match is_http2 {
+            true => (&budgets.http2_strangers, BYTES_PER_HTTP2_STRANGER),
+            false => (&budgets.strangers, BYTES_PER_HTTP1),
+        };
+        if stranger.needs_http1() || is_http2 && stranger.is_stranger() {
+            let (budget, bytes) = of_stranger;
+            let Some(permit) = active(budget, bytes, &mut supervisor).await else {
+                return;
+            };
+            stranger.set_active(Some(permit));
+        }
         let (budget, bytes) = match is_http2 {
             true => (&budgets.http2, BYTES_PER_HTTP2),
             false => (&budgets.http1, BYTES_PER_HTTP1),
@@ -135,6 +160,9 @@ where
                 .http2
                 .serve_connection(TokioIo::new(stream), calls);
             supervisor.deadlines.is_http2();
+            if stranger.is_stranger() {
+                supervisor.deadlines.set_stranger(Instant::now());
+            }
             return Box::pin(run_http2(connection, supervisor)).await;
         }
         may_be_http2 = false;
@@ -145,6 +173,7 @@ where
             Some(again) => stream = again,
             None => return,
         }
+        stranger.set_active(None);
     }
     // Ends a TLS session properly.
     let _ = tokio::time::timeout(times.drain, stream.shutdown()).await;

@@ -5,6 +5,7 @@
 //! | waits for the rest of a head or of a TLS record, or for its first head | `request_time` | closed |
 //! | has a request whose answer has not left yet | twice `request_time` since its head | closed |
 //! | can't write | `request_time` | closed |
+//! | has TLS or HTTP/2, and no request was authorized | `request_time` | `Connection: close`, GOAWAY |
 //! | is quiet | `idle_time`, or `drain` while the server drains | `Connection: close`, GOAWAY |
 //!
 //! hyper has no timeout that tells an idle connection from an unfinished head, and none for an
@@ -48,6 +49,8 @@ struct State {
     quiet_since: Instant,
     in_head: bool,
     is_http2: bool,
+    /// Since when it has a stranger's permit that lasts; `None` once a request is authorized.
+    stranger_since: Option<Instant>,
     /// Whether the last request has a body that was not read to its end.
     has_body: bool,
     blocked_since: Option<Instant>,
@@ -74,6 +77,7 @@ impl Deadlines {
                 quiet_since: now,
                 in_head: true,
                 is_http2: false,
+                stranger_since: None,
                 has_body: false,
                 blocked_since: None,
                 draining_since: None,
@@ -99,6 +103,16 @@ impl Deadlines {
     pub(super) fn is_http2(&self) {
         let mut state = self.lock();
         (state.is_http2, state.in_head) = (true, false);
+    }
+
+    /// A request has to be authorized within its time from now on.
+    pub(super) fn set_stranger(&self, now: Instant) {
+        self.lock().stranger_since.get_or_insert(now);
+    }
+
+    /// A request was authorized.
+    pub(super) fn authorize(&self) {
+        self.lock().stranger_since = None;
     }
 
     /// The server drains.
@@ -139,6 +153,12 @@ impl Deadlines {
         if blocked.is_some_and(|until| until <= now) {
             return Check::Overdue;
         }
+        // No request of a stranger takes longer than a moment.
+        let stranger = state.stranger_since.map(|since| since + times.request);
+        let (deadline, then) = match stranger {
+            Some(end) if end < deadline => (end, Check::Idle),
+            _ => (deadline, then),
+        };
         if deadline <= now {
             return then;
         }
@@ -388,6 +408,20 @@ mod tests {
         deadlines.is_http2();
         deadlines.received();
         assert_eq!(deadlines.check(since + IDLE), Check::Idle);
+    }
+
+    #[test]
+    fn a_stranger_has_the_time_of_a_request() {
+        let (deadlines, since) = quiet();
+        deadlines.set_stranger(since);
+        // Also one that always has a request.
+        let request = deadlines.begin(since + REQUEST / 2);
+        let check = deadlines.check(since + REQUEST / 2);
+        assert_eq!(check, Check::Again(since + REQUEST));
+        assert_eq!(deadlines.check(since + REQUEST), Check::Idle);
+        deadlines.authorize();
+        assert!(matches!(deadlines.check(since + REQUEST), Check::Again(_)));
+        drop(request);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, watch};
 use tokio_rustls::TlsAcceptor;
 
 use super::app::App;
-use super::buffer_permit::{BYTES_PER_HANDSHAKE, Budgets, ClientBudgets};
+use super::buffer_permit::{BYTES_PER_TLS_STRANGER, Budgets, ClientBudgets};
 use super::connection::{Protocols, Shared, serve};
 use super::cross_origin::Hosts;
 use super::deadlines::{Tap, Tapped};
@@ -250,7 +250,7 @@ async fn proxied(listening: Listening, mut stream: TcpStream, proxy: Client, adm
 async fn tcp(listening: Listening, stream: TcpStream, client: Client) {
     let budgets = listening.budgets.client(client);
     let Some(tls) = &listening.tls else {
-        return serve(stream, Tap::default(), budgets, listening.shared).await;
+        return serve(stream, Tap::default(), None, budgets, listening.shared).await;
     };
     let acceptor = TlsAcceptor::from(tls.load_full());
     // It is larger by far, and a connection without TLS has no room for it.
@@ -272,8 +272,8 @@ async fn with_tls(
     let mut draining = shared.draining.clone();
     let handshake = async {
         // Waiting for a permit counts as part of the handshake.
-        let _permit = budgets.handshakes.acquire(BYTES_PER_HANDSHAKE).await;
-        acceptor.accept(stream).await
+        let permit = budgets.strangers.acquire(BYTES_PER_TLS_STRANGER).await?;
+        Some((acceptor.accept(stream).await.ok()?, permit))
     };
     let handshake = tokio::select! {
         done = tokio::time::timeout(most, handshake) => done,
@@ -281,8 +281,8 @@ async fn with_tls(
         () = drained(&mut draining, shared.app.times.drain) => return,
     };
     // A handshake that fails or takes too long makes no connection.
-    if let Ok(Ok(stream)) = handshake {
-        Box::pin(serve(stream, tap, budgets, shared)).await;
+    if let Ok(Some((stream, permit))) = handshake {
+        Box::pin(serve(stream, tap, Some(permit), budgets, shared)).await;
     }
 }
 
@@ -294,7 +294,7 @@ async fn unix(listening: Listening, stream: UnixStream, client: Client) {
         hosts: Hosts::All,
         ..listening.shared
     };
-    serve(stream, Tap::default(), budgets, shared).await;
+    serve(stream, Tap::default(), None, budgets, shared).await;
 }
 
 /// Sends a response to a client that is turned away, short enough for any socket's buffer. It

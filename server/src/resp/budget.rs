@@ -9,7 +9,7 @@ use crate::buffer_budget::{BufferBudget, BufferPermit, ClientBudget};
 use crate::clients::Client;
 
 /// TLS connections that are not authenticated yet.
-const UNAUTHENTICATED_TLS: usize = 2048;
+const UNAUTHENTICATED_TLS: usize = 1024;
 
 /// Memory of each of them, most of it buffers of TLS.
 const TLS_BYTES: usize = 45 << 10;

@@ -1,5 +1,6 @@
 //! HTTP/2, by prior knowledge and by ALPN, with another implementation's client.
 
+use std::io::ErrorKind;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -15,7 +16,8 @@ use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
-use super::super::buffer_permit::LARGE_PER_CONNECTION;
+use super::super::buffer_permit::{BYTES_PER_HTTP2_STRANGER, LARGE_PER_CONNECTION, STRANGER_BYTES};
+use super::limits::connect_from;
 use super::served::{Served, serve};
 use super::wire::Wire;
 use crate::tls;
@@ -135,14 +137,14 @@ fn what_a_connection_may_is_said_at_its_start() {
 }
 
 /// A frame, by its kind and its flags.
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+pub(super) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
     let head = [&length[1..], &[kind, flags], &stream.to_be_bytes()].concat();
     [&head, payload].concat()
 }
 
 /// POST, http, and a path and an authority that are spelled out (RFC 7541).
-fn fields(path: &str) -> Vec<u8> {
+pub(super) fn fields(path: &str) -> Vec<u8> {
     let (path, host) = (path.as_bytes(), &b"localhost"[..]);
     let spelled = |text: &[u8]| [&[u8::try_from(text.len()).unwrap()], text].concat();
     [
@@ -345,6 +347,39 @@ fn tls_agrees_on_http2() {
 }
 
 /// Nor does it hold up the end of the server.
+#[test]
+fn connections_without_an_authorized_request_have_a_budget_of_their_own() {
+    let served = serve(|_| {});
+    let most = STRANGER_BYTES / 2 / BYTES_PER_HTTP2_STRANGER;
+    // Each of these leaves it.
+    let users = runtime();
+    let _users: Vec<_> = (0..=most)
+        .map(|_| {
+            users.block_on(async {
+                let (mut client, connection) = connect(&served).await;
+                bytes(&mut client, post(&served, "namespace=orders"))
+                    .await
+                    .unwrap();
+                (client, connection)
+            })
+        })
+        .collect();
+    let serves = |wire: &mut Wire| assert_eq!(wire.whole_frame().0, 4, "SETTINGS");
+    let mut strangers: Vec<_> = (0..most).map(|_| begin_raw(&served, &[])).collect();
+    strangers.iter_mut().for_each(serves);
+    let mut late = begin_raw(&served, &[]);
+    let mut other = connect_from([127, 0, 0, 2], served.at);
+    other.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+    other.send(frame(4, 0, 0, &[]));
+    serves(&mut other);
+    late.stream.set_nonblocking(true).unwrap();
+    let early = late.stream.peek(&mut [0]).map_err(|error| error.kind());
+    assert_eq!(early, Err(ErrorKind::WouldBlock));
+    late.stream.set_nonblocking(false).unwrap();
+    strangers.pop();
+    serves(&mut late);
+}
+
 #[test]
 fn a_handshake_that_never_ends_is_closed() {
     for (request_time, ends_first) in [(300, false), (3_600_000, true)] {

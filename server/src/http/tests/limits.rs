@@ -37,7 +37,7 @@ fn a_full_table_turns_away_and_recovers() {
 }
 
 /// From this address of the machine itself.
-fn connect_from(from: [u8; 4], to: SocketAddr) -> Wire {
+pub(super) fn connect_from(from: [u8; 4], to: SocketAddr) -> Wire {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
     let from = SocketAddr::from((Ipv4Addr::from(from), 0));
     socket.bind(&from.into()).unwrap();

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustls::ClientConnection;
 
-use super::http2::begin_raw;
+use super::http2::{begin_raw, fields, frame};
 use super::limits::{buffer_little, narrow};
 use super::served::{Served, serve};
 use super::wire::Wire;
@@ -54,14 +54,9 @@ fn a_head_that_never_ends_is_closed() {
     }
 }
 
-#[test]
-fn a_tls_record_that_never_ends_is_closed() {
-    let served = serve(|setup| {
-        setup.tls = Some(tls::testing::server(&[]));
-        setup.limits.request_time = SOON;
-        setup.limits.idle_time = NEVER;
-    });
-    let mut answered = |_| {
+/// A connection with TLS that has had an answer to this request.
+fn answered_over_tls(served: &Served, request: &str) -> TcpStream {
+    let answered = |_| {
         let mut socket = TcpStream::connect(served.at).unwrap();
         socket
             .set_read_timeout(Some(Duration::from_secs(60)))
@@ -69,23 +64,44 @@ fn a_tls_record_that_never_ends_is_closed() {
         let name = "localhost".try_into().unwrap();
         let mut session = ClientConnection::new(tls::testing::client(&[]), name).unwrap();
         let mut stream = rustls::Stream::new(&mut session, &mut socket);
-        stream
-            .write_all(b"GET /livez HTTP/1.1\r\nhost: x\r\n\r\n")
-            .ok()?;
+        let head = format!("{request} HTTP/1.1\r\nhost: x\r\n\r\n");
+        stream.write_all(head.as_bytes()).ok()?;
         let read = stream.read(&mut [0; 1024]).ok()?;
         (read > 0).then_some(socket)
     };
-    let mut socket = (0..ATTEMPTS)
-        .find_map(&mut answered)
-        .expect("a first response");
-    // Of application data, with a length of 16 KiB.
-    let part = [&[0x17, 3, 3, 0x40, 0][..], &[0; 1000]].concat();
-    socket.write_all(&part).unwrap();
+    (0..ATTEMPTS).find_map(answered).expect("a first response")
+}
+
+fn assert_is_closed(mut socket: TcpStream) {
     let end = socket.read_to_end(&mut Vec::new());
     let is_closed = end
         .as_ref()
         .map_or_else(|error| error.kind() == ErrorKind::ConnectionReset, |_| true);
     assert!(is_closed, "{end:?}");
+}
+
+fn impatient_tls() -> Served {
+    serve(|setup| {
+        setup.tls = Some(tls::testing::server(&[]));
+        setup.limits.request_time = SOON;
+        setup.limits.idle_time = NEVER;
+    })
+}
+
+#[test]
+fn a_tls_record_that_never_ends_is_closed() {
+    let served = impatient_tls();
+    let mut socket = answered_over_tls(&served, "POST /v1/ids?namespace=orders");
+    // Of application data, with a length of 16 KiB.
+    let part = [&[0x17, 3, 3, 0x40, 0][..], &[0; 1000]].concat();
+    socket.write_all(&part).unwrap();
+    assert_is_closed(socket);
+}
+
+#[test]
+fn a_tls_connection_without_an_authorized_request_is_closed() {
+    let served = impatient_tls();
+    assert_is_closed(answered_over_tls(&served, "GET /livez"));
 }
 
 #[test]
@@ -180,11 +196,18 @@ fn a_connection_that_was_quiet_is_served_again() {
     assert_eq!((0..ATTEMPTS).find_map(served_twice), Some(200));
 }
 
+/// A connection in HTTP/2 with an authorized request.
+fn http2(served: &Served) -> Wire {
+    let mut wire = begin_raw(served, &[]);
+    wire.send(frame(1, 5, 1, &fields("/v1/ids?namespace=orders")));
+    wire
+}
+
 #[test]
 fn a_quiet_connection_of_http2_is_kept() {
     let served = impatient();
     let kept = |_| {
-        let mut wire = begin_raw(&served, &[]);
+        let mut wire = http2(&served);
         let began = Instant::now();
         // The server asks whether somebody is there, and gets an answer.
         for _ in 0..3 {
@@ -206,7 +229,7 @@ fn a_quiet_connection_of_http2_is_kept() {
 #[test]
 fn a_peer_of_http2_that_answers_no_ping_is_closed() {
     let served = impatient();
-    let _wire = begin_raw(&served, &[]);
+    let _wire = http2(&served);
     served.until(1, 1);
 }
 
