@@ -247,7 +247,7 @@ async fn is_identified(
         return true;
     }
     let header = async { proxy_protocol::read_header(stream).await.ok() };
-    match begin(header, &shared, draining).await {
+    match Box::pin(begin(header, &shared, draining)).await {
         Some(Some(address)) => {
             session.peer = address.to_string();
             let has_place = admission.transfer(address.ip().into());

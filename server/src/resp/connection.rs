@@ -206,9 +206,10 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
         });
         match next.await {
             Step::Yield => yield_now().await,
-            Step::Open(name) => connection.open(name).await,
+            // These futures are large, and rare.
+            Step::Open(name) => Box::pin(connection.open(name)).await,
             Step::Delay => sleep(AUTH_DELAY).await,
-            Step::End => return connection.end().await,
+            Step::End => return Box::pin(connection.end()).await,
             Step::Close => return,
         }
     }
@@ -497,6 +498,17 @@ mod tests {
         fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
             Poll::Ready(Ok(()))
         }
+    }
+
+    #[test]
+    fn an_idle_connection_is_small() {
+        let shared = shared(Namespaces::new(Box::new(|_| Ok(generator())), 2));
+        let session = Session::new(1, String::new(), &shared);
+        let share = shared.budget.share(Client::User(None));
+        let stream = tokio::io::empty();
+        let served = serve(stream, session, share, &shared, watch::channel(false).1);
+        let bytes = size_of_val(&served);
+        assert!(bytes <= 2048, "{bytes}");
     }
 
     /// Of one worker.
