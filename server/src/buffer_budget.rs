@@ -1,7 +1,8 @@
 //! Memory that waits for clients, in permits.
 //!
-//! A client, which is an address or a user on a Unix socket, may hold half of a budget, so one
-//! client can't use it up. Each queue is first in, first out.
+//! A client, which is an address or a user on a Unix socket, may hold a part of a budget: half, so
+//! one client can't use it up, or an eighth before it is authenticated, so a few can't. Each queue
+//! is first in, first out.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -9,6 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::clients::Client;
+
+pub(crate) const STRANGER_PARTS: usize = 8;
 
 /// A permit stands for as many bytes.
 const UNIT: usize = 1 << 10;
@@ -64,9 +67,18 @@ impl BufferPermit {
 
 impl BufferBudget {
     pub(crate) fn new(bytes: usize) -> Self {
+        Self::with_parts(bytes, 2)
+    }
+
+    /// A budget of which a stranger holds at most one of [`STRANGER_PARTS`].
+    pub(crate) fn for_strangers(bytes: usize) -> Self {
+        Self::with_parts(bytes, STRANGER_PARTS)
+    }
+
+    fn with_parts(bytes: usize, parts: usize) -> Self {
         Self {
             all: Arc::new(Semaphore::new(bytes / UNIT)),
-            units_per_client: bytes / UNIT / 2,
+            units_per_client: bytes / UNIT / parts,
             clients: Mutex::default(),
         }
     }

@@ -12,7 +12,7 @@
 //! |---|---|---|
 //! | open connections, of all clients and of one | `Clients`, which keeps the last sixteenth for others | 503, and the connection is closed |
 //! | a TLS handshake, in time | `Limits::request_time` | the connection is closed |
-//! | TLS connections before the first authorized request, in bytes | `STRANGER_BYTES`, half of it for one client | they wait |
+//! | TLS connections before the first authorized request, in bytes | `STRANGER_BYTES`, an eighth of it for one client | they wait |
 //! | HTTP/2 connections before the first authorized request, in bytes | the same | they wait |
 //! | TLS and HTTP/2 connections without an authorized request, in time | `Limits::request_time` | the connection is closed, with GOAWAY in HTTP/2 |
 //! | a request's head, in time | `Limits::request_time` | the connection is closed |

@@ -1,7 +1,7 @@
 //! Permits for memory that waits for a client: answers and request bodies, active connections,
 //! and connections before their first authorized request.
 //!
-//! Each of these has a [budget](BufferBudget) for all clients, of which one may hold half. A
+//! Each of these has a [budget](BufferBudget) for all clients, of which one may hold a part. A
 //! connection has at most [`LARGE_PER_CONNECTION`] large answers at once. A request waits until
 //! its deadline at most.
 //!
@@ -73,8 +73,8 @@ impl Budgets {
     pub(super) fn new() -> Self {
         Self {
             answers: BufferBudget::new(ANSWER_BYTES),
-            strangers: BufferBudget::new(STRANGER_BYTES),
-            http2_strangers: BufferBudget::new(STRANGER_BYTES),
+            strangers: BufferBudget::for_strangers(STRANGER_BYTES),
+            http2_strangers: BufferBudget::for_strangers(STRANGER_BYTES),
             http1: BufferBudget::new(HTTP1_BYTES),
             http2: BufferBudget::new(HTTP2_BYTES),
         }

@@ -2,7 +2,7 @@
 //! answered yet, replies that are not sent yet, and queued transactions; and for the buffers of
 //! TLS until a client is authenticated.
 //!
-//! One client may hold half of each budget. A connection that has nothing left over uses none,
+//! One client may hold half of each budget, and an eighth of the one for TLS. A connection that has nothing left over uses none,
 //! and touches no counter that others write.
 
 use crate::buffer_budget::{BufferBudget, BufferPermit, ClientBudget};
@@ -37,7 +37,7 @@ impl Budget {
         Self {
             all: BufferBudget::new(all),
             unauthenticated: BufferBudget::new(unauthenticated),
-            tls: BufferBudget::new(UNAUTHENTICATED_TLS * TLS_BYTES),
+            tls: BufferBudget::for_strangers(UNAUTHENTICATED_TLS * TLS_BYTES),
         }
     }
 
@@ -101,6 +101,7 @@ impl Share {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::buffer_budget::STRANGER_PARTS;
 
     const A: Client = Client::V4([192, 0, 2, 1]);
     const B: Client = Client::V4([192, 0, 2, 2]);
@@ -150,7 +151,7 @@ mod tests {
                 held.push(share);
                 true
             };
-            for number in 0..UNAUTHENTICATED_TLS / 2 {
+            for number in 0..UNAUTHENTICATED_TLS / STRANGER_PARTS {
                 assert!(add(A).await, "{number}");
             }
             assert!(!add(A).await);

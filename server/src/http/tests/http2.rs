@@ -20,6 +20,7 @@ use super::super::buffer_permit::{BYTES_PER_HTTP2_STRANGER, LARGE_PER_CONNECTION
 use super::limits::connect_from;
 use super::served::{Served, serve};
 use super::wire::Wire;
+use crate::buffer_budget::STRANGER_PARTS;
 use crate::tls;
 
 const ALPN: [&str; 2] = ["h2", "http/1.1"];
@@ -350,7 +351,7 @@ fn tls_agrees_on_http2() {
 #[test]
 fn connections_without_an_authorized_request_have_a_budget_of_their_own() {
     let served = serve(|_| {});
-    let most = STRANGER_BYTES / 2 / BYTES_PER_HTTP2_STRANGER;
+    let most = STRANGER_BYTES / STRANGER_PARTS / BYTES_PER_HTTP2_STRANGER;
     // Each of these leaves it.
     let users = runtime();
     let _users: Vec<_> = (0..=most)
