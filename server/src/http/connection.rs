@@ -88,8 +88,9 @@ pub(super) struct Shared {
     pub(super) hosts: Hosts,
 }
 
-/// Serves the connection until its end. With TLS it has a permit of the strangers. Between requests of HTTP/1 it keeps no buffers:
-/// hyper's two, of 8 KiB each, are made when a head has come.
+/// Serves the connection until its end. `tls_permit` is its part of the strangers' memory, with
+/// TLS. Between requests of HTTP/1 it keeps no buffers: hyper's two, of 8 KiB each, are made when
+/// a head has come.
 pub(super) async fn serve<S>(
     stream: S,
     tap: Tap,

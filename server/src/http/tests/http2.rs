@@ -347,7 +347,6 @@ fn tls_agrees_on_http2() {
     });
 }
 
-/// Nor does it hold up the end of the server.
 #[test]
 fn connections_without_an_authorized_request_have_a_budget_of_their_own() {
     let served = serve(|_| {});
@@ -381,6 +380,7 @@ fn connections_without_an_authorized_request_have_a_budget_of_their_own() {
     serves(&mut late);
 }
 
+/// Nor does it hold up the end of the server.
 #[test]
 fn a_handshake_that_never_ends_is_closed() {
     for (request_time, ends_first) in [(300, false), (3_600_000, true)] {
