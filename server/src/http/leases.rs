@@ -169,9 +169,10 @@ async fn admit(
 }
 
 /// Counts a request about this lease against the limits of the token. A text that is no lease
-/// is refused when it is used.
+/// belongs to no namespace: a token for all of them gets the error of its use.
 fn spend(app: &App, head: &request::Parts, lease: &str) -> Result<(), Problem> {
-    let namespace = Subleases::namespace_of(lease).unwrap_or_default();
+    let namespace = Subleases::namespace_of(lease);
+    let namespace = namespace.unwrap_or_else(|| "the namespace of this lease".to_owned());
     auth::spend(&*app.rights, head, Role::Lease, &namespace, 1)
 }
 

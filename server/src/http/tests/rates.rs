@@ -44,6 +44,13 @@ fn a_lease_is_renewed_and_released_within_the_limits_of_the_token() {
             assert_eq!(ask(path, lease.clone()).status, status, "{path}");
         }
     }
+    ledger.refuse(Some(Exceeded::Namespace));
+    let refused = ask("/v1/leases/renew", json!({ "lease": "no lease" }));
+    let text = String::from_utf8_lossy(&refused.body);
+    assert!(
+        text.contains("may use the namespace of this lease"),
+        "{text}"
+    );
     ledger.refuse(None);
     for path in ["/v1/leases/renew", "/v1/leases/release"] {
         assert_eq!(ask(path, lease.clone()).status, 200, "{path}");
