@@ -6,8 +6,14 @@ use std::time::{Duration, Instant};
 /// Returns once `condition` holds. The deadline is not under test: it only turns a hang
 /// into a failure.
 #[track_caller]
-pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
-    let deadline = Instant::now() + patience();
+pub fn eventually(what: &str, condition: impl FnMut() -> bool) {
+    eventually_within(patience(), what, condition);
+}
+
+/// The same with a deadline of its own, for a condition that may take a minute by itself.
+#[track_caller]
+pub fn eventually_within(patience: Duration, what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + patience;
     loop {
         // Read before the condition: a thread that was stopped past the deadline looks once more.
         let is_late = Instant::now() >= deadline;

@@ -38,7 +38,7 @@ pub mod tls;
 pub mod tricky_clock;
 pub mod waking;
 
-pub use eventually::eventually;
+pub use eventually::{eventually, eventually_within};
 
 /// Whether what is long by nature runs in full.
 pub fn is_long() -> bool {
