@@ -1,5 +1,6 @@
-"""Clients without a token, over TLS: 3,000 connections, each with 64 KB of a request that does
-not end, and as many with half a TLS record. Prints the server's memory.
+"""Clients without a token, over TLS: as many connections as the server admits before AUTH, each
+with 64 KB of a request that does not end, and as many with half a TLS record. Prints the server's
+memory.
 
     strangers.py HOST:PORT PID
 """
@@ -8,7 +9,9 @@ import socket
 import ssl
 import sys
 
-CONNECTIONS = 3_000
+# The server admits 1,024, an eighth of them of one address. More would wait for their time-out.
+ADDRESSES = 8
+CONNECTIONS = ADDRESSES * 125
 LIMIT_MIB = 256
 
 
@@ -25,8 +28,9 @@ def main(address: str, pid: str) -> None:
     context.verify_mode = ssl.CERT_NONE
     for what in ("unfinished requests", "unfinished TLS records"):
         clients = []
-        for _ in range(CONNECTIONS):
-            plain = socket.create_connection((host, int(port)), timeout=60)
+        for number in range(CONNECTIONS):
+            source = (f"127.0.0.{2 + number % ADDRESSES}", 0)
+            plain = socket.create_connection((host, int(port)), timeout=60, source_address=source)
             client = context.wrap_socket(plain)
             try:
                 if what == "unfinished requests":
