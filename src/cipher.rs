@@ -148,7 +148,7 @@ impl Cipher {
     /// For layouts of at most 63 bits, as `twitter`. It is SPARX-64/128 again, applied until
     /// the highest bit is clear (cycle-walking): twice on average, more than `n` times with a
     /// probability of 2<sup>-n</sup>. So a call takes twice as long on average as one of
-    /// [`sparx64`](Self::sparx64). A run of 1,024 takes three to four times as long, one of 64
+    /// [`sparx64`](Self::sparx64). A run of 1,024 takes three to six times as long, one of 64
     /// up to nine times, since each run waits for its longest walk. A call has up to 18 kB on the
     /// stack, and 1.2 kB for 64 numbers or fewer. Its IDs are different ones: under the same
     /// secret the two agree only where the first try is positive.
