@@ -1,5 +1,4 @@
-//! What a server announces to its listeners and connections: its end, and that tokens have
-//! changed.
+//! Signals of a server to its listeners and connections: it drains, or its tokens have changed.
 
 use std::fmt;
 use std::sync::Arc;

@@ -225,7 +225,17 @@ fn a_module_of_the_library_uses_those_before_it_in_the_order_of_the_page() {
 
 #[test]
 fn the_parts_that_proofs_rest_on_use_only_what_they_may() {
-    for (above, uses) in Crate::read("src").uses() {
+    let library = Crate::read("src");
+    let known: BTreeSet<_> = library.modules.keys().map(|it| it.join("::")).collect();
+    for (module, may) in ONLY {
+        let above = module.rsplit_once("::").map_or("", |(above, _)| above);
+        let beside = may.iter().map(|it| format!("{above}::{it}"));
+        for name in beside.chain([module.to_owned()]) {
+            let name = name.trim_start_matches("::");
+            assert!(known.contains(name), "there is no module `{name}`");
+        }
+    }
+    for (above, uses) in library.uses() {
         for (from, to) in uses {
             let user = name(&above, &from);
             let Some((_, may)) = ONLY.iter().find(|(module, _)| *module == user) else {

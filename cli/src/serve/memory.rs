@@ -29,7 +29,9 @@ impl HeapTrimmer {
     /// Trims the heap if that is due. Call it every second or so.
     pub(super) fn look(&mut self, now: Instant) {
         if self.is_due(now, resident_kib) {
-            trim();
+            // SAFETY: any thread may call it at any time. It releases pages of freed memory
+            // only.
+            unsafe { libc::malloc_trim(0) };
         }
     }
 
@@ -39,15 +41,6 @@ impl HeapTrimmer {
         }
         self.next = now + PERIOD;
         resident_kib().is_some_and(|kib| kib > self.baseline_kib + SLACK_KIB)
-    }
-}
-
-/// Other allocators than glibc's return memory by themselves.
-fn trim() {
-    #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    // SAFETY: any thread may call it at any time. It releases pages of freed memory only.
-    unsafe {
-        libc::malloc_trim(0);
     }
 }
 

@@ -2,8 +2,8 @@
 //! answered yet, replies that are not sent yet, and queued transactions; and for the buffers of
 //! TLS until a client is authenticated.
 //!
-//! One client may hold half of each budget, and an eighth of the one for TLS. A connection that has nothing left over uses none,
-//! and touches no counter that others write.
+//! One client may hold half of each budget, and an eighth of that for TLS. A connection that has
+//! nothing left over uses none, and touches no counter that others write.
 
 use crate::buffer_budget::{BufferBudget, BufferPermit, ClientBudget};
 use crate::clients::Client;
