@@ -8,14 +8,15 @@
 //! Normal operation is reported at debug or below. An event with the field `suppressed`
 //! is reported at most once a second for each generator, and the field counts how many
 //! were held back since the last one; `refused` is throttled apart for fills and for
-//! takes. An unusable backend is reported once a process.
+//! takes. An unusable backend and an unknown
+//! `RINGFLAKE_RSEQ` are reported once a process.
 //!
 //! A take that finds an ID in the ring reports nothing, but for an assist, and neither does
 //! a direct generator. No event carries a secret or an ID.
 //!
 //! | event | level | fields | reported |
 //! |---|---|---|---|
-//! | generator started | debug | capacity, stripes, threshold, producers, leases | at the end of `build` |
+//! | generator started | debug | capacity, stripes, threshold, core_stocks, producers, leases | at the end of `build` |
 //! | ring filled | trace | cause, count, micros | at the end of a fill, also of one cut short |
 //! | ring assisted | trace | count, suppressed | by a take that finds very few IDs and makes some |
 //! | ring ran dry | debug | suppressed | by a take that finds too few IDs |
@@ -41,6 +42,7 @@
 //! | launch not noted | warn | store, error | when `WORKER_NODE` does not take a row, at a store's first grant |
 //! | generator stopped | debug | | when the last clone is dropped, but in a forked child |
 //! | unusable backend | warn | value, chosen, available | at a key's set-up |
+//! | unknown RINGFLAKE_RSEQ | warn | value | at the first `build` or `check` that reads it |
 
 use std::ffi::OsStr;
 use std::fmt::{self, Display};
@@ -53,13 +55,14 @@ pub(crate) fn started(
     capacity: usize,
     stripes: usize,
     threshold: usize,
+    core_stocks: impl Display,
     producers: usize,
     leases: &[impl Display],
 ) {
     let leases = Leases(leases);
     tracing::debug!(
         target: "ringflake",
-        capacity, stripes, threshold, producers, %leases, "generator started"
+        capacity, stripes, threshold, %core_stocks, producers, %leases, "generator started"
     );
 }
 
@@ -143,6 +146,19 @@ pub(crate) fn unusable_backend(value: &OsStr, chosen: impl Display, available: i
             %available,
             "unusable backend: RINGFLAKE_BACKEND names none that this processor can run; \
              the fastest is used instead"
+        );
+    }
+}
+
+pub(crate) fn unknown_rseq_setting(value: &OsStr) {
+    static REPORTED: AtomicBool = AtomicBool::new(false);
+    // As above.
+    if tracing::enabled!(target: "ringflake", tracing::Level::WARN) && !REPORTED.swap(true, Relaxed)
+    {
+        tracing::warn!(
+            target: "ringflake",
+            ?value,
+            "unknown RINGFLAKE_RSEQ: must be `off` or `on`; the default is used instead"
         );
     }
 }

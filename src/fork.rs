@@ -121,16 +121,16 @@ unsafe impl<T: ZeroIsValid, const N: usize> ZeroIsValid for [T; N] {}
 /// integer in here must not be held across the call to `fork`, since the
 /// compiler may keep what it read; take a new one from the owner. Atomics and
 /// [`Cell`] have no such restriction.
-pub(crate) struct WipeOnFork<T> {
+pub(crate) struct WipeOnFork<T: ?Sized> {
     value: NonNull<T>,
     /// Held for its drop, which frees the memory after the value's drop.
     _region: Region,
 }
 
 // SAFETY: the owner is to its value what `Box` is: the only way to it.
-unsafe impl<T: Send> Send for WipeOnFork<T> {}
+unsafe impl<T: Send + ?Sized> Send for WipeOnFork<T> {}
 // SAFETY: as above; a shared owner gives out shared references only.
-unsafe impl<T: Sync> Sync for WipeOnFork<T> {}
+unsafe impl<T: Sync + ?Sized> Sync for WipeOnFork<T> {}
 
 impl<T: ZeroIsValid> WipeOnFork<T> {
     /// Moves `value` into memory of its own.
@@ -155,6 +155,25 @@ impl<T: ZeroIsValid> WipeOnFork<T> {
     }
 }
 
+// In a model zero bytes are no value, see above.
+#[cfg(not(all(loom, feature = "loom")))]
+impl<T: ZeroIsValid> WipeOnFork<[T]> {
+    /// `len` values of zero bytes. Memory that nobody writes takes no more than its addresses.
+    ///
+    /// # Errors
+    /// As [`new`](WipeOnFork::new).
+    pub(crate) fn zeroed(len: usize) -> io::Result<Self> {
+        const { assert_fits::<T>() };
+        let layout = Layout::array::<T>(len).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        let region = Region::map(layout)?;
+        Ok(Self {
+            // Zero bytes, which are values by `ZeroIsValid`.
+            value: NonNull::slice_from_raw_parts(region.start().cast::<T>(), len),
+            _region: region,
+        })
+    }
+}
+
 /// Refuses, when compiled, types that can't be wiped or placed.
 const fn assert_fits<T>() {
     assert!(
@@ -169,7 +188,7 @@ const fn assert_fits<T>() {
     );
 }
 
-impl<T> Deref for WipeOnFork<T> {
+impl<T: ?Sized> Deref for WipeOnFork<T> {
     type Target = T;
 
     #[inline]
@@ -180,7 +199,7 @@ impl<T> Deref for WipeOnFork<T> {
     }
 }
 
-impl<T> DerefMut for WipeOnFork<T> {
+impl<T: ?Sized> DerefMut for WipeOnFork<T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: as for `deref`, and `&mut self` rules out other references.
@@ -188,7 +207,7 @@ impl<T> DerefMut for WipeOnFork<T> {
     }
 }
 
-impl<T> Drop for WipeOnFork<T> {
+impl<T: ?Sized> Drop for WipeOnFork<T> {
     fn drop(&mut self) {
         // SAFETY: the value is valid, and nobody can reach it any more. The
         // region's own drop comes after this.
@@ -196,7 +215,7 @@ impl<T> Drop for WipeOnFork<T> {
     }
 }
 
-impl<T: fmt::Debug> fmt::Debug for WipeOnFork<T> {
+impl<T: fmt::Debug + ?Sized> fmt::Debug for WipeOnFork<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("WipeOnFork").field(&&**self).finish()
     }

@@ -53,6 +53,7 @@
 //! | **To shape the ring** | |
 //! | when it is filled | [`PaddingFill`], [`ThresholdFill`], [`ScheduledFill`]; by takes: [`AssistFill`] |
 //! | how many rings there are, and in which order IDs come | [`stripes`](CachedGeneratorBuilder::stripes) |
+//! | whether takes need a locked instruction | [`CoreStocks`] |
 //! | what a take does when it is empty | [`OnEmpty`] |
 //! | how full and busy it is; how large it has to be for a load, and how many nodes | [`Stats`]; [`plan::capacity_for`], [`plan::nodes_for`] |
 //! | the ring alone, for IDs of your own | [`RingBuffer`] |
@@ -193,9 +194,10 @@ pub use self::layout::{
 pub use self::lease::{Lease, LeaseError, LeaseStore, StaticLease};
 #[cfg(feature = "sqlite")]
 pub use self::local::{Local, LocalError};
+pub use self::per_core::stocks::CoreStocks;
 #[cfg(feature = "loom")]
 #[doc(hidden)]
-pub use self::per_core::run_on_core;
+pub use self::per_core::{run_on_core, run_on_cores};
 pub use self::ring::{Permit, PushError, RingBuffer, RingError};
 #[cfg(feature = "loom")]
 #[doc(hidden)]

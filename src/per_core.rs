@@ -3,9 +3,12 @@
 //! A thread uses the item of the core that it runs on at that moment. So two threads meet
 //! at an item only where one was moved, or was interrupted, in the middle of its work.
 //! There may be fewer items than cores; then some cores share one.
+//!
+//! `stocks` is for what only one core touches at all.
 
 #[cfg_attr(all(loom, feature = "loom"), path = "per_core/model.rs")]
 mod number;
+pub(crate) mod stocks;
 #[cfg(all(test, not(all(loom, feature = "loom"))))]
 mod tests;
 
@@ -17,9 +20,9 @@ use std::thread;
 
 use crossbeam_utils::CachePadded;
 
-#[cfg(feature = "loom")]
-pub use self::number::run_on_core;
 use self::number::{CoreNumbers, allowed_cores};
+#[cfg(feature = "loom")]
+pub use self::number::{run_on_core, run_on_cores};
 
 /// The most items there can be: a set of them fits into a word of bits.
 pub(crate) const MAX_ITEMS: usize = 64;

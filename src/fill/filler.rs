@@ -26,6 +26,7 @@ use super::waiters::{Supply, Waiters, Waiting};
 use crate::events::{self, Throttle};
 use crate::id::Id;
 use crate::per_core::PerCore;
+use crate::per_core::stocks::Stocks;
 use crate::source::Source;
 use crate::sync;
 use crate::sync::atomic::Ordering::Relaxed;
@@ -60,6 +61,8 @@ pub(crate) type FullHook = Box<dyn Fn(RingFull) + Send + Sync>;
 /// The stripes, the source of their IDs, and everything that decides when they are filled.
 pub(crate) struct Filler {
     pub(super) stripes: PerCore<Stripe>,
+    /// In front of the stripes, for takes of one ID.
+    pub(super) stocks: Option<Stocks>,
     pub(super) source: Source,
     pub(super) schedule: Option<ScheduledFill>,
     timetable: Option<Timetable>,
@@ -114,6 +117,7 @@ pub(crate) struct Taken {
 /// What a [`Filler`] is made from.
 pub(crate) struct FillerParts {
     pub(crate) stripes: PerCore<Stripe>,
+    pub(crate) stocks: Option<Stocks>,
     pub(crate) source: Source,
     pub(crate) schedule: Option<ScheduledFill>,
     pub(crate) on_full: Option<FullHook>,
@@ -125,6 +129,7 @@ impl Filler {
     pub(crate) fn new(parts: FillerParts) -> Self {
         let FillerParts {
             stripes,
+            stocks,
             source,
             schedule,
             on_full,
@@ -136,6 +141,7 @@ impl Filler {
             block: block_of(capacity, producers),
             run: run_of(capacity, source.cipher().ids_in_a_microsecond()),
             stripes,
+            stocks,
             source,
             schedule,
             timetable: schedule.map(|schedule| Timetable::new(schedule.period())),
@@ -242,6 +248,16 @@ impl Filler {
         &self.stripes
     }
 
+    /// The stocks in front of them, if takes use any.
+    pub(crate) fn stocks(&self) -> Option<&Stocks> {
+        self.stocks.as_ref()
+    }
+
+    /// IDs in the stocks of all cores, each counted at its own moment.
+    pub(crate) fn in_stocks(&self) -> usize {
+        self.stocks.as_ref().map_or(0, Stocks::level)
+    }
+
     /// Slots in all stripes.
     pub(crate) fn capacity(&self) -> usize {
         self.stripes.len() * self.stripes[0].ring.capacity()
@@ -276,7 +292,7 @@ impl Filler {
     /// One attempt of [`wait`](Self::wait), which fills `out` from the front: how many IDs,
     /// at least one, or why there will be none. `None` if the consumer has to go on waiting.
     pub(crate) fn attempt(&self, out: &mut [Id]) -> Option<Result<usize, Refused>> {
-        let count = self.take_batch(out);
+        let count = self.take_last(out);
         if count > 0 {
             return Some(Ok(count));
         }
@@ -294,7 +310,7 @@ impl Filler {
                 None
             }
             // Again, for IDs that were published after the first look.
-            refused => match self.take_batch(out) {
+            refused => match self.take_last(out) {
                 0 => Some(Err(refused)),
                 last => Some(Ok(last)),
             },
@@ -357,6 +373,7 @@ impl fmt::Debug for Filler {
         f.debug_struct("Filler")
             .field("level", &self.level())
             .field("capacity", &self.capacity())
+            .field("stocks", &self.stocks)
             .field("stripes", &self.stripes.len())
             .field("threshold", &self.threshold())
             .field("source", &self.source)
@@ -374,7 +391,7 @@ mod placement {
     #[test]
     fn a_filler() {
         assert_apart!(Filler {
-            [stripes, source, schedule, timetable, block, run, on_full]
+            [stripes, stocks, source, schedule, timetable, block, run, on_full]
             [requests]
             [waiters]
             [recalls]

@@ -3,6 +3,7 @@
 //! Only with the feature `loom`, which is no part of the crate's interface.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use crate::clock::ManualClock;
 use crate::id::Id;
 use crate::layout::Layout;
 use crate::lease::Lease;
+use crate::per_core::stocks::Stocks;
 use crate::ring::RingBuffer;
 use crate::source::Source;
 use crate::sync;
@@ -100,6 +102,25 @@ impl Stripes {
     /// Two full stripes of `slots` each, whose takes ask for a fill below `threshold`, and
     /// assist where that is more than 0 and `assists`. So many `ids` can be made in all.
     pub fn full(slots: usize, threshold: usize, assists: bool, ids: u64) -> Self {
+        Self::made(slots, threshold, assists, ids, None)
+    }
+
+    /// The same with stocks of two cores, and without assists.
+    pub fn stocked(slots: usize, threshold: usize, ids: u64) -> Self {
+        #[cfg(loom)]
+        let stocks = Some(Stocks::in_a_model(2));
+        #[cfg(not(loom))]
+        let stocks = Stocks::new().expect("a few pages");
+        Self::made(slots, threshold, false, ids, stocks)
+    }
+
+    fn made(
+        slots: usize,
+        threshold: usize,
+        assists: bool,
+        ids: u64,
+        stocks: Option<Stocks>,
+    ) -> Self {
         let assist = assists.then_some(AssistFill::below(100));
         let stripes = Stripe::one_per_core(2, 2 * slots, 2 * threshold, assist);
         let layout = Self::layout();
@@ -113,6 +134,7 @@ impl Stripes {
         let timeline = Timeline::new(&lease, 0, Arc::new(clock), policy).expect("a page");
         let filler = Filler::new(FillerParts {
             stripes: stripes.expect("a possible capacity"),
+            stocks,
             source: Source::new(timeline, Cipher::plain()),
             schedule: None,
             on_full: None,
@@ -124,8 +146,14 @@ impl Stripes {
 
     /// A take.
     pub fn take(&self) -> Option<Id> {
-        let at_once = self.0.take_at_once(self.0.stripes());
+        let at_once = (self.0).take_at_once(self.0.stocks(), self.0.stripes());
         at_once.or_else(|| self.0.take_slowly())
+    }
+
+    /// The same for a consumer who would else get none.
+    pub fn take_last(&self) -> Option<Id> {
+        let mut id = [Id::default()];
+        (self.0.take_last(&mut id) > 0).then_some(id[0])
     }
 
     /// A batch of up to `want`.
@@ -192,14 +220,38 @@ impl Stripes {
     /// Ends the lease, and recalls what was made from it.
     pub fn invalidate(&self) {
         self.0.source().timeline().close_all();
+        self.recall();
+    }
+
+    /// Recalls what was made. More can be.
+    pub fn recall(&self) {
         while self.0.recall() {
             sync::back_off(0);
         }
     }
 
+    /// Fills all stripes, and returns whether there were IDs for that.
+    pub fn fill(&self) -> bool {
+        self.0.fill(FillCause::Padding).is_ok()
+    }
+
     /// IDs in all stripes.
     pub fn level(&self) -> usize {
         self.0.level()
+    }
+
+    /// IDs that have gone out of the stripes and stocks to consumers, and those that were
+    /// retired, as they are counted.
+    pub fn issued_and_retired(&self) -> (u64, u64) {
+        let taken = self.0.taken();
+        let kept = taken.moved + self.0.in_stocks() as u64;
+        let given_up = self.0.counters().given_up.load(Relaxed);
+        (taken.all - taken.retired - kept, taken.retired + given_up)
+    }
+
+    /// IDs in the stocks of all cores.
+    pub fn in_stocks(&self) -> usize {
+        self.0.in_stocks()
     }
 
     /// R4: whether each stripe has as many IDs as its threshold, or a request that a

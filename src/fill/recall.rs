@@ -3,11 +3,11 @@
 //!
 //! # State
 //!
-//! One word counts recalls: those under way in its low 16 bits, those finished
-//! above.
+//! One word counts recalls: those in progress in bits 8 to 23, those finished above. The low
+//! 8 bits are always 0: stocks of cores keep their level there (`per_core::stocks`).
 //!
 //! ```text
-//!                 begin: + 1                    end: + 2^16 - 1
+//!                 begin: + 2^8                  end: + 2^24 - 2^8
 //!   (finished, 0) ----------> (finished, n > 0) ----------------> (finished + 1, n - 1)
 //! ```
 //!
@@ -53,11 +53,15 @@
 
 use crossbeam_utils::CachePadded;
 
+use crate::per_core::stocks;
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
+/// One recall in progress, in the word.
+const IN_PROGRESS: u64 = 1 << stocks::LEVEL_BITS;
+
 /// One finished recall, in the word.
-const FINISHED: u64 = 1 << 16;
+const FINISHED: u64 = IN_PROGRESS << 16;
 
 /// Counts recalls.
 #[derive(Debug)]
@@ -119,6 +123,13 @@ impl Recalls {
         self.word.load(Relaxed) == mark.0
     }
 
+    /// The mark whose stocks a take may use.
+    #[inline]
+    pub(super) fn current(&self) -> RecallMark {
+        // Relaxed: as in `is_unchanged_since`.
+        RecallMark(self.word.load(Relaxed))
+    }
+
     /// The mark to note before IDs are made, or taken to be kept.
     pub(super) fn mark(&self) -> RecallMark {
         // Acquire: pairs with the Release in `end`. IDs that are taken after this
@@ -138,17 +149,18 @@ impl Recalls {
 
     pub(super) fn begin(&self) {
         // Relaxed: ordered by the fence in `Filler::recall`.
-        self.word.fetch_add(1, Relaxed);
+        self.word.fetch_add(IN_PROGRESS, Relaxed);
     }
 
     pub(super) fn end(&self) {
         // Release: pairs with the Acquire in `mark`.
-        self.word.fetch_add(FINISHED - 1, Release);
+        self.word.fetch_add(FINISHED - IN_PROGRESS, Release);
     }
 }
 
 impl RecallMark {
-    /// The mark as a number, for memory that a forked child reads as zero.
+    /// The mark as a number whose low 8 bits are 0, for memory that a forked child reads as zero.
+    #[inline]
     pub(crate) fn to_word(self) -> u64 {
         self.0
     }

@@ -1,5 +1,8 @@
 //! One stripe of the cache: a ring for the takes of one core, and when it is filled.
 //!
+//! With `per_core::stocks` most takes pop from a stock of their core, and a take here is a
+//! restock: a batch, of which it gives out one ID.
+//!
 //! A take goes to the stripe of the core that it runs on, and to the others only where that
 //! one is empty. So what a take writes lies on cache lines that no other core touches: the
 //! ring's `cursor`, and the stripe's request while the level is low. Which stripe a take
@@ -13,6 +16,11 @@
 //! that *moves* IDs to its own stripe has taken them, as it has the one that it gives out.
 //! It publishes them once more, in one other ring, under a permit that it got before; or a
 //! recall has come between, and they are dropped and counted.
+//!
+//! *Stocks (R1).* A restock has taken its IDs. It puts those that it does not give out into one
+//! stock, or back into the stripes under a permit, as a handle does. A consumer that finds all
+//! stripes empty, and can't make an ID, takes from the stocks of all cores before it fails or
+//! sleeps (`take_last`). So `issued + retired + in stocks + in stripes` is what was made.
 //!
 //! *Empty (R1).* A take that reports empty has found every stripe empty, each at its own
 //! moment during the call. There need not have been a moment at which all were: IDs can
@@ -30,7 +38,8 @@
 //! one stripe. A take that is stopped while it moves IDs has up to 256 of them, and a permit
 //! for as many slots of its own stripe; one that is stopped while it makes a run, or whose
 //! clock is stuck, has a permit for that. Neither is for more than half of the stripe. Other
-//! takes find the rest, and producers the other room. A thread that is stopped between its
+//! takes find the rest, and producers the other room. A restock that is stopped has up to 128,
+//! and no permit. A thread that is stopped between its
 //! reservation of slots and their publication holds back what is published after them, so
 //! takes move nothing to that stripe: they would hide the IDs of all the others there.
 //!

@@ -11,14 +11,14 @@ pub(super) struct Region {
 }
 
 impl Region {
-    /// Memory for a value of this layout.
+    /// Zeroed memory for a value of this layout.
     pub(super) fn map(layout: Layout) -> io::Result<Self> {
         // The allocator must not be asked for 0 bytes.
         let layout = Layout::from_size_align(layout.size().max(1), layout.align())
             .map_err(|_| io::ErrorKind::InvalidInput)?;
         // SAFETY: the size is not zero.
-        let start =
-            NonNull::new(unsafe { alloc::alloc(layout) }).ok_or(io::ErrorKind::OutOfMemory)?;
+        let start = NonNull::new(unsafe { alloc::alloc_zeroed(layout) })
+            .ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Self { start, layout })
     }
 

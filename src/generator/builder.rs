@@ -20,6 +20,7 @@ use crate::fill::{
     ScheduledFill, Stripe, ThresholdFill,
 };
 use crate::layout::Layout;
+use crate::per_core::stocks::{CoreStocks, Stocks};
 use crate::per_core::{self, MAX_ITEMS};
 use crate::ring::RingBuffer;
 use crate::source::Source;
@@ -140,6 +141,9 @@ impl CachedGeneratorBuilder {
     /// A core finds its stripe's share of them at the full speed, and the rest by moving
     /// IDs to its stripe, up to 255 at a time. So nothing is out of reach of a burst on one
     /// core.
+    ///
+    /// Takes are fastest where the capacity is at least 1,024 slots for each core that the
+    /// process may run on: then each has a stock, see [`CoreStocks`](crate::CoreStocks).
     pub fn capacity(mut self, slots: usize) -> Self {
         self.capacity = slots;
         self
@@ -162,8 +166,9 @@ impl CachedGeneratorBuilder {
     /// # Order
     ///
     /// Each stripe gives its IDs in the order in which they were put in, and the stripes are
-    /// filled one after the other. So with several stripes IDs that are taken later may have
-    /// been made earlier, by up to the time that a stripe's IDs lie there. That shows in
+    /// filled one after the other; a stock gives those of a batch in their order. So with several
+    /// stripes, or with stocks, IDs that are taken later may have been made earlier, by up to the
+    /// time that IDs lie there. `stripes(1)` turns stocks off. That shows in
     /// [`plain`](Self::plain) IDs, which sort by time. For IDs in the order in which they
     /// were made, also by one thread: `stripes(1)`, one producer,
     /// [`assist_fill(None)`](Self::assist_fill), and an [`OnEmpty`] other than `Generate`.
@@ -333,6 +338,7 @@ impl CachedGeneratorBuilder {
             capacity: self.capacity,
             stripes,
             threshold: threshold.div_ceil(stripes) * stripes,
+            core_stocks: Some(self.core_stocks()),
             borrow_limit: in_whole_ticks(&self.setup.layout, borrow_limit),
             id_width: self.setup.id_width(),
             leases,
@@ -391,14 +397,30 @@ impl CachedGeneratorBuilder {
         })
     }
 
+    /// Whether takes use stocks of their cores.
+    fn core_stocks(&self) -> CoreStocks {
+        if self.stripes == Some(1) {
+            return CoreStocks::OffForOrder;
+        }
+        if self.schedule.is_some_and(|it| it.age_limit().is_some()) {
+            return CoreStocks::OffForMaxAge;
+        }
+        CoreStocks::for_capacity(self.capacity)
+    }
+
     fn build_now(self) -> Result<CachedGenerator, BuildError> {
         let capacity = self.capacity;
         let threshold = self.validate()?;
         let stripe_count = self.stripe_count();
         let borrow_limit = self.borrow_limit.unwrap_or(self.setup.borrow_limit());
+        let core_stocks = self.core_stocks();
         let setup = self.setup.check()?;
         let stripes = Stripe::one_per_core(stripe_count, capacity, threshold, self.assist)
             .map_err(BuildError::Ring)?;
+        let stocks = match core_stocks {
+            CoreStocks::InUse => Stocks::new().map_err(BuildError::System)?,
+            _ => None,
+        };
 
         let policy = ClaimPolicy {
             borrow_limit: to_ticks(&setup.layout, borrow_limit),
@@ -410,6 +432,7 @@ impl CachedGeneratorBuilder {
         let source = Source::new(timeline, setup.cipher);
         let filler = Arc::new(Filler::new(FillerParts {
             stripes,
+            stocks,
             source,
             schedule: self.schedule,
             on_full: self.full_hook,
@@ -434,6 +457,7 @@ impl CachedGeneratorBuilder {
             capacity,
             stripe_count,
             filler.threshold(),
+            core_stocks,
             count,
             &filler.source().timeline().leases(),
         );

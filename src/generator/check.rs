@@ -12,6 +12,7 @@ use super::setup::Setup;
 use crate::cipher::IdWidth;
 use crate::lease::protocol::LeasePlan;
 use crate::lease::{Block, Lease, Namespace};
+use crate::per_core::stocks::CoreStocks;
 
 /// The outcome of a builder's `build`, as `check` computes it without asking a store,
 /// writing a file, making a ring or starting a thread.
@@ -26,6 +27,9 @@ pub struct BuildCheck {
     /// own stripe is under its share of it; 0 for never. What was asked for, or up to a slot
     /// more for each stripe, since shares are whole slots.
     pub threshold: usize,
+    /// Whether takes use stocks of their cores, on this machine; none for a generator without a
+    /// ring.
+    pub core_stocks: Option<CoreStocks>,
     /// How far ahead of the clock IDs may lie, in whole ticks.
     pub borrow_limit: Duration,
     /// The width of the IDs; that of plain ones is a bound that their layout keeps.

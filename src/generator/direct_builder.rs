@@ -84,6 +84,7 @@ impl DirectGeneratorBuilder {
         Ok(BuildCheck {
             capacity: 0,
             stripes: 0,
+            core_stocks: None,
             threshold: 0,
             borrow_limit: in_whole_ticks(&self.setup.layout, borrow_limit),
             id_width: self.setup.id_width(),

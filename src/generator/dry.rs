@@ -59,7 +59,10 @@ impl CachedGenerator {
             OnEmpty::Generate => self.generate(rest, mark),
             // Some are better at once than all of them later.
             OnEmpty::Error | OnEmpty::Wait(_) if have > 0 => Ok(0),
-            OnEmpty::Error => Err(self.reason().map_or(TakeError::Empty, TakeError::Refused)),
+            OnEmpty::Error => match self.filler.take_last(rest) {
+                0 => Err(self.reason().map_or(TakeError::Empty, TakeError::Refused)),
+                last => Ok(last),
+            },
             OnEmpty::Wait(timeout) => {
                 // It has none.
                 taken.keep();
@@ -121,8 +124,8 @@ impl CachedGenerator {
                 }
                 Err(refused) => {
                     // The timeline is at its limit, but IDs claimed before may
-                    // have reached the ring meanwhile.
-                    match self.filler.take_batch(rest) {
+                    // have reached the ring meanwhile, or lie in a core's stock.
+                    match self.filler.take_last(rest) {
                         0 if done > 0 => {
                             taken.keep();
                             break;

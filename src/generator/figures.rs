@@ -30,11 +30,13 @@ impl CachedGenerator {
         let fills = |cause: FillCause| counters.fills[cause as usize].load(Relaxed);
         let given_in_place = self.shared.dry.given();
         let returned = self.shared.returned.load(Relaxed);
-        let not_issued = taken.retired + taken.moved + returned;
+        let in_stocks = self.filler.in_stocks();
+        let not_issued = taken.retired + taken.moved + returned + in_stocks as u64;
         let mut refused = RefusalCounts::default();
         counters.refused.add_to(&mut refused);
         Stats {
             level: self.filler.level(),
+            in_stocks,
             capacity: self.filler.capacity(),
             stripes: self.filler.stripes().len(),
             threshold: self.filler.threshold(),

@@ -15,6 +15,10 @@ use crate::timeline::RefusalCounts;
 pub struct Stats {
     /// IDs in all stripes.
     pub level: usize,
+    /// IDs in the stocks of all cores, not in `level`: see [`CoreStocks`](crate::CoreStocks).
+    /// Those that an invalidation has made stale are dropped, and then counted as retired, when
+    /// a take next fills the stock.
+    pub in_stocks: usize,
     /// Slots in all stripes.
     pub capacity: usize,
     /// The number of stripes, which all have equally many slots.

@@ -136,7 +136,7 @@ impl Future for TakeAsync<'_> {
         let filler = &self.take.ids.filler;
         let mut id = [Id::default()];
         let polled = self.take.poll(cx, &mut id, |out| {
-            let taken = filler.take_at_once(filler.stripes());
+            let taken = filler.take_at_once(filler.stocks(), filler.stripes());
             let taken = taken.or_else(|| filler.take_slowly());
             taken.map(|id| out[0] = id).map_or(0, |()| 1)
         });

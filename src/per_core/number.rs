@@ -82,6 +82,10 @@ pub(super) fn thread_count() -> usize {
 #[cfg(feature = "loom")]
 pub fn run_on_core(_core: usize) {}
 
+/// The same.
+#[cfg(feature = "loom")]
+pub fn run_on_cores(_cores: &[usize]) {}
+
 /// The numbers of the cores that this thread may run on, in ascending order; none if the
 /// system does not say.
 pub(super) fn allowed_cores() -> Vec<usize> {

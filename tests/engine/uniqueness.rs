@@ -368,6 +368,8 @@ fn u2_a_clock_far_ahead_ends_the_lease_and_back_it_goes_on() {
     let clock = clock_at(layout, 50);
     let ids = cached(layout, 0..1, 50..60)
         .clock(clock.clone())
+        // Without stocks, so that `level` is all that there is.
+        .stripes(1)
         .padding_fill(PaddingFill::Off)
         .threshold_fill(None)
         .build()

@@ -167,6 +167,7 @@ fn take_some(ids: &CachedGenerator, count: usize) -> Vec<Id> {
 fn normal_life() -> Vec<Id> {
     let ids = four_a_tick(900)
         .capacity(256)
+        .stripes(1)
         .threshold_fill(ThresholdFill::slots(100))
         .build()
         .unwrap();
@@ -501,7 +502,10 @@ fn a_normal_life_is_told_at_debug_and_trace() {
     let lease = lease(shared_layout(48, 8, 2), 0..1, 0..1000).to_string();
     assert_eq!(
         started.text(),
-        format!("DEBUG capacity=256 stripes=1 threshold=100 producers=1 leases={lease}")
+        format!(
+            "DEBUG capacity=256 stripes=1 threshold=100 core_stocks=off: one stripe, for order \
+             producers=1 leases={lease}"
+        )
     );
 
     let fills = recording.of("ring filled");

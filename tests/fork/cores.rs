@@ -63,6 +63,8 @@ fn u1_r1_forks_while_threads_change_cores() {
         (2, 4, OnEmpty::Generate),
         (8, 64, OnEmpty::Wait(Duration::from_secs(60))),
         (16, 512, OnEmpty::Generate),
+        // With stocks of the cores.
+        (4, 4096, OnEmpty::Generate),
     ] {
         let layout = layout(40, 8, 8);
         let cells = NODES.end * TICKS.end * layout.sequences();
@@ -117,7 +119,7 @@ fn u1_r1_forks_while_threads_change_cores() {
             assert_eq!(stats.issued, oracle.marked(), "{stats:?}");
             let all = stats.issued + stats.retired;
             assert!(all <= cells, "more than there are: {stats:?}");
-            (all, stats.level) == (cells, 0)
+            (all, stats.level + stats.in_stocks) == (cells, 0)
         });
     }
 }

@@ -1,12 +1,12 @@
-//! Takes: from the stripe of this core, and from the others where that is empty.
-
-use std::sync::Arc;
+//! Takes: from this core's stock, from its stripe, and from the other stripes where that is empty.
 
 use super::Filler;
 use super::insert::Room;
+use crate::fill::recall::RecallMark;
 use crate::fill::stripe::Stripe;
 use crate::id::Id;
 use crate::per_core::PerCore;
+use crate::per_core::stocks::{self, Stocks};
 use crate::sync;
 
 /// The most IDs that a take moves from another stripe to its own, besides the one that it
@@ -14,15 +14,28 @@ use crate::sync;
 const MOVED: usize = sync::size(255, 1);
 
 impl Filler {
-    /// Takes one ID, and asks for a fill if that leaves too few. `stripes` are this
-    /// filler's.
+    /// Takes one ID: from the core's stock if there are `stocks`, else from its stripe. `stocks`
+    /// and `stripes` are this filler's.
     ///
-    /// `None` also where another consumer was faster, where the number of the core takes a
-    /// call, and in a child that an assist's clock has forked:
-    /// [`take_slowly`](Self::take_slowly) goes on. What is rare is one call with one value,
-    /// so that a take keeps nothing in memory, which its exchange would wait for.
-    #[inline]
-    pub(crate) fn take_at_once(self: &Arc<Self>, stripes: &PerCore<Stripe>) -> Option<Id> {
+    /// `None` in every rare case, where [`take_slowly`](Self::take_slowly) goes on: the stock is
+    /// empty, another consumer was faster, the core's number takes a call, or an assist's clock
+    /// has forked this child. All rare cases share one out-of-line call, so the fast path
+    /// spills no registers.
+    #[inline(always)]
+    pub(crate) fn take_at_once(
+        &self,
+        stocks: Option<&Stocks>,
+        stripes: &PerCore<Stripe>,
+    ) -> Option<Id> {
+        match stocks {
+            Some(stocks) => stocks.pop(self.recalls.current().to_word()),
+            None => self.take_from_stripe(stripes),
+        }
+    }
+
+    // Out of line, so that the pop is inlined into its callers.
+    #[inline(never)]
+    fn take_from_stripe(&self, stripes: &PerCore<Stripe>) -> Option<Id> {
         let stripe = &stripes[stripes.here_at_once()?];
         let (id, left) = stripe.ring.try_take().ok()?;
         if left >= stripe.threshold {
@@ -48,6 +61,9 @@ impl Filler {
 
     /// Takes one ID from whichever stripe has any, and asks for fills.
     pub(crate) fn take_slowly(&self) -> Option<Id> {
+        if let Some(stocks) = self.stocks.as_ref().filter(|it| it.has_one_here()) {
+            return self.take_and_restock(stocks);
+        }
         let place = self.stripes.here();
         let stripe = &self.stripes[place];
         let Some((id, left)) = stripe.ring.take_leaving() else {
@@ -57,6 +73,50 @@ impl Filler {
             return self.note_taken(stripe, id, left);
         }
         Some(id)
+    }
+
+    /// Takes a batch from the stripe of this core, gives out one ID, and puts the others into
+    /// the stock of the core on which the thread is by then.
+    fn take_and_restock(&self, stocks: &Stocks) -> Option<Id> {
+        // Again, since the first pop may have been interrupted.
+        if let Some(id) = stocks.pop(self.recalls.current().to_word()) {
+            return Some(id);
+        }
+        // Before the take: IDs that are taken during a recall count as old.
+        let mark = self.recalls.mark();
+        let place = self.stripes.here();
+        let stripe = &self.stripes[place];
+        let mut ids = [Id::default(); stocks::CAPACITY + 1];
+        let (count, left) = stripe.ring.take_batch_leaving(&mut ids);
+        let Some((&id, others)) = ids[..count].split_first() else {
+            return self.take_elsewhere(place);
+        };
+        let is_ours = self.restock(stocks, stripe, others, mark);
+        if left < stripe.threshold {
+            return self.note_taken(stripe, id, left).filter(|_| is_ours);
+        }
+        is_ours.then_some(id)
+    }
+
+    /// Puts IDs that were taken from `stripe` at `mark` into this core's stock, or back into the
+    /// stripes if that has some: then this thread has come to another core. Returns whether the
+    /// IDs are still this process's: those that go back may wake a future, whose runtime forks.
+    #[must_use]
+    fn restock(&self, stocks: &Stocks, stripe: &Stripe, ids: &[Id], mark: RecallMark) -> bool {
+        stripe.count_retired(stocks.discard_stale(mark.to_word()));
+        if ids.is_empty() || stocks.fill(mark.to_word(), ids) {
+            return true;
+        }
+        self.give_back(stripe, ids, mark)
+    }
+
+    /// Puts IDs that were taken at `mark` back into the stripes, and counts them with `stripe`.
+    /// Returns whether this is still the process that took them, as `restock` does.
+    fn give_back(&self, stripe: &Stripe, ids: &[Id], mark: RecallMark) -> bool {
+        let back = self.put_back(ids, mark);
+        stripe.count_moved(back);
+        stripe.count_retired(ids.len() - back);
+        !self.source.timeline().is_forked()
     }
 
     /// Takes up to `out.len()` IDs: those of one stripe in one step. None in a child that an
@@ -99,6 +159,34 @@ impl Filler {
             }
         }
         Some(done)
+    }
+
+    /// Takes up to `out.len()` IDs for a consumer who would else get none: from the stripes, where
+    /// some may have come since, or from the stock of any core.
+    #[cold]
+    pub(crate) fn take_last(&self, out: &mut [Id]) -> usize {
+        match self.take_batch(out) {
+            0 => self.take_from_stocks(out),
+            count => count,
+        }
+    }
+
+    fn take_from_stocks(&self, out: &mut [Id]) -> usize {
+        let Some(stocks) = &self.stocks else { return 0 };
+        let mut ids = [Id::default(); stocks::CAPACITY];
+        while let Some((mark, count)) = stocks.seize(&mut ids) {
+            let mark = RecallMark::from_word(mark);
+            let stripe = &self.stripes[self.stripes.here()];
+            if !self.recalls.is_unchanged_since(mark) {
+                stripe.count_retired(count);
+                continue;
+            }
+            let given = count.min(out.len());
+            out[..given].copy_from_slice(&ids[..given]);
+            let is_ours = given == count || self.give_back(stripe, &ids[given..count], mark);
+            return if is_ours { given } else { 0 };
+        }
+        0
     }
 
     /// Takes one ID from another stripe, and moves some more to the empty one at `home`,

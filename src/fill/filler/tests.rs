@@ -135,6 +135,7 @@ impl Setup {
         };
         let filler = Arc::new(Filler::new(FillerParts {
             stripes: PerCore::try_new(self.stripes, stripe).unwrap(),
+            stocks: None,
             source: Source::new(timeline, Cipher::plain()),
             schedule: self.schedule,
             on_full: Some(on_full),
@@ -152,7 +153,7 @@ impl Setup {
 impl Made {
     /// A take as a generator does it.
     fn take(&self) -> Option<Id> {
-        let at_once = self.filler.take_at_once(self.filler.stripes());
+        let at_once = self.filler.take_at_once(None, self.filler.stripes());
         at_once.or_else(|| self.filler.take_slowly())
     }
 
@@ -428,7 +429,7 @@ fn a_take_below_the_threshold_asks_for_a_fill() {
         // Each by itself: the one stands in for the other.
         |made| made.filler.take_slowly(),
         |made| match made.filler.stripes.here_at_once() {
-            Some(_) => made.filler.take_at_once(made.filler.stripes()),
+            Some(_) => made.filler.take_at_once(None, made.filler.stripes()),
             // Not on this system.
             None => made.filler.take_slowly(),
         },

@@ -158,6 +158,9 @@ fn s4_r1_recalls_against_threads_that_change_cores() {
         (8, 512, OnEmpty::Wait(WAIT)),
         (16, 16, OnEmpty::Generate),
         (4, 1024, OnEmpty::Generate),
+        // With stocks of the cores.
+        (4, 4096, OnEmpty::Generate),
+        (2, 4096, OnEmpty::Wait(WAIT)),
     ]
     .into_iter()
     .enumerate()
@@ -200,7 +203,7 @@ fn s4_r1_recalls_against_threads_that_change_cores() {
                 assert_eq!(stats.issued + own, given_out.count.load(Relaxed));
                 let all = stats.issued + own + stats.retired;
                 assert!(all <= TICKS * 512, "more than there are: {stats:?}");
-                (all, stats.level) == (TICKS * 512, 0)
+                (all, stats.level + stats.in_stocks) == (TICKS * 512, 0)
             },
         );
     }

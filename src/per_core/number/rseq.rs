@@ -47,20 +47,38 @@ mod glibc {
             is_registered.then_some(Self { offset })
         }
 
+        /// The offset from the thread pointer, in bytes.
+        #[inline]
+        pub(in crate::per_core) fn offset(self) -> isize {
+            self.offset.get()
+        }
+
         /// The field `cpu_id_start`, which is a possible number at any time.
         #[inline]
         pub(in crate::per_core) fn number(self) -> usize {
-            let offset = self.offset.get();
-            let number: u32;
+            self.field::<0>()
+        }
+
+        /// The field `cpu_id`: the number, or at least 2^31 for a thread without an area.
+        pub(in crate::per_core) fn exact_number(self) -> usize {
+            self.field::<4>()
+        }
+
+        /// The field of 4 bytes at this offset in the area.
+        #[inline]
+        fn field<const OFFSET: u32>(self) -> usize {
+            let area = self.offset.get();
+            let value: u32;
             // SAFETY: glibc allocates the area of each thread together with its thread-local
             // variables, this many bytes from the thread pointer, before the thread begins,
             // and frees it after it has ended.
             #[cfg(target_arch = "x86_64")]
             unsafe {
                 asm!(
-                    "mov {number:e}, dword ptr fs:[{offset}]",
-                    offset = in(reg) offset,
-                    number = lateout(reg) number,
+                    "mov {value:e}, dword ptr fs:[{area} + {field}]",
+                    area = in(reg) area,
+                    value = lateout(reg) value,
+                    field = const OFFSET,
                     options(nostack, preserves_flags, readonly)
                 );
             }
@@ -68,14 +86,16 @@ mod glibc {
             #[cfg(target_arch = "aarch64")]
             unsafe {
                 asm!(
-                    "mrs {number:x}, tpidr_el0",
-                    "ldr {number:w}, [{number:x}, {offset}]",
-                    offset = in(reg) offset,
-                    number = out(reg) number,
+                    "mrs {value:x}, tpidr_el0",
+                    "add {value:x}, {value:x}, {area}",
+                    "ldr {value:w}, [{value:x}, #{field}]",
+                    area = in(reg) area,
+                    value = out(reg) value,
+                    field = const OFFSET,
                     options(nostack, preserves_flags, readonly)
                 );
             }
-            number as usize
+            value as usize
         }
     }
 
@@ -103,6 +123,10 @@ mod none {
         }
 
         pub(in crate::per_core) fn number(self) -> usize {
+            match self {}
+        }
+
+        pub(in crate::per_core) fn exact_number(self) -> usize {
             match self {}
         }
     }

@@ -131,7 +131,7 @@ impl Round {
                 assert_eq!(stats.issued, oracle.marked(), "{self:?}: {stats:?}");
                 let all = stats.issued + stats.retired;
                 assert!(all <= cells, "more than there are: {self:?}: {stats:?}");
-                (all, stats.level) == (cells, 0)
+                (all, stats.level + stats.in_stocks) == (cells, 0)
             },
         );
         ids.stats().retired
@@ -148,8 +148,10 @@ fn u1_r1_threads_that_change_cores_lose_and_double_none() {
         Some(AssistFill::below(10)),
     ];
     // One for all cores, one for each of two, and more than there are on most machines; with
-    // a single slot each, and with several words of flags.
+    // a single slot each, and with several words of flags; without and with stocks of the cores.
     let shapes = [
+        (2, 4096, 1),
+        (4, 4096, 3),
         (1, 8, 1),
         (2, 2, 1),
         (2, 128, 3),
@@ -167,6 +169,7 @@ fn u1_r1_threads_that_change_cores_lose_and_double_none() {
                 on_empty,
                 assist: assists[(round + turn) % assists.len()],
                 max_age: None,
+                // Of 2,048 IDs each: enough to fill the stripes more than once.
                 ticks: short_or_long(4, 12),
             };
             round.run(&cores, 3 * cores.count().clamp(1, 4));
