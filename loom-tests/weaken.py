@@ -56,6 +56,8 @@ TIMELINE = "src/timeline.rs"
 FILLER = "src/fill/filler.rs"
 SERVE = "src/fill/filler/serve.rs"
 TAKE = "src/fill/filler/take.rs"
+STOCKS = "src/per_core/stocks.rs"
+STOCKS_MODEL = "src/per_core/stocks/model.rs"
 ASSIST = "src/fill/filler/assist.rs"
 IN_PLACE = "src/fill/filler/in_place.rs"
 INSERT = "src/fill/filler/insert.rs"
@@ -1086,6 +1088,78 @@ WEAKENINGS = [
         "a publication wakes futures alone",
         WAITERS, "            drop(gate);\n            self.condvar.notify_one();\n", "            drop(gate);\n",
         "futures", "a_future_that_is_dropped_and_a_thread",
+    ),
+    Weakening(
+        "section-not-exclusive", "R1",
+        "threads of one core are in a section at the same time",
+        STOCKS_MODEL, "    let done = transition(stock);\n    drop(section);\n",
+        "    drop(section);\n    let done = transition(stock);\n",
+        "stocks", "two_takes_of_one_core",
+    ),
+    Weakening(
+        "stock-given-out-twice", "R1",
+        "a restock puts the ID that it gives out into the stock as well",
+        TAKE, "self.restock(stocks, stripe, others, mark);",
+        "self.restock(stocks, stripe, &ids[..others.len()], mark);",
+        "stocks", "two_takes_of_one_core",
+    ),
+    Weakening(
+        "full-stock-filled", "R1",
+        "a stock is filled that has some",
+        STOCKS_MODEL, "if stock.word.load(Relaxed) & LEVEL != 0 {", "if false {",
+        "stocks", "two_takes_of_one_core",
+    ),
+    Weakening(
+        "moved-restock-drops", "R1",
+        "a restock that finds no room drops what it has",
+        TAKE, "let back = self.put_back(ids, mark);", "let back = if true { 0 } else { self.put_back(ids, mark) };",
+        "stocks", "a_restock_that_is_moved",
+    ),
+    Weakening(
+        "stale-stock-popped", "S4",
+        "a take pops whatever the recalls",
+        TAKE, "Some(stocks) => stocks.pop(self.recalls.current().to_word()),", "Some(stocks) => stocks.pop(0),",
+        "stocks", "a_recall_against_a_pop",
+    ),
+    Weakening(
+        "restock-marked-late", "S4",
+        "a restock notes its mark after it has taken its IDs",
+        TAKE, "self.restock(stocks, stripe, others, mark);",
+        "self.restock(stocks, stripe, others, { let _ = mark; self.recalls.mark() });",
+        "stocks", "a_recall_against_a_restock",
+    ),
+    Weakening(
+        "stale-stock-uncounted", "R1",
+        "IDs that are discarded from a stock are not counted",
+        TAKE, "stripe.count_retired(stocks.discard_stale(mark.to_word()));",
+        "stocks.discard_stale(mark.to_word());",
+        "stocks", "two_restocks_after_a_recall",
+    ),
+    Weakening(
+        "restock-unasked", "R4",
+        "a restock does not look at the threshold",
+        TAKE, "            return self.note_taken(stripe, id, left).filter(|_| is_ours);\n",
+        "            let _ = &stripe;\n",
+        "stocks", "a_restock_against_a_fill",
+    ),
+    Weakening(
+        "seizure-not-exclusive", "R1",
+        "a stock is seized while a thread of its core is in a section",
+        STOCKS_MODEL, "    let section = stock.section.lock().expect(\"no section panics\");\n    let word",
+        "    let section = ();\n    let word",
+        "stocks", "a_seizure_against_takes",
+    ),
+    Weakening(
+        "two-seize", "R1",
+        "two threads seize stocks at the same time, and the second takes over from the first",
+        STOCKS, "        if is_seizing.swap(true, Acquire) {\n            return None;\n        }\n", "",
+        "stocks", "two_seizures",
+    ),
+    Weakening(
+        "stale-stock-seized", "S4",
+        "a consumer that seizes a stock does not look whether it was recalled",
+        TAKE, "            if !self.recalls.is_unchanged_since(mark) {", "            if false {",
+        "stocks", "a_recall_against_a_seizure",
     ),
 ]
 
