@@ -9,9 +9,9 @@ use std::time::Duration;
 use proptest::prelude::*;
 use ringflake::{
     AssistFill, BackfillGenerator, BuildError, CachedGenerator, CachedGeneratorBuilder, Clock,
-    ClockPolicy, DirectGenerator, Id, IdWidth, Layout, LayoutError, LeaseError, LeaseSource,
-    ManualClock, OnEmpty, PaddingFill, PolicyError, RingBuffer, RingError, ScheduledFill, Secret,
-    StaticLease, ThresholdFill,
+    ClockPolicy, CoreStocks, DirectGenerator, Id, IdWidth, Layout, LayoutError, LeaseError,
+    LeaseSource, ManualClock, OnEmpty, PaddingFill, PolicyError, RingBuffer, RingError,
+    ScheduledFill, Secret, StaticLease, ThresholdFill,
 };
 
 use ringflake_kit::small::{Watched, clock_at, layout, lease, secret, secret_of_its_own};
@@ -128,6 +128,44 @@ fn a_number_of_producers_out_of_its_range() {
         assert_refused(builder().producers(count).build(), &why, &parts);
     }
     assert!(builder().producers(64).build().is_ok());
+}
+
+#[test]
+fn a_check_says_whether_takes_use_core_stocks() {
+    let large = || builder().capacity(1 << 22);
+    let check = |builder: CachedGeneratorBuilder| builder.check().unwrap().core_stocks.unwrap();
+    assert_eq!(check(large().stripes(1)), CoreStocks::OffForOrder);
+    let aged = ScheduledFill::every(Duration::from_secs(5)).max_age(Duration::from_secs(60));
+    assert_eq!(
+        check(large().scheduled_fill(aged)),
+        CoreStocks::OffForMaxAge
+    );
+    let ageless = ScheduledFill::every(Duration::from_secs(5));
+    assert_eq!(check(large().scheduled_fill(ageless)), check(large()));
+    if check(large()) != CoreStocks::InUse {
+        return;
+    }
+    let CoreStocks::OffForCapacity { needed } = check(builder().capacity(64)) else {
+        panic!("64 slots are too few");
+    };
+    assert_eq!(check(builder().capacity(needed)), CoreStocks::InUse);
+    // A build does what the check says.
+    let build = |stripes| {
+        let ids = builder().capacity(needed).stripes(stripes);
+        ids.borrow_limit(HOUR).threshold_fill(None).build().unwrap()
+    };
+    // A thread that is interrupted while it fills a stock leaves it empty.
+    let stocked = build(2);
+    eventually("a take fills a stock", || {
+        stocked.take().unwrap();
+        stocked.stats().in_stocks > 0
+    });
+    let ordered = build(1);
+    for taken in 1..=300 {
+        ordered.take().unwrap();
+        let stats = ordered.stats();
+        assert_eq!((stats.in_stocks, stats.level), (0, needed - taken));
+    }
 }
 
 #[test]
