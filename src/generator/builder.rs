@@ -143,7 +143,7 @@ impl CachedGeneratorBuilder {
     /// core.
     ///
     /// Takes are fastest where the capacity is at least 1,024 slots for each core that the
-    /// process may run on: then each has a stock, see [`CoreStocks`](crate::CoreStocks).
+    /// process may run on: then each has a stock, see [`CoreStocks`].
     pub fn capacity(mut self, slots: usize) -> Self {
         self.capacity = slots;
         self
