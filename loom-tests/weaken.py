@@ -360,8 +360,8 @@ WEAKENINGS = [
     Weakening(
         "take-tail-relaxed", "R1",
         "a take loads `tail` with Relaxed",
-        RING, "let tail = self.counters.tail.load(Acquire);\n        debug_assert!(cursor <= tail, \"R2\");\n        if cursor == tail {",
-        "let tail = self.counters.tail.load(Relaxed);\n        debug_assert!(cursor <= tail, \"R2\");\n        if cursor == tail {",
+        RING, "let tail = self.counters.tail.load(Acquire);\n        debug_assert!(cursor <= tail || tail == WIPED, \"R2\");\n        if cursor == tail {",
+        "let tail = self.counters.tail.load(Relaxed);\n        debug_assert!(cursor <= tail || tail == WIPED, \"R2\");\n        if cursor == tail {",
         "ring", "take_against_push",
     ),
     Weakening(

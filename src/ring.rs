@@ -6,7 +6,9 @@
 //! 10^9 a second last 292 years); position `p` lives in slot `p % capacity`,
 //! and `p / capacity` is its *round*. Counting starts at position `capacity`,
 //! round 1, so that 0 is never a live value: a forked child, in which the
-//! counters read 0, finds an empty ring that accepts nothing.
+//! counters read 0, finds an empty ring that accepts nothing. A signal handler
+//! that forks in the middle of a take leaves its child a `cursor` beyond `tail`;
+//! the exchange there fails.
 //!
 //! ```text
 //!          cursor          tail        reserved      promised
@@ -98,6 +100,9 @@ use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 /// Flags in one word of the flag ring. In a model two, so that a ring of four slots
 /// has two words.
 const FLAGS_PER_WORD: u64 = sync::size(64, 2) as u64;
+
+/// What every counter reads in a forked child.
+const WIPED: u64 = 0;
 
 /// A bounded ring of IDs, for any number of producers and consumers.
 ///
@@ -202,11 +207,11 @@ impl RingBuffer {
     /// at least the number at some moment during the call.
     #[inline]
     pub fn len(&self) -> usize {
-        // `cursor` first: a tail that is read later can't lie before it.
+        // `cursor` first: a tail that is read later can't lie before it, unless it was wiped.
         let cursor = self.counters.cursor.load(Acquire);
         let tail = self.counters.tail.load(Acquire);
         // While this thread slept between the loads a whole ring may have gone by.
-        ((tail - cursor) as usize).min(self.capacity())
+        (tail.saturating_sub(cursor) as usize).min(self.capacity())
     }
 
     /// Whether the ring was empty at some moment during the call, as
@@ -270,7 +275,7 @@ impl RingBuffer {
         // Acquire: pairs with the Release in `advance_tail`; the slots
         // below it are written.
         let tail = self.counters.tail.load(Acquire);
-        debug_assert!(cursor <= tail, "R2");
+        debug_assert!(cursor <= tail || tail == WIPED, "R2");
         if cursor == tail {
             return Err(NotTaken::Empty);
         }
@@ -354,9 +359,9 @@ impl RingBuffer {
             // The orderings are those of `take_leaving`.
             let cursor = self.counters.cursor.load(Acquire);
             let tail = self.counters.tail.load(Acquire);
-            debug_assert!(cursor <= tail, "R2");
-            let level = tail - cursor;
-            // A `tail` much newer than `cursor` may lie more than a ring ahead;
+            debug_assert!(cursor <= tail || tail == WIPED, "R2");
+            let level = tail.wrapping_sub(cursor);
+            // A `tail` much newer than `cursor`, or wiped, may lie more than a ring ahead;
             // the exchange will fail, but the slots must not be read twice.
             let available = level.min(want as u64).min(self.capacity() as u64) as usize;
             if available == 0 {
@@ -390,7 +395,7 @@ impl RingBuffer {
         let tail = self.counters.tail.load(Acquire);
         let promised = self.counters.promised.load(Relaxed);
         Level {
-            filled: tail - cursor,
+            filled: tail.saturating_sub(cursor),
             room: (cursor + self.capacity() as u64).saturating_sub(promised),
         }
     }

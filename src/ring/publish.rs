@@ -4,7 +4,7 @@
 
 use super::error::PushError;
 use super::permit::Permit;
-use super::{FLAGS_PER_WORD, RingBuffer};
+use super::{FLAGS_PER_WORD, RingBuffer, WIPED};
 use crate::id::Id;
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
@@ -63,8 +63,7 @@ impl RingBuffer {
         let mut promised = self.counters.promised.load(Relaxed);
         loop {
             let count = fill_limit.saturating_sub(promised).min(want as u64);
-            // `promised` starts at `capacity`: 0 is a forked child's.
-            if count == 0 || promised == 0 {
+            if count == 0 || promised == WIPED {
                 return None;
             }
             match self.counters.promised.compare_exchange_weak(
@@ -100,7 +99,8 @@ impl RingBuffer {
             return false;
         }
         debug_assert!(
-            start + count <= self.fill_limit(),
+            // With `cursor` wiped the limit is one `capacity`.
+            start + count <= self.fill_limit() || self.fill_limit() == self.capacity() as u64,
             "R2: a reserved slot was not yet taken"
         );
         let (first, second) = self.slots_from(start, ids.len());
@@ -133,14 +133,16 @@ impl RingBuffer {
     }
 
     /// Moves `tail` over everything that is published from there on.
-    fn advance_tail(&self) {
+    pub(super) fn advance_tail(&self) {
         // SeqCst: pairs with this very fence in the other producers. The one that
         // passes it second sees the flags of both.
         fence(SeqCst);
         let mut tail = self.counters.tail.load(Acquire);
         loop {
             let ready = self.ready_from(tail);
-            if ready == tail {
+            // Wiped: a signal handler has forked this child in `fill`. The flags are the
+            // parent's, and would let it take the parent's IDs.
+            if ready == tail || tail == WIPED {
                 return;
             }
             // Release: the slots below `ready` are written (pairs with the

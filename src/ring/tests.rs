@@ -163,3 +163,22 @@ fn retiring_ends_when_the_callback_says_so() {
     ring.retire(|_| true, |_| false);
     assert_eq!(ring.len(), 200 - 64);
 }
+
+/// A signal handler that forks in the middle of a fill leaves its child such a ring.
+#[test]
+fn u1_a_wiped_ring_publishes_nothing_of_its_parent() {
+    let ring = RingBuffer::with_capacity(4).unwrap();
+    let ids = [1, 2, 3, 4].map(Id::from_u64);
+    // To the second round, whose flags are those of round 0.
+    for _ in 0..2 {
+        assert_eq!(ring.push_batch(&ids), 4);
+        assert_eq!(ring.take_batch(&mut [Id::default(); 4]), 4);
+    }
+    let counters = &ring.counters;
+    for counter in [&counters.cursor, &counters.tail, &counters.reserved] {
+        // Relaxed: no other thread has the ring.
+        counter.store(WIPED, Relaxed);
+    }
+    ring.advance_tail();
+    assert_eq!((ring.len(), ring.take()), (0, None));
+}
