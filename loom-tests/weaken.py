@@ -56,7 +56,6 @@ TIMELINE = "src/timeline.rs"
 FILLER = "src/fill/filler.rs"
 SERVE = "src/fill/filler/serve.rs"
 TAKE = "src/fill/filler/take.rs"
-STOCKS = "src/per_core/stocks.rs"
 STOCKS_MODEL = "src/per_core/stocks/model.rs"
 ASSIST = "src/fill/filler/assist.rs"
 IN_PLACE = "src/fill/filler/in_place.rs"
@@ -1106,7 +1105,7 @@ WEAKENINGS = [
     Weakening(
         "full-stock-filled", "R1",
         "a stock is filled that has some",
-        STOCKS_MODEL, "if stock.word.load(Relaxed) & LEVEL != 0 {", "if false {",
+        STOCKS_MODEL, "if before == 0 || before & LEVEL != 0 {", "if before == 0 {",
         "stocks", "two_takes_of_one_core",
     ),
     Weakening(
@@ -1117,8 +1116,8 @@ WEAKENINGS = [
     ),
     Weakening(
         "stale-stock-popped", "S4",
-        "a take pops whatever the recalls",
-        TAKE, "Some(stocks) => stocks.pop(self.recalls.current().to_word()),", "Some(stocks) => stocks.pop(0),",
+        "a take pops as if nothing had been recalled",
+        TAKE, "Some(stocks) => stocks.pop(self.recalls.current().to_word()),", "Some(stocks) => stocks.pop(1 << 24),",
         "stocks", "a_recall_against_a_pop",
     ),
     Weakening(
@@ -1151,9 +1150,16 @@ WEAKENINGS = [
     ),
     Weakening(
         "two-seize", "R1",
-        "two threads seize stocks at the same time, and the second takes over from the first",
-        STOCKS, "        if is_seizing.swap(true, Acquire) {\n            return None;\n        }\n", "",
+        "a stock that another thread is seizing counts as one that has IDs",
+        STOCKS_MODEL, "let has_some = !matches!(word & LEVEL, 0 | SEIZED);",
+        "let has_some = word & LEVEL != 0;",
         "stocks", "two_seizures",
+    ),
+    Weakening(
+        "stock-filled-silently", "wait",
+        "a restock wakes nobody",
+        TAKE, "        self.waiters.notify();\n", "",
+        "stocks", "a_waiting_take_against_a_restock",
     ),
     Weakening(
         "stale-stock-seized", "S4",

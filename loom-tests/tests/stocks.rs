@@ -196,6 +196,25 @@ fn a_seizure_against_takes() {
     });
 }
 
+/// Waiting: a take that sleeps while another one has the last IDs in hand is woken when these
+/// come to a stock.
+#[test]
+fn a_waiting_take_against_a_restock() {
+    explore("a waiting take against a restock", 2, Some(2), |first| {
+        let stripes = Stripes::stocked_at_the_limit(4);
+        run_on_core(1);
+        let mut taken = stripes.take_batch(5);
+        // Three are left, on core 0.
+        let waiting = on_cores(&[1], &stripes, |stripes| {
+            stripes.wait().into_iter().collect()
+        });
+        let both = race(first, [waiting, on_cores(&[0], &stripes, take(1))]);
+        assert_found(&both.concat(), 2);
+        taken.extend(both.concat());
+        assert_exact(&stripes, taken, 8);
+    });
+}
+
 /// R1: of two that seize, each gets what the other has not.
 #[test]
 fn two_seizures() {

@@ -286,7 +286,7 @@ impl Filler {
     }
 
     fn is_empty(&self) -> bool {
-        self.stripes.iter().all(|stripe| stripe.ring.is_empty())
+        self.stripes.iter().all(|stripe| stripe.ring.is_empty()) && self.in_stocks() == 0
     }
 
     /// One attempt of [`wait`](Self::wait), which fills `out` from the front: how many IDs,

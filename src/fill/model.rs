@@ -107,11 +107,21 @@ impl Stripes {
 
     /// The same with stocks of two cores, and without assists.
     pub fn stocked(slots: usize, threshold: usize, ids: u64) -> Self {
+        Self::made(slots, threshold, false, ids, Self::stocks())
+    }
+
+    /// The same at a borrow limit: no more IDs than there are slots can be made until it is
+    /// lifted, which never happens.
+    pub fn stocked_at_the_limit(slots: usize) -> Self {
+        let ids = 2 * slots as u64;
+        Self::limited(slots, 0, false, 2 * ids, Self::stocks(), ids / 2 - 1)
+    }
+
+    fn stocks() -> Option<Stocks> {
         #[cfg(loom)]
-        let stocks = Some(Stocks::in_a_model(2));
+        return Some(Stocks::in_a_model(2));
         #[cfg(not(loom))]
-        let stocks = Stocks::new().expect("a few pages");
-        Self::made(slots, threshold, false, ids, stocks)
+        Stocks::new().expect("a few pages")
     }
 
     fn made(
@@ -121,12 +131,23 @@ impl Stripes {
         ids: u64,
         stocks: Option<Stocks>,
     ) -> Self {
+        Self::limited(slots, threshold, assists, ids, stocks, u64::MAX)
+    }
+
+    fn limited(
+        slots: usize,
+        threshold: usize,
+        assists: bool,
+        ids: u64,
+        stocks: Option<Stocks>,
+        borrow_limit: u64,
+    ) -> Self {
         let assist = assists.then_some(AssistFill::below(100));
         let stripes = Stripe::one_per_core(2, 2 * slots, 2 * threshold, assist);
         let layout = Self::layout();
         let lease = Lease::new(layout, 0..1, 0..ids / 2).expect("a possible lease");
         let policy = ClaimPolicy {
-            borrow_limit: u64::MAX,
+            borrow_limit,
             follows_clock: true,
             serves_the_past: false,
         };

@@ -4,7 +4,8 @@
 //! # State
 //!
 //! One word counts recalls: those in progress in bits 8 to 23, those finished above. The low
-//! 8 bits are always 0: stocks of cores keep their level there (`per_core::stocks`).
+//! 8 bits are always 0: stocks of cores keep their level there (`per_core::stocks`). The word
+//! starts with one finished recall, so that no mark is 0.
 //!
 //! ```text
 //!                 begin: + 2^8                  end: + 2^24 - 2^8
@@ -111,7 +112,8 @@ pub(crate) struct RecallMark(u64);
 impl Recalls {
     pub(super) fn new() -> Self {
         Self {
-            word: CachePadded::new(AtomicU64::new(0)),
+            // Never 0: that is the mark of memory that was wiped in a forked child.
+            word: CachePadded::new(AtomicU64::new(FINISHED)),
         }
     }
 

@@ -20,7 +20,8 @@
 //! *Stocks (R1).* A restock has taken its IDs. It puts those that it does not give out into one
 //! stock, or back into the stripes under a permit, as a handle does. A consumer that finds all
 //! stripes empty, and can't make an ID, takes from the stocks of all cores before it fails or
-//! sleeps (`take_last`). So `issued + retired + in stocks + in stripes` is what was made.
+//! sleeps (`take_last`). While no take is in progress, `issued + retired + in stocks + in stripes`
+//! is what was made.
 //!
 //! *Empty (R1).* A take that reports empty has found every stripe empty, each at its own
 //! moment during the call. There need not have been a moment at which all were: IDs can
@@ -31,7 +32,8 @@
 //!
 //! *Waiting.* `waiters` asks for two things. An attempt finds what was published before
 //! the consumer's fence, unless another consumer has it: so it does, by the above. And each
-//! publication is followed by a notification: so is that of IDs that are moved. An attempt
+//! publication is followed by a notification: so is that of IDs that are moved, and the fill of
+//! a stock, whose IDs were in hand while others may have looked for them. An attempt
 //! that missed them on their way is made again.
 //!
 //! *R3.* A producer holds one permit at a time, so one that is stuck holds up to a block in

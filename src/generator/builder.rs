@@ -417,9 +417,12 @@ impl CachedGeneratorBuilder {
         let setup = self.setup.check()?;
         let stripes = Stripe::one_per_core(stripe_count, capacity, threshold, self.assist)
             .map_err(BuildError::Ring)?;
-        let stocks = match core_stocks {
-            CoreStocks::InUse => Stocks::new().map_err(BuildError::System)?,
-            _ => None,
+        let (core_stocks, stocks) = match core_stocks {
+            CoreStocks::InUse => match Stocks::new().map_err(BuildError::System)? {
+                None => (CoreStocks::Unsupported, None),
+                stocks => (CoreStocks::InUse, stocks),
+            },
+            off => (off, None),
         };
 
         let policy = ClaimPolicy {

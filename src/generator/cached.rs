@@ -48,15 +48,15 @@ use crate::per_core::stocks::Stocks;
 /// | leaves very few IDs | makes some for its stripe, in about a microsecond: [`AssistFill`](crate::AssistFill) |
 /// | finds its stripe empty and another not | moves up to 255 IDs to its own |
 /// | finds all stripes empty | what [`OnEmpty`] says: by default makes a run, in about a microsecond |
-/// | would then fail or wait | takes what the stocks of other cores have: a system call of about 25 us for each |
+/// | would then fail or wait | takes what the stock of another core has: two system calls, about 50 us |
 /// | puts IDs into a stripe while others wait for some, with [`OnEmpty::Wait`] | wakes one thread and one task |
 ///
-/// The second and the last read the clock, and may report it to `tracing`, once a second.
+/// Those that make IDs read the clock, and may report it to `tracing`, once a second.
 ///
 /// In a child of `fork(2)` every take fails with
 /// [`Refused::Forked`](crate::Refused::Forked): the IDs are the parent's. Build a new
 /// generator there. On Linux since 4.14 this holds for whatever call copies the process;
-/// elsewhere for `fork` alone, not for `_Fork` or a raw `clone`. A snapshot that is resumed
+/// elsewhere for `fork` alone, not for `_Fork` or a raw `clone`. A child of `vfork` must not take. A snapshot that is resumed
 /// twice can't be recognised.
 ///
 /// # Examples
@@ -146,7 +146,7 @@ impl CachedGenerator {
     ///
     /// # Errors
     ///
-    /// [`TakeError`] if all stripes are empty and [`OnEmpty`] does not help: with
+    /// [`TakeError`] if all stripes and stocks are empty and [`OnEmpty`] does not help: with
     /// `Generate` only at the borrow limit, at the end of the lease and in a
     /// forked child.
     #[inline]
@@ -336,8 +336,8 @@ impl CachedGenerator {
         leases.shut_down(patience)
     }
 
-    /// Slots in all stripes together: the most IDs that are ready at once. At least what
-    /// the builder was given.
+    /// Slots in all stripes together: the most IDs that are ready at once, but for up to 127 in
+    /// the stock of each core. At least what the builder was given.
     pub fn capacity(&self) -> usize {
         self.filler.capacity()
     }

@@ -16,8 +16,8 @@ pub struct Stats {
     /// IDs in all stripes.
     pub level: usize,
     /// IDs in the stocks of all cores, not in `level`: see [`CoreStocks`](crate::CoreStocks).
-    /// Those that an invalidation has made stale are dropped, and then counted as retired, when
-    /// a take next fills the stock.
+    /// After an invalidation the IDs from before count here until the core's next take drops
+    /// them. Then they count as retired.
     pub in_stocks: usize,
     /// Slots in all stripes.
     pub capacity: usize,
@@ -26,8 +26,8 @@ pub struct Stats {
     /// The thresholds of all stripes together: a take that leaves its stripe fewer IDs than
     /// the stripe's own asks for a fill; 0 if none does.
     pub threshold: usize,
-    /// IDs handed to consumers, those in handles included. Goes down when a
-    /// handle is dropped that has some left.
+    /// IDs handed to consumers, those in handles included. Goes down when a handle is dropped
+    /// that has some left, and may be up to 127 off for each take in progress.
     pub issued: u64,
     /// IDs that consumers made themselves because every stripe was empty, with the rest of
     /// each run, which went into a stripe. Those of assists are not among them.

@@ -2,14 +2,14 @@
 //!
 //! A locked instruction orders a take against every other core. A stock belongs to one core,
 //! so a take has to be ordered only against the other threads of that core, and against
-//! signal handlers of its own thread. A *restartable section* does that: a few instructions
-//! that the kernel does not let a thread finish once it was interrupted in them (`rseq(2)`).
+//! signal handlers of its own thread. A *restartable sequence* does that: a few instructions
+//! that the kernel aborts if it interrupts the thread in them (`rseq(2)`). Below, a *section*.
 //!
 //! # State
 //!
-//! A stock is one word and [`CAPACITY`] places. The word has two fields: a *mark*, which says
-//! under which count of recalls the IDs were taken (`fill::recall`), and in its low 8 bits the
-//! *level* `n`: the IDs are at places 1 to `n`.
+//! A stock is one word and [`CAPACITY`] places. The word has two fields: a *mark*, the count of
+//! recalls before the IDs were taken (`fill::recall`), and in its low 8 bits the *level* `n`: the
+//! IDs are at places 1 to `n`. No mark is 0.
 //!
 //! ```text
 //!                fill with mark m: copy IDs to places 1 to n, store (m, n)
@@ -19,70 +19,82 @@
 //!     +------------------------------------------------------------------------+
 //!     |   pop with the current mark, if that is m: read place n, store (m, n - 1)
 //!     +------------------------------------------------------------------------+
+//!
+//!   0: wiped, in a forked child. Nothing leads out of it.
+//!   (ticket, 255): another core is seizing the stock. No section leads out of it.
 //! ```
 //!
 //! Each transition is one section, and its store of the word, the *commit*, is the last
-//! instruction of it. A section that finds another state than its transition starts from
+//! instruction of it. A section that finds a state that its transition does not start from
 //! leaves without a commit.
 //!
 //! # What the kernel guarantees
 //!
 //! * **K1.** A thread that is preempted, migrated or interrupted by a signal between the first
-//!   and the last instruction of a section continues at the section's abort handler, and not
-//!   in the section. A signal handler runs after that decision.
+//!   and the last instruction of a section continues at the section's abort handler. A signal
+//!   handler runs after that decision.
 //! * **K2.** In a section the field `cpu_id` is the number of the core on which the section
-//!   runs. It is at least 2^31 where the thread has no registered rseq area.
+//!   runs. It is at least 2^31 where the thread has no registered rseq area. The exception is a
+//!   child of `vfork` or `clone(CLONE_VM)`, which has no area and reads its parent's: it must
+//!   not take before `exec`.
 //! * **K3.** A core that switches from one thread to another executes the second one's loads
 //!   and stores as if they came after the first one's in one program.
+//! * **K4.** `membarrier(2)` with `PRIVATE_EXPEDITED_RSEQ` aborts the section that runs on the
+//!   given core. The caller's next loads see what was committed there before, and sections that
+//!   start there later see what the caller stored before.
 //!
 //! # No ID twice, none lost (R1)
 //!
-//! *Sections of one core do not overlap.* Two threads run on one core at the same time only in
-//! turns. A turn that ends inside a section aborts it before the commit (K1). So from the
-//! first instruction of a committed section to its commit, no other section ran on this core;
-//! and no section of another core touches this stock, since its address follows from `cpu_id`
-//! (K2). What a section reads is what the one before it has stored (K3).
+//! *Sections of one core do not overlap.* Threads run on one core in turns. A turn that ends
+//! inside a section aborts it before the commit (K1). So from the first instruction of a
+//! committed section to its commit, no other section ran on this core; and no section of another
+//! core touches this stock, since its address follows from `cpu_id` (K2). A section reads what
+//! the one before it stored (K3).
 //!
 //! *An aborted section changed nothing that counts.* Only `fill` writes anything before its
-//! commit: the places, while the level is 0. Nobody reads a place above the level.
+//! commit: the places, while the level is 0. Nobody reads a place above the level. This is why
+//! `discard_stale` and `fill` are two sections. If `fill` replaced a stale word, an aborted one
+//! could leave new IDs below that word's level. A thread that had read the old mark before it
+//! was preempted would pop one of them, though the filling thread puts it elsewhere.
 //!
 //! So each transition happens as a whole or not at all, in one order for each stock. A `fill`
 //! starts from level 0, so its IDs replace none. A pop that commits lowers the level below the
 //! place that it has read, so no later pop reads it again before the next `fill`.
 //!
-//! *Another core seizes a stock* when a take would else fail: it finds all stripes empty, and no
-//! ID can be made. One thread at a time does so, in these steps:
+//! *Another core seizes a stock* when a take would otherwise fail or wait: it finds all stripes
+//! empty, and no ID can be made.
 //!
-//! 1. Swap the word for [`SEIZED`]. A section that starts after that leaves.
-//! 2. Have the kernel abort what is in a section on that core (`membarrier(2)`).
-//! 3. Read the word. If it is `SEIZED`, no section has committed since the swap, and none will:
-//!    places 1 to `n` of the old word are the seizing thread's. Else a section that had read the
-//!    word before the swap has committed over it: that is a state as any other; back to 1.
-//! 4. Copy the IDs, and store level 0.
+//! 1. Exchange the word `(m, n)` for `(ticket, 255)`. No two seizures have the same ticket. A
+//!    section that starts after that leaves.
+//! 2. Abort what is in a section on that core (K4).
+//! 3. Read the word. If it is the ticket, no section has committed since the exchange, and none
+//!    will: places 1 to `n` belong to the seizing thread. Otherwise a section that had read the
+//!    word before the exchange has committed over it, and perhaps another thread has seized that:
+//!    back to 1, unless the stock is empty or seized by then.
+//! 4. Copy the IDs, and exchange the ticket for `(m, 0)`.
 //!
-//! Only step 2 costs more than a few nanoseconds: some 25 microseconds, if that core runs a
-//! thread of this process at the moment. Where the kernel can't do it, there are no stocks.
-//!
-//! The level 0 between `discard_stale` and `fill` is needed: a thread with an old mark in a
-//! register, stopped before its pop, would else find the old word above places that an aborted
-//! `fill` has written, and pop an ID that the filling thread still has.
+//! Step 2 interrupts the core if it runs a thread of this process: some 25 microseconds a call.
+//! It is called twice, since kernels without the fix "rseq: Protect event mask against membarrier
+//! IPI" can lose one request that meets the core on its way out of the kernel.
 //!
 //! # Recalls (S4)
 //!
 //! A pop takes an ID only if the stock's mark is the count of recalls that it has read. A take
 //! that begins after `invalidate` has returned reads a later count than the mark of any stock
-//! filled from before: see `fill::recall`, where a handle's stock is argued in the same way.
+//! that was filled before: see `fill::recall`, which argues the same for the stock of a handle.
 //!
 //! # Forks
 //!
-//! The stocks lie in memory that a child reads as zero: mark 0 and level 0. A child that was
-//! forked by a signal handler returns into a section that was aborted (K1).
+//! The stocks lie in memory that a child reads as zero, and a word of 0 stays 0: its mark is
+//! nobody's, `fill` leaves, and step 4 fails. So a child that a signal handler has forked gets
+//! no ID from a stock, wherever that handler interrupted this code: inside a section (K1) or
+//! with IDs in hand. What a take had in hand to give out, both return; see `fork`.
 //!
 //! # Progress
 //!
 //! A pop is about 15 instructions and has no loop: an abort makes it return `None`, and its
-//! caller takes from the ring. So a thread that a debugger steps through, which is aborted each
-//! time, goes on.
+//! caller takes from the stripe. So a thread that a debugger steps through, which is aborted
+//! each time, makes progress. A seizure repeats only if a take has committed meanwhile.
 //!
 //! # Unloading
 //!
@@ -100,7 +112,7 @@ use std::fmt;
 #[cfg(not(all(loom, feature = "loom")))]
 use std::io;
 use std::ptr::NonNull;
-use std::sync::Arc;
+use std::sync::{Arc, atomic};
 
 use self::section::Areas;
 #[cfg(not(all(loom, feature = "loom")))]
@@ -112,8 +124,8 @@ use crate::fork::WipeOnFork;
 use crate::fork::ZeroIsValid;
 use crate::id::Id;
 use crate::sync;
-use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use crate::sync::atomic::{AtomicBool, AtomicU64};
+use crate::sync::atomic::AtomicU64;
+use crate::sync::atomic::Ordering::{Relaxed, Release};
 
 /// The bits of a stock's word that hold its level. A mark has them 0.
 pub(crate) const LEVEL_BITS: u32 = 8;
@@ -121,8 +133,11 @@ pub(crate) const LEVEL_BITS: u32 = 8;
 /// The level, in the word.
 const LEVEL: u64 = (1 << LEVEL_BITS) - 1;
 
-/// The word of a stock that another core is emptying. No mark has these bits, and no level.
-const SEIZED: u64 = u64::MAX;
+/// The level of a stock that another core is seizing, whose mark is the seizure's ticket.
+const SEIZED: u64 = LEVEL;
+
+/// The word of a stock that was never filled.
+const EMPTY: u64 = 1 << LEVEL_BITS;
 
 /// The most IDs in one stock, so that a stock is 1,024 bytes. In a model two.
 pub(crate) const CAPACITY: usize = sync::size(127, 2);
@@ -149,19 +164,13 @@ type Memory = Box<[Stock]>;
 #[derive(Clone)]
 pub(crate) struct Stocks {
     areas: Areas,
-    /// The stock of core 0, in `shared`: spares a pop two pointers to follow.
+    /// The stock of core 0, in `memory`: spares a pop two pointers to follow.
     first: NonNull<Stock>,
     cores: usize,
-    shared: Arc<Shared>,
+    memory: Arc<Memory>,
 }
 
-struct Shared {
-    stocks: Memory,
-    /// Whether a thread is seizing a stock.
-    is_seizing: AtomicBool,
-}
-
-// SAFETY: the pointer leads to atomic integers that `shared` keeps alive.
+// SAFETY: the pointer leads to atomic integers that `memory` keeps alive.
 unsafe impl Send for Stocks {}
 // SAFETY: as above.
 unsafe impl Sync for Stocks {}
@@ -172,7 +181,12 @@ unsafe impl Sync for Stocks {}
 /// With stocks a take is a few plain loads and stores. Every 128th one takes a batch from the
 /// [stripe](crate::CachedGeneratorBuilder::stripes). Without them each take is a compare-exchange
 /// in the stripe, a locked instruction. The environment variable `RINGFLAKE_RSEQ` overrides the
-/// choice: `off` on any system, `on` on 64-bit Arm, where no machine has tested them yet.
+/// choice. `off` works everywhere; `on` matters only on 64-bit Arm Linux, where they are off by
+/// default because no machine has tested them yet.
+///
+/// They count the cores that the thread which builds may run on. A take on another core goes to
+/// the stripe. A take that would otherwise fail or wait calls `membarrier(2)`, so a seccomp filter
+/// that is installed after the build must allow it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
@@ -185,11 +199,12 @@ pub enum CoreStocks {
     OffForMaxAge,
     /// The stocks of all cores would hold more than an eighth of the capacity.
     OffForCapacity {
-        /// The smallest capacity with stocks, in slots, for the cores of this process.
+        /// The smallest capacity with stocks, in slots, for the cores that this thread may run on.
         needed: usize,
     },
     /// The system has no restartable sequences: they need Linux 5.10 and glibc 2.35 or newer on
-    /// x86-64, and no tunable, seccomp filter or emulator that turns them off.
+    /// x86-64 in a dynamically linked program, and no tunable, seccomp filter or emulator that turns
+    /// them off.
     Unsupported,
     /// By `RINGFLAKE_RSEQ=off`, or on 64-bit Arm without `RINGFLAKE_RSEQ=on`.
     SwitchedOff,
@@ -203,7 +218,8 @@ impl fmt::Display for CoreStocks {
             Self::OffForMaxAge => f.write_str("off: max_age is set"),
             Self::OffForCapacity { needed } => write!(f, "off: capacity is below {needed}"),
             Self::Unsupported => f.write_str("off: no restartable sequences"),
-            Self::SwitchedOff => f.write_str("off: RINGFLAKE_RSEQ"),
+            Self::SwitchedOff if section::ON_BY_DEFAULT => f.write_str("off: RINGFLAKE_RSEQ=off"),
+            Self::SwitchedOff => f.write_str("off: needs RINGFLAKE_RSEQ=on"),
         }
     }
 }
@@ -275,21 +291,22 @@ impl Stocks {
         Self::of(Areas, (0..cores).map(stock).collect())
     }
 
-    fn of(areas: Areas, stocks: Memory) -> Self {
+    fn of(areas: Areas, memory: Memory) -> Self {
+        for stock in &*memory {
+            // Relaxed: published with the generator.
+            stock.word.store(EMPTY, Relaxed);
+        }
         Self {
             areas,
-            first: NonNull::from(&stocks[0]),
-            cores: stocks.len(),
-            shared: Arc::new(Shared {
-                stocks,
-                is_seizing: AtomicBool::new(false),
-            }),
+            first: NonNull::from(&memory[0]),
+            cores: memory.len(),
+            memory: Arc::new(memory),
         }
     }
 
     #[inline]
     fn all(&self) -> &[Stock] {
-        // SAFETY: so many stocks begin there, in `shared`.
+        // SAFETY: so many stocks begin there, in `memory`.
         unsafe { std::slice::from_raw_parts(self.first.as_ptr(), self.cores) }
     }
 
@@ -313,7 +330,7 @@ impl Stocks {
     pub(crate) fn has_one_here(&self) -> bool {
         let stock = self.all().get(self.areas.exact_number());
         // Relaxed: a hint, which the section looks at again.
-        stock.is_some_and(|stock| stock.word.load(Relaxed) != SEIZED)
+        stock.is_some_and(|stock| stock.word.load(Relaxed) & LEVEL != SEIZED)
     }
 
     /// Empties this core's stock if it has another mark than `mark`, and returns how many IDs
@@ -325,49 +342,46 @@ impl Stocks {
         };
         let word = stock.word.load(Relaxed);
         let level = word & LEVEL;
-        let is_stale = level > 0 && word != SEIZED && word - level != mark;
+        let is_stale = level > 0 && level != SEIZED && word - level != mark;
         // If the thread has come to another core since: a stock with the same word is as stale.
         let emptied = is_stale && section::replace(self.areas, self.all(), word, word - level);
         if emptied { level as usize } else { 0 }
     }
 
     /// Takes all IDs of one stock that has any, whichever core it belongs to, and returns its
-    /// mark and how many there were. `None` if all are empty, and while another thread does this.
+    /// mark and how many there were. `None` if all are empty, or are being seized by others.
     ///
-    /// About 25 microseconds, if that core runs a thread of this process; a system call.
+    /// Two system calls, together about 50 microseconds if that core runs a thread of this process.
     pub(crate) fn seize(&self, out: &mut [Id; CAPACITY]) -> Option<(u64, usize)> {
-        let Shared { stocks, is_seizing } = &*self.shared;
-        // Acquire, and Release below: what one thread seizes after the other is in that order.
-        if is_seizing.swap(true, Acquire) {
-            return None;
-        }
-        let seized = stocks.iter().enumerate().find_map(|(core, stock)| {
-            let word = section::seize(self.areas, stock, core)?;
+        static TICKETS: atomic::AtomicU64 = atomic::AtomicU64::new(0);
+
+        self.memory.iter().enumerate().find_map(|(core, stock)| {
+            // Relaxed: no two are the same, and nothing follows from it.
+            let ticket = TICKETS.fetch_add(1, Relaxed) << LEVEL_BITS | SEIZED;
+            let word = section::seize(self.areas, stock, core, ticket)?;
             let level = word & LEVEL;
             let places = stock.ids[..level as usize].iter().rev();
             for (place, id) in places.zip(&mut *out) {
                 *id = Id::from_u64(place.load(Relaxed));
             }
-            // Release: the core's next section writes the places after they were read.
-            stock.word.store(word - level, Release);
+            // Release: the core's next section writes the places after they were read. Fails in
+            // a child that a signal handler has forked meanwhile.
+            stock
+                .word
+                .compare_exchange(ticket, word - level, Release, Relaxed)
+                .ok()?;
             (level > 0).then_some((word - level, level as usize))
-        });
-        is_seizing.store(false, Release);
-        seized
+        })
     }
 
     /// IDs in all stocks, each counted at its own moment.
     pub(crate) fn level(&self) -> usize {
         // Relaxed: a figure for people.
-        let words = self
-            .shared
-            .stocks
+        let levels = self
+            .memory
             .iter()
-            .map(|stock| stock.word.load(Relaxed));
-        let levels = words
-            .filter(|&word| word != SEIZED)
-            .map(|word| word & LEVEL);
-        levels.sum::<u64>() as usize
+            .map(|stock| stock.word.load(Relaxed) & LEVEL);
+        levels.filter(|&level| level != SEIZED).sum::<u64>() as usize
     }
 }
 

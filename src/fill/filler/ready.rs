@@ -1,4 +1,4 @@
-//! The wait until there is an ID in a stripe.
+//! The wait until there is an ID in a stripe or a stock.
 
 use std::task::{Poll, Waker};
 
@@ -32,7 +32,7 @@ impl<'a> FilledWait<'a> {
         }
         let filler = self.filler;
         self.waiting.poll(waker, || {
-            if filler.level() > 0 {
+            if !filler.is_empty() {
                 return Some(true);
             }
             filler.ask_for_what_is_missing();

@@ -99,15 +99,20 @@ impl Filler {
     }
 
     /// Puts IDs that were taken from `stripe` at `mark` into this core's stock, or back into the
-    /// stripes if that has some: then this thread has come to another core. Returns whether the
-    /// IDs are still this process's: those that go back may wake a future, whose runtime forks.
+    /// stripes if it is not empty: then this thread has come to another core. Returns whether the
+    /// IDs are still this process's: they may wake a future, whose runtime forks.
     #[must_use]
     fn restock(&self, stocks: &Stocks, stripe: &Stripe, ids: &[Id], mark: RecallMark) -> bool {
         stripe.count_retired(stocks.discard_stale(mark.to_word()));
-        if ids.is_empty() || stocks.fill(mark.to_word(), ids) {
+        if ids.is_empty() {
             return true;
         }
-        self.give_back(stripe, ids, mark)
+        if !stocks.fill(mark.to_word(), ids) {
+            return self.give_back(stripe, ids, mark);
+        }
+        // A consumer may sleep that has looked for IDs while these were in hand.
+        self.waiters.notify();
+        !self.source.timeline().is_forked()
     }
 
     /// Puts IDs that were taken at `mark` back into the stripes, and counts them with `stripe`.

@@ -4,6 +4,7 @@
     target_os = "linux",
     target_env = "gnu",
     any(target_arch = "x86_64", target_arch = "aarch64"),
+    target_pointer_width = "64",
     not(miri)
 ))]
 pub(in crate::per_core) use self::glibc::Areas;
@@ -11,6 +12,7 @@ pub(in crate::per_core) use self::glibc::Areas;
     target_os = "linux",
     target_env = "gnu",
     any(target_arch = "x86_64", target_arch = "aarch64"),
+    target_pointer_width = "64",
     not(miri)
 )))]
 pub(in crate::per_core) use self::none::Areas;
@@ -19,6 +21,7 @@ pub(in crate::per_core) use self::none::Areas;
     target_os = "linux",
     target_env = "gnu",
     any(target_arch = "x86_64", target_arch = "aarch64"),
+    target_pointer_width = "64",
     not(miri)
 ))]
 mod glibc {
@@ -110,6 +113,7 @@ mod glibc {
     target_os = "linux",
     target_env = "gnu",
     any(target_arch = "x86_64", target_arch = "aarch64"),
+    target_pointer_width = "64",
     not(miri)
 )))]
 mod none {

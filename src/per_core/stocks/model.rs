@@ -48,7 +48,8 @@ pub(super) fn pop(_: Areas, stocks: &[Stock], mark: u64) -> Option<u64> {
 
 pub(super) fn fill(_: Areas, stocks: &[Stock], ids: &[Id], word: u64) -> bool {
     let filled = section(stocks, |stock| {
-        if stock.word.load(Relaxed) & LEVEL != 0 {
+        let before = stock.word.load(Relaxed);
+        if before == 0 || before & LEVEL != 0 {
             return None;
         }
         for (place, id) in stock.ids[..ids.len()].iter().rev().zip(ids) {
@@ -71,13 +72,13 @@ pub(super) fn replace(_: Areas, stocks: &[Stock], old: u64, new: u64) -> bool {
     replaced.is_some()
 }
 
-/// The lock stands for the abort of what is under way on the core.
-pub(super) fn seize(_: Areas, stock: &Stock, _core: usize) -> Option<u64> {
+/// The lock stands for the abort of the section in progress on the core.
+pub(super) fn seize(_: Areas, stock: &Stock, _core: usize, ticket: u64) -> Option<u64> {
     let section = stock.section.lock().expect("no section panics");
     let word = stock.word.load(Relaxed);
-    let has_some = word & LEVEL != 0;
+    let has_some = !matches!(word & LEVEL, 0 | SEIZED);
     if has_some {
-        stock.word.store(SEIZED, Relaxed);
+        stock.word.store(ticket, Relaxed);
     }
     drop(section);
     has_some.then_some(word)

@@ -3,16 +3,17 @@
 //! | function | starts from | commits |
 //! |---|---|---|
 //! | `pop` | level above 0, this mark | the level, one less |
-//! | `fill` | level 0 | another word, after the IDs |
+//! | `fill` | level 0, but not a word of 0 | another word, after the IDs |
 //! | `replace` | this word | another word |
 //!
-//! `seize` is for another core: it swaps the word, and aborts the sections that are under way.
+//! `seize` is for another core: it exchanges the word, and aborts the section in progress.
 
 #[cfg_attr(
     all(
         target_os = "linux",
         target_env = "gnu",
         target_arch = "x86_64",
+        target_pointer_width = "64",
         not(miri)
     ),
     path = "section/x86_64.rs"
@@ -23,6 +24,7 @@
         target_env = "gnu",
         target_arch = "aarch64",
         target_endian = "little",
+        target_pointer_width = "64",
         not(miri)
     ),
     path = "section/aarch64.rs"
@@ -44,30 +46,42 @@ pub(super) fn set_up() -> Option<Areas> {
     Areas::find().filter(|_| membarrier::register())
 }
 
-/// Takes a stock with IDs away from its core, and returns its word. `None` if it has none.
-pub(super) fn seize(_: Areas, stock: &Stock, core: usize) -> Option<u64> {
-    seize_by(stock, || membarrier::abort_sections_on(core))
-}
-
-/// The same, where `abort` aborts the sections of that core, and says whether it did.
-pub(super) fn seize_by(stock: &Stock, abort: impl Fn() -> bool) -> Option<u64> {
-    // Relaxed: a look, so that the line of an empty stock stays with its core.
-    let has_some = || stock.word.load(Relaxed) & LEVEL != 0;
+/// Takes a stock with IDs away from its core: its word is `ticket` from then on. Returns the word
+/// before. `None` if it has no IDs, or another core is seizing it.
+pub(super) fn seize(_: Areas, stock: &Stock, core: usize, ticket: u64) -> Option<u64> {
+    let has_some = || has_ids(stock.word.load(Relaxed));
     // Tried before anything is changed: a filter of system calls may have come since `set_up`.
-    if !has_some() || !abort() {
+    if !has_some() || !membarrier::works() {
         return None;
     }
-    while has_some() {
-        // AcqRel: the places were written before the word; a section that sees this one leaves.
-        let word = stock.word.swap(SEIZED, AcqRel);
-        let is_aborted = abort();
+    seize_by(stock, ticket, || membarrier::abort_section_on(core))
+}
+
+/// The same, where `abort` aborts the section of that core, and returns whether it did.
+pub(super) fn seize_by(stock: &Stock, ticket: u64, abort: impl Fn() -> bool) -> Option<u64> {
+    loop {
+        // Relaxed: the exchange decides.
+        let word = stock.word.load(Relaxed);
+        if !has_ids(word) {
+            return None;
+        }
+        // AcqRel: the places were written before the word; a section that sees the ticket leaves.
+        let exchange = stock.word.compare_exchange(word, ticket, AcqRel, Relaxed);
+        if exchange.is_err() {
+            continue;
+        }
+        // Twice: the head of `stocks` says why.
+        let is_aborted = abort() && abort();
         // Acquire: after the sections that committed before they could be aborted.
-        if stock.word.load(Acquire) == SEIZED {
-            // If it failed this time, the IDs are lost: a section may be about to commit.
+        if stock.word.load(Acquire) == ticket {
+            // If it failed this time, a section may be about to commit. Nobody may use the IDs.
             return is_aborted.then_some(word);
         }
     }
-    None
+}
+
+fn has_ids(word: u64) -> bool {
+    !matches!(word & LEVEL, 0 | SEIZED)
 }
 
 #[cfg(all(target_os = "linux", not(miri)))]
@@ -86,14 +100,20 @@ mod membarrier {
 
     pub(super) fn is_there() -> bool {
         let commands = call(QUERY, 0, 0);
-        commands > 0 && commands & libc::c_long::from(ABORT | REGISTER) != 0
+        let needed = libc::c_long::from(ABORT | REGISTER);
+        commands > 0 && commands & needed == needed
     }
 
     pub(super) fn register() -> bool {
         call(REGISTER, 0, 0) == 0
     }
 
-    pub(super) fn abort_sections_on(core: usize) -> bool {
+    /// Asks for a core that no machine has, which interrupts none.
+    pub(super) fn works() -> bool {
+        call(ABORT, ON_ONE_CORE, libc::c_int::MAX) == 0
+    }
+
+    pub(super) fn abort_section_on(core: usize) -> bool {
         libc::c_int::try_from(core).is_ok_and(|core| call(ABORT, ON_ONE_CORE, core) == 0)
     }
 }
@@ -108,7 +128,11 @@ mod membarrier {
         false
     }
 
-    pub(super) fn abort_sections_on(_core: usize) -> bool {
+    pub(super) fn works() -> bool {
+        false
+    }
+
+    pub(super) fn abort_section_on(_core: usize) -> bool {
         false
     }
 }

@@ -11,7 +11,8 @@ fn every_state_is_printed() {
             "off: capacity is below 2048",
         ),
         (CoreStocks::Unsupported, "off: no restartable sequences"),
-        (CoreStocks::SwitchedOff, "off: RINGFLAKE_RSEQ"),
+        #[cfg(target_arch = "x86_64")]
+        (CoreStocks::SwitchedOff, "off: RINGFLAKE_RSEQ=off"),
     ] {
         assert_eq!(stocks.to_string(), text);
     }
@@ -150,57 +151,83 @@ mod sections {
         }
     }
 
+    const TICKET: u64 = 9 << LEVEL_BITS | SEIZED;
+
     #[test]
     fn a_stock_that_is_being_seized_is_left_alone() {
         let Some(stocks) = stocks() else { return };
         on_one_core(|| {
+            let core = affinity::here();
+            let stock = &stocks.all()[core];
             assert!(fill(&stocks, MARK, &ids(1..=5)));
-            let stock = &stocks.all()[affinity::here()];
-            assert_eq!(
-                section::seize(stocks.areas, stock, affinity::here()),
-                Some(MARK | 5)
-            );
+            let seized = section::seize(stocks.areas, stock, core, TICKET);
+            assert_eq!(seized, Some(MARK | 5));
             assert!(!stocks.has_one_here());
-            for mark in [MARK, LATER, u64::MAX - LEVEL] {
+            for mark in [MARK, LATER, TICKET - SEIZED] {
                 assert_eq!(pop(&stocks, mark), None);
                 assert_eq!(discard_stale(&stocks, mark), 0);
             }
             assert!(!fill(&stocks, MARK, &ids(1..=1)));
-            assert_eq!((stocks.level(), stock.word.load(Relaxed)), (0, SEIZED));
+            assert_eq!(stocks.seize(&mut [Id::default(); CAPACITY]), None);
+            assert_eq!((stocks.level(), stock.word.load(Relaxed)), (0, TICKET));
         });
     }
 
-    /// One thread at a time: the second would take a word for its own that is the first one's.
+    /// A section that had read the word before it was exchanged commits after that.
     #[test]
-    fn no_two_threads_seize_at_once() {
-        let Some(stocks) = stocks() else { return };
-        let mut out = [Id::default(); CAPACITY];
-        assert!(on_one_core(|| fill(&stocks, MARK, &ids(1..=5))));
-        stocks.shared.is_seizing.store(true, Relaxed);
-        assert_eq!(stocks.seize(&mut out), None);
-        stocks.shared.is_seizing.store(false, Relaxed);
-        assert_eq!(stocks.seize(&mut out), Some((MARK, 5)));
-    }
-
-    /// A section that had read the word before it was swapped commits after that.
-    #[test]
-    fn a_commit_over_the_swap_is_not_undone() {
+    fn a_commit_over_the_ticket_is_not_undone() {
         let Some(stocks) = stocks() else { return };
         on_one_core(|| {
-            assert!(fill(&stocks, MARK, &ids(1..=5)));
             let stock = &stocks.all()[affinity::here()];
-            let calls = AtomicU64::new(0);
-            let word = section::seize_by(stock, || {
-                // The first call comes before the swap.
-                if calls.fetch_add(1, Relaxed) == 1 {
-                    stock.word.store(MARK | 4, Relaxed);
-                }
-                true
-            });
-            assert_eq!((word, calls.into_inner()), (Some(MARK | 4), 3));
-            stock.word.store(MARK | 4, Relaxed);
-            assert_eq!(section::seize_by(stock, || false), None);
-            assert_eq!(pop_all(&stocks, MARK), ids(2..=5), "nothing was changed");
+            let seize_while = |first_abort: &dyn Fn()| {
+                let calls = AtomicU64::new(0);
+                let word = section::seize_by(stock, TICKET, || {
+                    if calls.fetch_add(1, Relaxed) == 0 {
+                        first_abort();
+                    }
+                    true
+                });
+                (word, calls.into_inner())
+            };
+            assert!(fill(&stocks, MARK, &ids(1..=5)));
+            let pops = || stock.word.store(MARK | 4, Relaxed);
+            assert_eq!(seize_while(&pops), (Some(MARK | 4), 4));
+            // The commit took the last one.
+            stock.word.store(MARK | 1, Relaxed);
+            let pops_the_last = || stock.word.store(MARK, Relaxed);
+            assert_eq!(seize_while(&pops_the_last), (None, 2));
+            // After the commit another thread was faster.
+            stock.word.store(MARK | 5, Relaxed);
+            let is_seized = || stock.word.store(TICKET + EMPTY, Relaxed);
+            assert_eq!(seize_while(&is_seized), (None, 2));
+            assert_eq!(stock.word.load(Relaxed), TICKET + EMPTY);
+        });
+    }
+
+    /// The IDs are nobody's then: a section that was not aborted may pop one.
+    #[test]
+    fn a_seizure_whose_abort_fails_gives_nothing() {
+        let Some(stocks) = stocks() else { return };
+        on_one_core(|| {
+            let stock = &stocks.all()[affinity::here()];
+            assert!(fill(&stocks, MARK, &ids(1..=5)));
+            assert_eq!(section::seize_by(stock, TICKET, || false), None);
+            assert_eq!(pop(&stocks, MARK), None);
+            assert_eq!(stocks.seize(&mut [Id::default(); CAPACITY]), None);
+        });
+    }
+
+    /// What a signal handler does that forks: the child goes on with IDs in hand.
+    #[test]
+    fn u1_a_wiped_stock_is_not_filled() {
+        let Some(stocks) = stocks() else { return };
+        on_one_core(|| {
+            let stock = &stocks.all()[affinity::here()];
+            stock.word.store(0, Relaxed);
+            assert!(!fill(&stocks, MARK, &ids(1..=5)));
+            assert_eq!((pop(&stocks, MARK), pop(&stocks, 0)), (None, None));
+            assert_eq!((discard_stale(&stocks, MARK), stocks.level()), (0, 0));
+            assert_eq!(stock.word.load(Relaxed), 0);
         });
     }
 
@@ -368,7 +395,7 @@ mod sections {
         Some(Id::from_u64(id))
     }
 
-    /// Threads, signal handlers and migrations, as many as there can be, on the stocks.
+    /// Threads that take, and are interrupted and migrated all the time.
     struct Storm {
         stocks: Stocks,
         pop: fn(&Stocks, u64) -> Option<Id>,
@@ -423,9 +450,8 @@ mod sections {
         fn seize(&self) {
             let mut ids = [Id::default(); CAPACITY];
             let count = if self.seizes_at_once {
-                let stocks = &self.stocks.shared.stocks;
-                let seized = stocks.iter().find_map(|stock| {
-                    let word = section::seize_by(stock, || true)?;
+                let seized = self.stocks.memory.iter().find_map(|stock| {
+                    let word = section::seize_by(stock, TICKET, || true)?;
                     Some((stock, word, (word & LEVEL) as usize))
                 });
                 let Some((stock, word, count)) = seized else {
@@ -434,7 +460,7 @@ mod sections {
                 for (place, id) in stock.ids[..count].iter().zip(&mut ids) {
                     *id = Id::from_u64(place.load(Relaxed));
                 }
-                stock.word.store(word & !LEVEL, Release);
+                stock.word.store(word - count as u64, Release);
                 count
             } else {
                 let Some((_, count)) = self.stocks.seize(&mut ids) else {
@@ -469,8 +495,8 @@ mod sections {
             static TURN: Mutex<()> = Mutex::new(());
 
             extern "C" fn take_in_a_handler(_: libc::c_int) {
-                // SAFETY: the storm lasts until no thread sends signals any more, and no thread
-                // that gets them is left.
+                // SAFETY: the pointer is cleared only after all threads that get the signal have
+                // ended, and before the storm is dropped.
                 let Some(storm) = (unsafe { STORM.load(Acquire).as_ref() }) else {
                     return;
                 };

@@ -18,6 +18,7 @@ macro_rules! abort_handler {
     ($($instruction:literal),+) => {
         concat!(
             ".pushsection __rseq_failure, \"ax\"\n",
+            ".balign 4\n",
             ".inst 0xd428bc00\n",
             "73:\n",
             $($instruction, "\n",)+
@@ -96,7 +97,8 @@ pub(in crate::per_core::stocks) fn pop(areas: Areas, stocks: &[Stock], mark: u64
     (index < CAPACITY as u64).then_some(id)
 }
 
-/// Copies `ids` to the places, the first to the highest, and stores `word`, if the level is 0.
+/// Copies `ids` to the places, the first to the highest, and stores `word`, if the level is 0 and the
+/// stock was not wiped.
 pub(in crate::per_core::stocks) fn fill(
     areas: Areas,
     stocks: &[Stock],
@@ -110,8 +112,10 @@ pub(in crate::per_core::stocks) fn fill(
     unsafe {
         asm!(
             begin!(),
-            "ldrb {scratch:w}, [{stock}]",
-            "cbnz {scratch:w}, 72f",
+            "ldr {scratch}, [{stock}]",
+            "cbz {scratch}, 72f",
+            "tst {scratch}, #255",
+            "b.ne 72f",
             "mov {left}, {count}",
             "74:",
             "ldr {scratch}, [{ids}], #8",

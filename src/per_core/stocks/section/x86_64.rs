@@ -108,7 +108,8 @@ pub(in crate::per_core::stocks) fn pop(areas: Areas, stocks: &[Stock], mark: u64
     (index < CAPACITY as u64).then_some(id)
 }
 
-/// Copies `ids` to the places, the first to the highest, and stores `word`, if the level is 0.
+/// Copies `ids` to the places, the first to the highest, and stores `word`, if the level is 0 and the
+/// stock was not wiped.
 pub(in crate::per_core::stocks) fn fill(
     areas: Areas,
     stocks: &[Stock],
@@ -122,8 +123,11 @@ pub(in crate::per_core::stocks) fn fill(
     unsafe {
         asm!(
             begin!(),
-            "cmp byte ptr [{stock}], 0",
-            "jne 72f",
+            "mov {scratch}, qword ptr [{stock}]",
+            "test {scratch}, {scratch}",
+            "jz 72f",
+            "test {scratch:l}, {scratch:l}",
+            "jnz 72f",
             // From the highest place down: one ID if their number is odd, then two at a time, in
             // each other's place.
             "mov {left}, {count}",
