@@ -2,6 +2,8 @@
 
 use std::cell::RefCell;
 use std::fmt;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::compiler_fence;
 use std::sync::{Mutex, PoisonError};
 
 use super::cached::CachedGenerator;
@@ -11,6 +13,7 @@ use crate::fill::RecallMark;
 use crate::fork::{WipeOnFork, ZeroIsValid};
 use crate::id::Id;
 use crate::sync;
+use crate::timeline::Refused;
 
 /// IDs in one stock. A power of two, so that an index can be masked. In a model
 /// four, so that a ring of a few slots is more than a stock.
@@ -100,13 +103,15 @@ impl Handle {
     #[inline]
     pub fn take(&mut self) -> Result<Id, TakeError> {
         let stock = &mut *self.stock;
+        // The mask changes nothing where there is one, and saves the bounds check. The ID is read
+        // before the mark: if a signal handler forks in between, the child finds no mark.
+        let id = stock.ids[stock.next % CHUNK];
+        compiler_fence(SeqCst);
         if stock.next < stock.filled
             && self
                 .generator
                 .is_unrecalled(RecallMark::from_word(stock.mark))
         {
-            // The mask changes nothing and saves the bounds check.
-            let id = stock.ids[stock.next % CHUNK];
             stock.next += 1;
             Ok(id)
         } else {
@@ -129,7 +134,9 @@ impl Handle {
     fn restock(&mut self) -> Result<Id, TakeError> {
         let stock = &mut *self.stock;
         // Recalled IDs are given up; otherwise none are left.
-        self.generator.count_dropped(stock.filled - stock.next);
+        // Saturating: a child that was forked in a take may have `next` without `filled`.
+        self.generator
+            .count_dropped(stock.filled.saturating_sub(stock.next));
         // On an error nothing is in stock.
         (stock.next, stock.filled) = (0, 0);
         // Before the take: IDs that are taken during a recall count as old.
@@ -138,7 +145,14 @@ impl Handle {
         let want = CHUNK.min(self.generator.capacity());
         stock.filled = self.generator.take_batch(&mut stock.ids[..want])?;
         stock.next = 1;
-        Ok(stock.ids[0])
+        let id = stock.ids[0];
+        // A signal handler that has forked meanwhile has left this child without the mark, and
+        // perhaps without the IDs.
+        compiler_fence(SeqCst);
+        if stock.mark == 0 {
+            return Err(Refused::Forked.into());
+        }
+        Ok(id)
     }
 }
 
@@ -161,8 +175,8 @@ impl IdSource for Mutex<Handle> {
 impl Drop for Handle {
     fn drop(&mut self) {
         let stock = &*self.stock;
-        let left = &stock.ids[stock.next..stock.filled];
-        if !left.is_empty() {
+        // None where a signal handler forked this child in a take: `next` may be past `filled`.
+        if let Some(left @ [_, ..]) = stock.ids.get(stock.next..stock.filled) {
             self.generator
                 .give_back(left, RecallMark::from_word(stock.mark));
         }
@@ -172,7 +186,7 @@ impl Drop for Handle {
 impl fmt::Debug for Handle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Handle")
-            .field("left", &(self.stock.filled - self.stock.next))
+            .field("left", &self.stock.filled.saturating_sub(self.stock.next))
             .finish_non_exhaustive()
     }
 }
