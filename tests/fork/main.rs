@@ -7,6 +7,7 @@
 
 mod cores;
 mod futures;
+mod handlers;
 mod inside;
 #[cfg(feature = "metrics")]
 mod publishing;
