@@ -110,8 +110,11 @@ fn padding_that_is_off_leaves_the_ring_to_the_takes() {
         .build()
         .unwrap();
     assert_eq!(level(&ids), 0);
-    assert_eq!(ids.take(), Err(TakeError::Empty));
-    eventually("the take has asked for a fill", || level(&ids) == 64);
+    // Empty, unless the fill that it asks for comes before it has looked for the last time.
+    let taken = usize::from(ids.take().is_ok());
+    eventually("the take has asked for a fill", || {
+        level(&ids) == 64 - taken
+    });
     assert_eq!(ids.stats().fills.padding, 0);
 }
 
