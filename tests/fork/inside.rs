@@ -20,7 +20,7 @@ use tracing::Event;
 
 use crate::HOUR;
 use ringflake_kit::child::wait_for;
-use ringflake_kit::events::OnEvent;
+use ringflake_kit::events::{OnEvent, with_subscriber};
 use ringflake_kit::eventually;
 use ringflake_kit::oracle::Oracle;
 use ringflake_kit::small::{POLICIES, Watched, cached, clock_at, direct, layout};
@@ -230,7 +230,7 @@ fn forks_of_cached(whose: Whose) -> usize {
                     }
                 });
                 let report = || forker.report(at, take, mark);
-                let report = tracing::subscriber::with_default(subscriber, report);
+                let report = with_subscriber(subscriber, report);
                 let Some(report) = report else {
                     break;
                 };

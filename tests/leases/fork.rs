@@ -14,6 +14,7 @@ use ringflake::{
 
 use crate::rig::{EndsWhenDropped, Judge, Rig, SECOND, START};
 use ringflake_kit::child::{Checks, in_a_fork};
+use ringflake_kit::events::said;
 use ringflake_kit::faulty_store::{Fault, Op};
 use ringflake_kit::small::{clock_at, layout, lease, secret};
 
@@ -122,6 +123,14 @@ fn u1_a_child_shares_no_thread_with_its_parent() {
                 let stranger = rig.direct().namespace("stranger").build();
                 assert!(stranger.is_err());
             }
+        });
+        // As do the tests beside this one.
+        scope.spawn(|| {
+            said(|| {
+                while !stop.load(Relaxed) {
+                    said(|| ());
+                }
+            });
         });
         for _ in 0..20 {
             let status = in_a_fork(|| {

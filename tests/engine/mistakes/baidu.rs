@@ -16,7 +16,7 @@ use ringflake::{
 use tracing::{Event, Level};
 
 use super::{Finding, assert_caught};
-use ringflake_kit::events::OnEvent;
+use ringflake_kit::events::{OnEvent, with_subscriber};
 use ringflake_kit::small::{cached, clock_at, layout, plain};
 use ringflake_kit::{eventually, short_or_long};
 
@@ -449,7 +449,7 @@ fn takes_log_nothing(take: &mut dyn FnMut()) -> Finding {
     let subscriber = OnEvent(move |_: &Event<'_>| {
         count.fetch_add(1, Relaxed);
     });
-    tracing::subscriber::with_default(subscriber, || (0..1_000).for_each(|_| take()));
+    with_subscriber(subscriber, || (0..1_000).for_each(|_| take()));
     match events.load(Relaxed) {
         0 => Ok(()),
         count => Err(format!("{count} events were logged")),

@@ -8,12 +8,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::events::registering;
+
 /// Runs `child` in a fork of this process and gives the status it exits with.
 pub fn in_a_fork(child: impl FnOnce() -> u8) -> Result<u8, String> {
+    let lock = registering();
     // SAFETY: the child runs `child` and exits. It takes no lock that another
     // thread of the parent could have held, as far as the tests can tell: to
     // find that out, and see a child hang, is what they are for.
     let pid = unsafe { libc::fork() };
+    drop(lock);
     match pid {
         -1 => Err(io::Error::last_os_error().to_string()),
         0 => {

@@ -1,11 +1,11 @@
 //! Collects the events for `tracing` in a test.
 
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Metadata, Subscriber};
+use tracing::{Dispatch, Event, Metadata, Subscriber, dispatcher};
 
 /// Does this at each event.
 pub struct OnEvent<F>(pub F);
@@ -61,6 +61,24 @@ impl fmt::Display for Fields {
     }
 }
 
+/// Held while a subscriber is registered, and during a fork: a child would find the lock that
+/// `tracing` takes for it locked for ever.
+pub(crate) fn registering() -> MutexGuard<'static, ()> {
+    static LOCK: Mutex<()> = Mutex::new(());
+    LOCK.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Does `work` with this subscriber on this thread, also in processes that fork.
+pub fn with_subscriber<T>(
+    subscriber: impl Subscriber + Send + Sync + 'static,
+    work: impl FnOnce() -> T,
+) -> T {
+    let lock = registering();
+    let dispatch = Dispatch::new(subscriber);
+    drop(lock);
+    dispatcher::with_default(&dispatch, work)
+}
+
 /// What ringflake says while `work` runs on this thread: of each event the level and the
 /// fields, in one line.
 pub fn said(work: impl FnOnce()) -> Vec<String> {
@@ -73,7 +91,7 @@ pub fn said(work: impl FnOnce()) -> Vec<String> {
             lines.lock().unwrap().push(line);
         }
     });
-    tracing::subscriber::with_default(subscriber, work);
+    with_subscriber(subscriber, work);
     Arc::into_inner(logged).unwrap().into_inner().unwrap()
 }
 

@@ -386,9 +386,10 @@ mod tests {
     use std::sync::atomic::Ordering::Relaxed;
     use std::time::Duration;
 
+    use ringflake_kit::events::with_subscriber;
     use tempfile::TempDir;
     use tracing::span::{Attributes, Id, Record};
-    use tracing::{Event, Level, Metadata, Subscriber, subscriber};
+    use tracing::{Event, Level, Metadata, Subscriber};
 
     use super::*;
     use crate::clock::ManualClock;
@@ -593,7 +594,7 @@ mod tests {
         assert!(!strict.path().exists());
 
         let warnings = Warnings::default();
-        subscriber::with_default(warnings.clone(), || {
+        with_subscriber(warnings.clone(), || {
             let mut store = on_nfs(&OpenOptions::new().accept_best_effort(true));
             store.init(&space(), &init).unwrap();
             machine.acquire(&mut store).unwrap();
