@@ -6,9 +6,9 @@
 //! 10^9 a second last 292 years); position `p` lives in slot `p % capacity`,
 //! and `p / capacity` is its *round*. Counting starts at position `capacity`,
 //! round 1, so that 0 is never a live value: a forked child, in which the
-//! counters read 0, finds an empty ring that accepts nothing. A signal handler
-//! that forks in the middle of a take leaves its child a `cursor` beyond `tail`;
-//! the exchange there fails.
+//! counters read 0, finds an empty ring that accepts nothing. A child forked by a
+//! signal handler in the middle of a take may still hold the old `cursor` in a
+//! register; its exchange fails.
 //!
 //! ```text
 //!          cursor          tail        reserved      promised

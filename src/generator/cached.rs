@@ -48,7 +48,7 @@ use crate::per_core::stocks::Stocks;
 /// | leaves very few IDs | makes some for its stripe, in about a microsecond: [`AssistFill`](crate::AssistFill) |
 /// | finds its stripe empty and another not | moves up to 255 IDs to its own |
 /// | finds all stripes empty | what [`OnEmpty`] says: by default makes a run, in about a microsecond |
-/// | would then fail or wait | takes what the stock of another core has: two system calls, about 50 us |
+/// | would then fail or wait | takes what the stock of another core has: three system calls, about 50 us |
 /// | puts IDs into a stripe while others wait for some, with [`OnEmpty::Wait`] | wakes one thread and one task |
 ///
 /// Those that make IDs read the clock, and may report it to `tracing`, once a second.
@@ -56,8 +56,9 @@ use crate::per_core::stocks::Stocks;
 /// In a child of `fork(2)` every take fails with
 /// [`Refused::Forked`](crate::Refused::Forked): the IDs are the parent's. Build a new
 /// generator there. On Linux since 4.14 this holds for whatever call copies the process;
-/// elsewhere for `fork` alone, not for `_Fork` or a raw `clone`. A child of `vfork` must not take. A snapshot that is resumed
-/// twice can't be recognised.
+/// elsewhere for `fork` alone, not for `_Fork` or a raw `clone`. A take that is in progress when
+/// a signal handler forks may return its ID in both processes. A child of `vfork` must not take
+/// before `exec`. A snapshot that is resumed twice can't be recognised.
 ///
 /// # Examples
 ///

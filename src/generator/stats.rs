@@ -26,8 +26,8 @@ pub struct Stats {
     /// The thresholds of all stripes together: a take that leaves its stripe fewer IDs than
     /// the stripe's own asks for a fill; 0 if none does.
     pub threshold: usize,
-    /// IDs handed to consumers, those in handles included. Goes down when a handle is dropped
-    /// that has some left, and may be up to 127 off for each take in progress.
+    /// IDs handed to consumers, those in handles included. Goes down when a handle that
+    /// still has some is dropped. Each take in progress may put it off by up to 127.
     pub issued: u64,
     /// IDs that consumers made themselves because every stripe was empty, with the rest of
     /// each run, which went into a stripe. Those of assists are not among them.

@@ -75,13 +75,14 @@
 //!
 //! Step 2 interrupts the core if it runs a thread of this process: some 25 microseconds a call.
 //! It is called twice, since kernels without the fix "rseq: Protect event mask against membarrier
-//! IPI" can lose one request that meets the core on its way out of the kernel.
+//! IPI" can lose a request that meets the core on its way out of the kernel. To lose both, each
+//! would have to meet that moment.
 //!
 //! # Recalls (S4)
 //!
 //! A pop takes an ID only if the stock's mark is the count of recalls that it has read. A take
 //! that begins after `invalidate` has returned reads a later count than the mark of any stock
-//! that was filled before: see `fill::recall`, which argues the same for the stock of a handle.
+//! that was filled before. The head of `fill::recall` proves the same for a handle's stock.
 //!
 //! # Forks
 //!
@@ -136,7 +137,7 @@ const LEVEL: u64 = (1 << LEVEL_BITS) - 1;
 /// The level of a stock that another core is seizing, whose mark is the seizure's ticket.
 const SEIZED: u64 = LEVEL;
 
-/// The word of a stock that was never filled.
+/// The word of a new stock.
 const EMPTY: u64 = 1 << LEVEL_BITS;
 
 /// The most IDs in one stock, so that a stock is 1,024 bytes. In a model two.
@@ -185,8 +186,8 @@ unsafe impl Sync for Stocks {}
 /// default because no machine has tested them yet.
 ///
 /// They count the cores that the thread which builds may run on. A take on another core goes to
-/// the stripe. A take that would otherwise fail or wait calls `membarrier(2)`, so a seccomp filter
-/// that is installed after the build must allow it.
+/// the stripe. A take that would otherwise fail or wait calls `membarrier(2)`: a seccomp filter
+/// installed after the build must allow that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
@@ -351,7 +352,8 @@ impl Stocks {
     /// Takes all IDs of one stock that has any, whichever core it belongs to, and returns its
     /// mark and how many there were. `None` if all are empty, or are being seized by others.
     ///
-    /// Two system calls, together about 50 microseconds if that core runs a thread of this process.
+    /// Three system calls. Two of them interrupt the core if it runs a thread of this process, and
+    /// then take about 25 microseconds each.
     pub(crate) fn seize(&self, out: &mut [Id; CAPACITY]) -> Option<(u64, usize)> {
         static TICKETS: atomic::AtomicU64 = atomic::AtomicU64::new(0);
 

@@ -26,7 +26,7 @@ extern "C" fn fork_here(_: libc::c_int) {
             // SAFETY: ends a child that hangs.
             unsafe { libc::alarm(20) };
         }
-        // Below 0 if there is none: never waited for.
+        // Negative if the fork failed, which fails the test.
         child => CHILD.store(child, Release),
     }
 }

@@ -99,8 +99,9 @@ impl Filler {
     }
 
     /// Puts IDs that were taken from `stripe` at `mark` into this core's stock, or back into the
-    /// stripes if it is not empty: then this thread has come to another core. Returns whether the
-    /// IDs are still this process's: they may wake a future, whose runtime forks.
+    /// stripes if that stock can't be filled: it has some, as after a move to another core, or the
+    /// fill was interrupted. Returns whether the IDs are still this process's: they may wake a
+    /// future, whose runtime forks.
     #[must_use]
     fn restock(&self, stocks: &Stocks, stripe: &Stripe, ids: &[Id], mark: RecallMark) -> bool {
         stripe.count_retired(stocks.discard_stale(mark.to_word()));

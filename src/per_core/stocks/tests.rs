@@ -217,7 +217,7 @@ mod sections {
         });
     }
 
-    /// What a signal handler does that forks: the child goes on with IDs in hand.
+    /// As in a child that a signal handler forked: it goes on with IDs in hand.
     #[test]
     fn u1_a_wiped_stock_is_not_filled() {
         let Some(stocks) = stocks() else { return };
