@@ -136,9 +136,8 @@ impl Timeline {
         clock: Arc<dyn Clock>,
         policy: ClaimPolicy,
     ) -> std::io::Result<Self> {
-        let words = WipeOnFork::new(std::array::from_fn(|_| AtomicU64::new(0)))?;
-        // Relaxed: nobody else has the timeline yet.
-        words[0].store(1, Relaxed);
+        // The first word is the mark of this process: a forked child reads 0.
+        let words = WipeOnFork::new(std::array::from_fn(|_| AtomicU64::new(cursor::FIRST)))?;
         Ok(Self {
             layout,
             lanes: (0..lanes).map(|_| Lane::closed()).collect(),

@@ -108,7 +108,8 @@ impl Default for ClockPolicy {
 ///
 /// Clones are cheap and share everything, the lane in use too: clone one into every thread
 /// or task rather than build several. In a child of `fork(2)` every take fails with
-/// [`Refused::Forked`].
+/// [`Refused::Forked`]. A take that a signal handler interrupts to fork may give its IDs in both
+/// processes.
 ///
 /// # Examples
 ///

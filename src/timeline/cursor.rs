@@ -2,10 +2,13 @@
 //!
 //! The word lies in memory that a forked child reads as zero. So it holds the next
 //! position *plus one*, and 0 means that this is a forked child's copy, which has no
-//! position to claim. Only this file knows.
+//! position to claim. Nothing here leads out of 0. Only this file knows.
 
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+
+/// The word of a new lane.
+pub(super) const FIRST: u64 = 1;
 
 /// The next position of a lane, in a word that holds one more.
 #[derive(Clone, Copy, Debug)]
@@ -42,17 +45,20 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Goes to the first position, of a grant that nobody has claimed from.
+    /// Goes to the first position, of a grant that nobody has claimed from. Does nothing in a
+    /// forked child.
     pub(super) fn reset(self) {
-        // Release: pairs with the Acquire in `next` and `advance`, see `Lane::open`.
-        // A swap, though a store would do: loom does not order a store against the
-        // exchanges of claims under way.
-        self.0.swap(1, AcqRel);
+        self.start_at(0);
     }
 
-    /// Goes to `next`. No other thread may have the timeline yet.
+    /// Goes to `next`, of a grant that nobody else has claimed from. Does nothing in a forked
+    /// child, also if a signal handler forks it in here.
     pub(super) fn start_at(self, next: u64) {
-        // Relaxed: published with the timeline itself.
-        self.0.store(next.saturating_add(1), Relaxed);
+        let word = next.saturating_add(1);
+        // Release: pairs with the Acquire in `next` and `advance`, see `Lane::open`.
+        // The closure gives no value for 0, and the exchange fails if the word has become 0.
+        let _ = self
+            .0
+            .fetch_update(AcqRel, Relaxed, |now| (now != 0).then_some(word));
     }
 }

@@ -2,6 +2,7 @@
 //! assertion here, where a claim could go on for ever.
 
 use super::*;
+use crate::timeline::cursor::FIRST;
 use crate::timeline::line::Line;
 
 /// Nodes 2 to 4, ticks 5 to 7, four sequences each: twelve positions a tick.
@@ -56,13 +57,22 @@ fn u3_the_longest_line_leaves_a_word_for_its_end() {
 }
 
 #[test]
-fn a_cursor_is_stored_one_higher_so_that_zero_is_a_fork() {
+fn u1_nothing_leads_a_cursor_out_of_zero_which_is_a_fork() {
     let word = AtomicU64::new(0);
     let cursor = Cursor::new(&word);
     assert_eq!(cursor.next(), None);
     assert_eq!(cursor.advance(7, 9), Err(None));
     cursor.reset();
-    assert_eq!((cursor.next(), word.load(Relaxed)), (Some(0), 1));
+    assert_eq!((cursor.next(), word.load(Relaxed)), (None, 0));
+    cursor.start_at(7);
+    assert_eq!((cursor.next(), word.load(Relaxed)), (None, 0));
+}
+
+#[test]
+fn a_cursor_is_stored_one_higher() {
+    let word = AtomicU64::new(FIRST);
+    let cursor = Cursor::new(&word);
+    assert_eq!(cursor.next(), Some(0));
     cursor.start_at(7);
     assert_eq!((cursor.next(), word.load(Relaxed)), (Some(7), 8));
     assert_eq!(cursor.advance(6, 9), Err(Some(7)));
@@ -71,12 +81,14 @@ fn a_cursor_is_stored_one_higher_so_that_zero_is_a_fork() {
     assert_eq!(cursor.next(), Some(9));
     cursor.start_at(u64::MAX);
     assert_eq!(cursor.next(), Some(u64::MAX - 1), "cut where it ends");
+    cursor.reset();
+    assert_eq!((cursor.next(), word.load(Relaxed)), (Some(0), 1));
 }
 
 #[test]
 fn a_lane_is_open_between_open_and_close() {
     let layout = layout(4, 3, 2, 1000);
-    let (lane, word) = (Lane::closed(), AtomicU64::new(0));
+    let (lane, word) = (Lane::closed(), AtomicU64::new(FIRST));
     let cursor = Cursor::new(&word);
     assert!(!lane.is_open() && lane.view(&layout).is_none());
     for first_node in [0, 3] {
@@ -98,7 +110,7 @@ fn a_lane_is_open_between_open_and_close() {
 #[test]
 fn u1_a_look_at_a_lane_does_not_stand_when_it_was_opened_again() {
     let layout = layout(4, 3, 2, 1000);
-    let (lane, word) = (Lane::closed(), AtomicU64::new(0));
+    let (lane, word) = (Lane::closed(), AtomicU64::new(FIRST));
     let cursor = Cursor::new(&word);
     lane.open(cursor, &(0..1), &(1..4));
     let view = lane.view(&layout).unwrap();
@@ -110,7 +122,7 @@ fn u1_a_look_at_a_lane_does_not_stand_when_it_was_opened_again() {
 #[test]
 fn the_end_of_a_lane_only_moves_outwards() {
     let layout = layout(4, 3, 2, 1000);
-    let (lane, word) = (Lane::closed(), AtomicU64::new(0));
+    let (lane, word) = (Lane::closed(), AtomicU64::new(FIRST));
     let cursor = Cursor::new(&word);
     lane.open(cursor, &(0..1), &(1..4));
     for (end_tick, reached) in [(6, 6), (5, 6)] {
@@ -122,7 +134,7 @@ fn the_end_of_a_lane_only_moves_outwards() {
 #[test]
 fn the_next_tick_follows_the_clock_until_the_lane_is_used_up() {
     let layout = layout(4, 3, 2, 1000);
-    let (lane, word) = (Lane::closed(), AtomicU64::new(0));
+    let (lane, word) = (Lane::closed(), AtomicU64::new(FIRST));
     let cursor = Cursor::new(&word);
     lane.open(cursor, &(0..1), &(1..4));
     let view = lane.view(&layout).unwrap();
@@ -167,7 +179,7 @@ fn a_claim_ends_with_its_run_the_limit_or_a_multiple_of_64() {
         tick: 0,
         limit: 1,
     };
-    let (lane, word) = (Lane::closed(), AtomicU64::new(0));
+    let (lane, word) = (Lane::closed(), AtomicU64::new(FIRST));
     let cursor = Cursor::new(&word);
     lane.open(cursor, &(0..2), &(0..4));
     let claim = |want| {
