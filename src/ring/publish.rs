@@ -113,8 +113,7 @@ impl RingBuffer {
             slot.store(id.to_u64(), Relaxed);
         }
         self.publish(start, start + count);
-        self.advance_tail();
-        true
+        self.advance_tail()
     }
 
     /// Flips the flags of the positions `start..end`.
@@ -132,18 +131,21 @@ impl RingBuffer {
         }
     }
 
-    /// Moves `tail` over everything that is published from there on.
-    pub(super) fn advance_tail(&self) {
+    /// Moves `tail` over everything that is published from there on. `false` in a forked child.
+    pub(super) fn advance_tail(&self) -> bool {
         // SeqCst: pairs with this very fence in the other producers. The one that
         // passes it second sees the flags of both.
         fence(SeqCst);
         let mut tail = self.counters.tail.load(Acquire);
         loop {
+            if tail == WIPED {
+                // A signal handler has forked this child in `fill`. The flags are the parent's,
+                // and would let it take the parent's IDs.
+                return false;
+            }
             let ready = self.ready_from(tail);
-            // Wiped: a signal handler has forked this child in `fill`. The flags are the
-            // parent's, and would let it take the parent's IDs.
-            if ready == tail || tail == WIPED {
-                return;
+            if ready == tail {
+                return true;
             }
             // Release: the slots below `ready` are written (pairs with the
             // Acquire loads of `tail` in takes). Acquire on failure: the flags
@@ -153,7 +155,7 @@ impl RingBuffer {
                 .tail
                 .compare_exchange(tail, ready, AcqRel, Acquire)
             {
-                Ok(_) => return,
+                Ok(_) => return true,
                 Err(now) => tail = now,
             }
         }
