@@ -1,10 +1,11 @@
 //! A forked child has none of its parent's leases, and leaves them alone.
 
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
+use std::time::Duration;
 
 use ringflake::lease::{Fingerprint, History, Init, LeaseStore, MemoryStore, Namespace};
 use ringflake::{
@@ -12,11 +13,11 @@ use ringflake::{
     StaticLease, TakeError,
 };
 
-use crate::rig::{EndsWhenDropped, Judge, Rig, SECOND, START};
-use ringflake_kit::child::{Checks, in_a_fork};
+use crate::rig::{EndsWhenDropped, Judge, PATIENCE, Rig, SECOND, START};
+use ringflake_kit::child::{Checks, in_a_fork, wait_for};
 use ringflake_kit::events::said;
 use ringflake_kit::faulty_store::{Fault, Op};
-use ringflake_kit::small::{clock_at, layout, lease, secret};
+use ringflake_kit::small::{Watched, clock_at, layout, lease, secret};
 
 const FORKED: Result<Id, TakeError> = Err(TakeError::Refused(Refused::Forked));
 
@@ -156,7 +157,7 @@ fn a_child_of_a_process_whose_store_hangs_does_not_hang() {
     let rig = Rig::new();
     let mut ids = Some(rig.cached().build().unwrap());
     rig.store.hold();
-    rig.clock.advance(std::time::Duration::from_secs(300));
+    rig.clock.advance(Duration::from_secs(300));
     ringflake_kit::eventually("an operation hangs", || rig.store.held() == 1);
     let status = in_a_fork(|| {
         let mut checks = Checks::new();
@@ -172,6 +173,38 @@ fn a_child_of_a_process_whose_store_hangs_does_not_hang() {
     rig.store.let_go();
     rig.store.fail(Fault::Down);
     assert!(ids.unwrap().take().is_ok());
+}
+
+/// As a signal handler can fork on any thread.
+#[test]
+fn u1_a_child_that_is_forked_on_the_lease_thread_asks_nothing_and_ends() {
+    let rig = Rig::new();
+    let (child, forked) = mpsc::channel();
+    let (child, is_due) = (Mutex::new(Some(child)), Arc::new(AtomicBool::new(false)));
+    let due = Arc::clone(&is_due);
+    let fork = move || {
+        if thread::current().name() != Some("ringflake-lease") || !due.load(Relaxed) {
+            return;
+        }
+        let Some(child) = child.lock().unwrap().take() else {
+            return;
+        };
+        // SAFETY: the child ends with this thread, its only one.
+        match unsafe { libc::fork() } {
+            0 => std::mem::forget(child),
+            pid => child.send(pid).unwrap(),
+        }
+    };
+    let clock = Watched(rig.clock.clone(), fork);
+    let ids = rig.direct().clock(clock).build().unwrap();
+    // A child that asks the store hangs.
+    rig.store.hold();
+    is_due.store(true, Relaxed);
+    rig.clock.advance(Duration::from_secs(300));
+    let pid = forked.recv_timeout(PATIENCE).unwrap();
+    assert_eq!(wait_for(pid), Ok(0));
+    rig.store.let_go();
+    assert!(ids.take().is_ok());
 }
 
 fn on(layout: Layout, source: impl Into<LeaseSource>) -> Result<DirectGenerator, BuildError> {

@@ -20,6 +20,7 @@
 //! not sent. The client whose request failed may try at once: its manager decides how long
 //! it waits. The first request that is answered ends it.
 
+use std::mem;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -71,25 +72,31 @@ impl Worker {
     pub(super) fn run(mut self) {
         let inbox = Arc::clone(&self.inbox);
         // Whatever happens, no client is assigned to a worker that is gone.
-        let _close = inbox.close_on_drop();
-        let last = self.serve();
+        let close = inbox.close_on_drop();
+        let Some(last) = self.serve() else {
+            // The parent's: closing the store here could close it there, and the lock of the
+            // workers may be held for ever.
+            mem::forget((self, close));
+            return;
+        };
         // The store is closed before the end of the last clients is reported.
         let store = self.store;
         catching(|| drop(store));
         drop(last);
     }
 
-    /// The main loop. Returns the last clients, which are gone.
-    fn serve(&mut self) -> Vec<Client> {
+    /// The main loop. Returns the last clients, which are gone; `None` in a child that a signal
+    /// handler has forked on this thread, which leaves everything to its parent.
+    fn serve(&mut self) -> Option<Vec<Client>> {
         loop {
             self.clients.extend(self.inbox.drain());
-            let rest = self.round();
+            let rest = self.round()?;
             let gone: Vec<Client> = self
                 .clients
                 .extract_if(.., |client| client.is_gone())
                 .collect();
             if self.clients.is_empty() && self.inbox.close() {
-                return gone;
+                return Some(gone);
             }
             drop(gone);
             if let Some(rest) = rest
@@ -102,12 +109,16 @@ impl Worker {
     }
 
     /// Serves each client once. Returns for how long there is nothing to do, if no client
-    /// asked for anything.
-    fn round(&mut self) -> Option<Duration> {
+    /// asked for anything; `None` in a forked child.
+    fn round(&mut self) -> Option<Option<Duration>> {
         let mut rest = Some(Duration::MAX);
         let (mut renewals, mut others) = (Vec::new(), Vec::new());
         for (at, client) in self.clients.iter_mut().enumerate() {
-            match client.next_action() {
+            let action = client.next_action();
+            if client.is_forked() {
+                return None;
+            }
+            match action {
                 Action::Rest(wait) => rest = rest.map(|rest| rest.min(wait)),
                 Action::Leave => {}
                 Action::Ask(Request::Renew(renew)) => renewals.push((at, renew)),
@@ -124,7 +135,7 @@ impl Worker {
         for (at, request) in others {
             self.ask(at, request);
         }
-        rest
+        Some(rest)
     }
 
     /// Sends the renewals of these clients together.
