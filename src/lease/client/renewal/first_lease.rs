@@ -8,8 +8,9 @@
 //! ```
 //! A namespace is initialised at most once, never after its first lease, and never once
 //! the store has shown its record: a record that disappears was lost. So the given history
-//! is dropped with the first answer that may come from a record, and
-//! with an initialisation whose outcome is unknown.
+//! is dropped with the first answer that may come from a record. After an initialisation
+//! whose outcome is unknown, a missing record may never have been made, or others may have
+//! had leases from it: it is initialised with [`History::Unknown`], which is right for both.
 //!
 //! Nothing here sleeps: other clients wait for the same worker.
 
@@ -172,8 +173,10 @@ impl FirstLease {
             Ok(_) | Err(StoreError::AlreadyInitialised { .. }) => Ok(()),
             Err(error) => Err(error),
         };
-        if matches!(outcome, Ok(()) | Err(StoreError::Ambiguous { .. })) {
-            self.history = None;
+        match outcome {
+            Ok(()) => self.history = None,
+            Err(StoreError::Ambiguous { .. }) => self.history = Some(History::Unknown),
+            Err(_) => {}
         }
         outcome
     }

@@ -276,10 +276,20 @@ fn a_namespace_that_may_have_existed_is_not_initialised_again() {
         case.acquire().unwrap_err();
         refused!(case, NotInitialised, [ASK, ASK]);
     }
+}
+
+/// It was not made, and the generator would never serve; or it was made and lost, and others
+/// may have leases from it.
+#[test]
+fn u1_a_namespace_that_may_have_been_made_is_initialised_with_an_unknown_history() {
     let mut case = case([], Some(History::New));
+    case.first.patience = Duration::ZERO;
     *case.init_fails.lock().unwrap() = Some(ambiguous());
     refused!(case, Ambiguous, [ASK, INIT]);
-    refused!(case, NotInitialised, [ASK]);
+    // Above whatever a lost lease can reach.
+    refused!(case, FloorAhead, [ASK, INIT, ASK]);
+    let record = case.store.inner.list(&case.space).unwrap().record;
+    assert!(record.floor > record.tick_at(NOW).unwrap());
 }
 
 #[test]
