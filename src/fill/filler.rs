@@ -286,7 +286,10 @@ impl Filler {
     }
 
     fn is_empty(&self) -> bool {
-        self.stripes.iter().all(|stripe| stripe.ring.is_empty()) && self.in_stocks() == 0
+        let mark = self.recalls.current().to_word();
+        let in_stocks = |stocks: &Stocks| stocks.has_some(mark);
+        self.stripes.iter().all(|stripe| stripe.ring.is_empty())
+            && !self.stocks.as_ref().is_some_and(in_stocks)
     }
 
     /// One attempt of [`wait`](Self::wait), which fills `out` from the front: how many IDs,

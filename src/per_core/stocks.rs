@@ -20,7 +20,7 @@
 //!     |   pop with the current mark, if that is m: read place n, store (m, n - 1)
 //!     +------------------------------------------------------------------------+
 //!
-//!   0: wiped, in a forked child. Nothing leads out of it.
+//!   0: wiped, in a forked child. Only a build leads out of it, to (1, 0).
 //!   (ticket, 255): another core is seizing the stock. No section leads out of it.
 //! ```
 //!
@@ -372,11 +372,20 @@ impl Stocks {
                 .word
                 .compare_exchange(ticket, word - level, Release, Relaxed)
                 .ok()?;
-            (level > 0).then_some((word - level, level as usize))
+            Some((word - level, level as usize))
         })
     }
 
-    /// IDs in all stocks, each counted at its own moment.
+    /// Whether any stock has IDs that can be taken with this mark.
+    pub(crate) fn has_some(&self, mark: u64) -> bool {
+        self.memory.iter().any(|stock| {
+            // Relaxed: a hint, which the take looks at again.
+            let word = stock.word.load(Relaxed);
+            word & !LEVEL == mark && !matches!(word & LEVEL, 0 | SEIZED)
+        })
+    }
+
+    /// IDs in all stocks, stale ones included, each counted at its own moment.
     pub(crate) fn level(&self) -> usize {
         // Relaxed: a figure for people.
         let levels = self

@@ -169,6 +169,28 @@ fn no_generator_is_ready_where_nothing_comes_any_more() {
     assert_eq!(counting.poll(&mut ids.ready()), Poll::Ready(false));
 }
 
+/// The stocks of cores still have IDs, which no take gives any more.
+#[test]
+fn s4_no_generator_is_ready_for_ids_that_were_invalidated() {
+    let layout = Layout::RANDFLAKE;
+    let ids = CachedGenerator::builder(layout)
+        .plain()
+        .lease(StaticLease::assume_unique(layout, 77_000..77_001))
+        .capacity(1 << 16)
+        .build()
+        .unwrap();
+    if ids.filler.stocks().is_none() {
+        return;
+    }
+    eventually("a stock is filled", || {
+        ids.take().unwrap();
+        ids.stats().in_stocks > 0
+    });
+    ids.invalidate();
+    assert!(ids.stats().in_stocks > 0);
+    assert_eq!(Counting::new().poll(&mut ids.ready()), Poll::Ready(false));
+}
+
 #[test]
 #[cfg(unix)]
 fn no_generator_is_ready_in_a_forked_child() {

@@ -113,10 +113,13 @@ mod sections {
         let Some(stocks) = stocks() else { return };
         on_one_core(|| {
             assert_eq!(discard_stale(&stocks, MARK), 0, "it is empty");
+            assert!(!stocks.has_some(MARK));
             assert!(fill(&stocks, MARK, &ids(1..=100)));
             assert_eq!(discard_stale(&stocks, MARK), 0, "it is fresh");
+            assert!(stocks.has_some(MARK));
             for other in [LATER, MARK - (1 << LEVEL_BITS), 0] {
                 assert_eq!(pop(&stocks, other), None);
+                assert!(!stocks.has_some(other));
             }
             assert_eq!(stocks.level(), 100);
             assert_eq!(discard_stale(&stocks, LATER), 100);
