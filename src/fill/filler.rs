@@ -243,6 +243,14 @@ impl Filler {
         }
     }
 
+    /// Wakes a waiting consumer, and all who wait for the last: IDs were published.
+    fn notify_waiters(&self) {
+        // As above.
+        if !self.source.timeline().is_forked() {
+            self.waiters.notify();
+        }
+    }
+
     /// The stripes, for takes.
     pub(crate) fn stripes(&self) -> &PerCore<Stripe> {
         &self.stripes

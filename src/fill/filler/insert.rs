@@ -35,7 +35,8 @@ impl Filler {
             );
         }
         self.recalls.end();
-        more
+        // In a forked child, whoever was inserting stays counted for ever.
+        more && !self.source.timeline().is_forked()
     }
 
     /// Puts unused IDs of a consumer back, and returns how many found room: none if
@@ -91,7 +92,7 @@ impl Filler {
         let pushed = permit.push(ids);
         drop(insertion);
         if pushed > 0 {
-            self.waiters.notify();
+            self.notify_waiters();
         }
         pushed
     }

@@ -112,7 +112,7 @@ impl Filler {
             return self.give_back(stripe, ids, mark);
         }
         // A consumer may sleep that has looked for IDs while these were in hand.
-        self.waiters.notify();
+        self.notify_waiters();
         !self.source.timeline().is_forked()
     }
 
