@@ -204,10 +204,13 @@ impl BackfillGenerator {
         if out.is_empty() {
             return Ok(0);
         }
-        let Part { first, len } = shared
-            .counts
-            .claim(tick, out.len())
-            .ok_or_else(|| shared.used_up(tick))?;
+        let claimed = shared.counts.claim(tick, out.len());
+        // Again: in a child that a signal handler forked before the claim, the parent claims the
+        // same numbers. After the claim, both may return them; see `fork`.
+        if shared.is_forked() {
+            return Err(BackfillError::Forked);
+        }
+        let Part { first, len } = claimed.ok_or_else(|| shared.used_up(tick))?;
         shared.encrypt(tick, first, &mut out[..len]);
         Ok(len)
     }

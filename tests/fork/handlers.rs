@@ -4,7 +4,7 @@
 use std::hint::black_box;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering::AcqRel;
-use std::sync::atomic::{AtomicI32, AtomicUsize};
+use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize};
 
 use ringflake_kit::short_or_long;
 
@@ -13,6 +13,8 @@ use super::*;
 /// The child that the last handler forked, until the test has waited for it; 0 for none.
 static CHILD: AtomicI32 = AtomicI32::new(0);
 static IS_CHILD: AtomicBool = AtomicBool::new(false);
+/// Whether another thread of the parent is to take, while the handler waits for that.
+static RIVAL_TAKES: AtomicBool = AtomicBool::new(false);
 
 /// Exit statuses of a child.
 const GOT_NOTHING: i32 = 40;
@@ -27,13 +29,43 @@ extern "C" fn fork_here(_: libc::c_int) {
             unsafe { libc::alarm(20) };
         }
         // Negative if the fork failed, which fails the test.
-        child => CHILD.store(child, Release),
+        child => {
+            CHILD.store(child, Release);
+            RIVAL_TAKES.store(true, Release);
+            // It may wait for a lock that this thread holds.
+            for _ in 0..1000 {
+                if !RIVAL_TAKES.load(Acquire) {
+                    break;
+                }
+                // SAFETY: has no arguments.
+                unsafe { libc::sched_yield() };
+            }
+        }
     }
 }
 
+/// A word that a child shares with its parent.
+fn shared_word() -> &'static AtomicU64 {
+    // SAFETY: fresh memory, which stays mapped.
+    let page = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            size_of::<AtomicU64>(),
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_SHARED | libc::MAP_ANONYMOUS,
+            -1,
+            0,
+        )
+    };
+    assert_ne!(page, libc::MAP_FAILED);
+    // SAFETY: a page is aligned for it, and zero is one of its values.
+    unsafe { &*page.cast::<AtomicU64>() }
+}
+
 /// Forks again and again while this thread takes. Only the take that was interrupted may succeed
-/// in a child.
-fn fork_in_takes(mut take: impl FnMut() -> Result<Id, TakeError>) {
+/// in a child, and only with the ID that it gives in the parent, where `rival` takes right after
+/// the fork.
+fn fork_in_takes<E, T>(mut take: impl FnMut() -> Result<Id, E>, rival: impl Fn() -> T + Sync) {
     /// One test at a time.
     static TURN: Mutex<()> = Mutex::new(());
 
@@ -51,43 +83,74 @@ fn fork_in_takes(mut take: impl FnMut() -> Result<Id, TakeError>) {
     // How many signals this thread has asked for. It asks where it neither allocates nor frees:
     // `fork` would wait for a lock that this thread holds.
     let asked = AtomicUsize::new(0);
-    let mut statuses = Vec::with_capacity(children);
+    let is_over = AtomicBool::new(false);
+    let in_the_child = shared_word();
+    let mut bad = Vec::with_capacity(children);
     thread::scope(|scope| {
         scope.spawn(|| {
-            for number in 1..=children {
-                while asked.load(Acquire) < number {
-                    thread::yield_now();
+            let mut sent = 0;
+            while !is_over.load(Acquire) {
+                if asked.load(Acquire) > sent {
+                    sent += 1;
+                    // SAFETY: the thread waits for the end of this scope.
+                    unsafe { libc::pthread_kill(this, libc::SIGUSR1) };
                 }
-                // SAFETY: the thread waits for the end of this scope.
-                unsafe { libc::pthread_kill(this, libc::SIGUSR1) };
+                thread::yield_now();
             }
         });
-        while statuses.len() < children {
-            asked.store(statuses.len() + 1, Release);
-            _ = black_box(take());
-            if IS_CHILD.load(Acquire) {
-                let got_some = (0..300).any(|_| take().is_ok());
-                // SAFETY: ends the child without running anything of the parent's.
-                unsafe { libc::_exit(if got_some { GOT_SOME } else { GOT_NOTHING }) };
+        scope.spawn(|| {
+            while !is_over.load(Acquire) {
+                if RIVAL_TAKES.load(Acquire) {
+                    let _ = rival();
+                    RIVAL_TAKES.store(false, Release);
+                }
+                thread::yield_now();
             }
-            let child = CHILD.swap(0, AcqRel);
-            if child > 0 {
-                let mut status = 0;
-                // SAFETY: waits for a child of ours.
-                let waited = unsafe { libc::waitpid(child, &mut status, 0) };
-                let exited = waited == child && libc::WIFEXITED(status);
-                statuses.push((exited, libc::WEXITSTATUS(status)));
-            } else if child < 0 {
-                statuses.push((false, child));
+        });
+        // Also if a take panics.
+        let _ends = Ends(&is_over);
+        for number in 1..=children {
+            asked.store(number, Release);
+            let child = loop {
+                let taken = black_box(take()).map_or(0, Id::to_u64);
+                if IS_CHILD.load(Acquire) {
+                    in_the_child.store(taken, Release);
+                    let got_some = (0..300).any(|_| take().is_ok());
+                    // SAFETY: ends the child without running anything of the parent's.
+                    unsafe { libc::_exit(if got_some { GOT_SOME } else { GOT_NOTHING }) };
+                }
+                let child = CHILD.swap(0, AcqRel);
+                if child != 0 {
+                    let mut status = 0;
+                    // SAFETY: waits for a child of ours, if there is one.
+                    let waited = unsafe { libc::waitpid(child, &mut status, 0) };
+                    let exited = child > 0 && waited == child && libc::WIFEXITED(status);
+                    let theirs = in_the_child.swap(0, AcqRel);
+                    break (
+                        exited,
+                        libc::WEXITSTATUS(status),
+                        theirs == 0 || theirs == taken,
+                    );
+                }
+            };
+            if child != (true, GOT_NOTHING, true) {
+                bad.push(child);
             }
         }
     });
-    statuses.retain(|status| *status != (true, GOT_NOTHING));
     assert_eq!(
-        statuses,
+        bad,
         [],
-        "children that got IDs, did not end, or were not made"
+        "children: have they ended, with what status, and with no ID of another take"
     );
+}
+
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Release);
+    }
 }
 
 fn endless() -> CachedGenerator {
@@ -100,12 +163,41 @@ fn endless() -> CachedGenerator {
 #[test]
 fn u1_a_child_that_a_handler_forks_in_a_take_gets_nothing_more() {
     let ids = endless();
-    fork_in_takes(|| ids.take());
+    fork_in_takes(|| ids.take(), || ids.take());
+}
+
+#[test]
+fn u1_a_child_that_a_handler_forks_in_a_batch_gets_nothing_more() {
+    let ids = endless();
+    let mut batch = [Id::default(); 70];
+    fork_in_takes(
+        || ids.take_batch(&mut batch).map(|count| batch[count - 1]),
+        || ids.take(),
+    );
 }
 
 #[test]
 fn u1_a_child_that_a_handler_forks_in_a_take_of_a_handle_gets_nothing_more() {
     let ids = endless();
     let mut handle = ids.handle().unwrap();
-    fork_in_takes(|| handle.take());
+    fork_in_takes(|| handle.take(), || ids.take());
+}
+
+#[test]
+fn u1_a_child_that_a_handler_forks_in_a_direct_take_gets_nothing_more() {
+    let at_most_ahead = 24 * HOUR;
+    let ids = direct_by(layout(40, 8, 8), ClockPolicy::Logical { at_most_ahead });
+    fork_in_takes(|| ids.take(), || ids.take());
+}
+
+#[test]
+fn u1_a_child_that_a_handler_forks_in_a_take_of_the_past_gets_nothing_more() {
+    let layout = layout(40, 4, 20);
+    let lease = StaticLease::assume_unique_past(layout, 0..16, 0..10);
+    let past = BackfillGenerator::builder(layout)
+        .plain()
+        .lease(lease.unwrap());
+    let ids = past.build().unwrap();
+    let moment = UNIX_EPOCH + Duration::from_millis(layout.tick_start_unix_ms(3));
+    fork_in_takes(|| ids.take_at(moment), || ids.take_at(moment));
 }
