@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -245,7 +245,8 @@ impl Serve {
     #[track_caller]
     pub(crate) fn wait_until_ready(&self, ready: bool) {
         let status = if ready { 200 } else { 503 };
-        eventually("readiness", || self.readiness().0 == status);
+        let what = format!("readiness answers with {status}");
+        eventually(&what, || self.readiness().0 == status);
     }
 
     /// Asserts that both protocols refuse takes with a reason and a time to retry.
@@ -282,6 +283,10 @@ impl Drop for Serve {
     fn drop(&mut self) {
         // Of a test that has failed, or has no more questions.
         if let Some(running) = &mut self.running {
+            if thread::panicking() {
+                let log = running.log.lock().unwrap_or_else(PoisonError::into_inner);
+                eprintln!("the log of the server:\n{}", log.join("\n"));
+            }
             let _ = running.child.kill();
             let _ = running.child.wait();
         }
