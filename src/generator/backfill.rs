@@ -112,7 +112,9 @@ use crate::sync::atomic::Ordering::Relaxed;
 /// the time of a look into a hash map; the encryption is outside of that. Each distinct tick
 /// that IDs were taken of costs some 20 to 40 bytes for as long as the generator lives: a
 /// year of seconds of which each has a row takes about a gigabyte. An import goes by parts,
-/// with a lease for each, where that is too much. In a child of `fork(2)` every take fails.
+/// with a lease for each, where that is too much. In a child of `fork(2)` every take fails. A
+/// take that a signal handler interrupts to fork may give its IDs in both processes, or wait for
+/// ever in the child.
 ///
 /// A snapshot of the process that is resumed twice is not noticed, nor an import that is started
 /// twice with the same lease of the caller's.
@@ -158,9 +160,14 @@ impl BackfillGenerator {
     pub(super) fn new(lease: Lease, claimed: Box<Claimed>, cipher: Cipher) -> io::Result<Self> {
         let nodes = lease.nodes();
         let counts = Counts::new((nodes.end - nodes.start) * lease.layout().sequences());
+        let mark = WipeOnFork::new(AtomicU64::new(1))?;
+        // After the mark: from there on a child knows what it is.
+        if claimed.is_parents() {
+            return Err(io::Error::other("the process was forked during the build"));
+        }
         Ok(Self {
             shared: Arc::new(Shared {
-                mark: WipeOnFork::new(AtomicU64::new(1))?,
+                mark,
                 lease,
                 cipher,
                 counts,

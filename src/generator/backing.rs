@@ -139,8 +139,15 @@ impl LeaseBacking {
         match self {
             Self::Given { lease, claimed } => {
                 let (whole, offset) = beginning(lease, claimed.start(), share.count)?;
-                let lease = share.of(&whole).map_err(BuildError::Lease)?;
-                Timeline::new(&lease, offset, clock, policy)
+                let share = share.of(&whole).map_err(BuildError::Lease)?;
+                let timeline = Timeline::new(&share, offset, clock, policy);
+                // A signal handler may have forked since the claim. Not before this: a timeline
+                // that is there at a fork knows it.
+                if claimed.is_parents() {
+                    let denied = Denied::Conflict(Conflict::Inherited(lease.nodes()));
+                    return Err(denied_build(lease, denied));
+                }
+                timeline
             }
             Self::Kept(kept) => {
                 // Whatever the policy for a given lease.

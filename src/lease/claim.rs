@@ -219,6 +219,11 @@ impl Claimed {
         self.rest.start
     }
 
+    /// Whether this is a forked child of the process that made the claim.
+    pub(crate) fn is_parents(&self) -> bool {
+        self.entry.as_ref().is_some_and(Entry::is_inherited)
+    }
+
     /// Lets the lease go: everything before `next` may have been issued, and
     /// nothing more will be. `given_up` for one that nobody may go on with.
     pub(crate) fn finish(mut self, next: Position, given_up: bool) {
@@ -229,7 +234,7 @@ impl Claimed {
         let Some(entry) = self.entry.take() else {
             return;
         };
-        // It belongs to the parent, and a thread of the parent may hold the
+        // The claim is the parent's, and a thread of the parent may hold the
         // lock.
         if entry.is_inherited() {
             return;

@@ -206,6 +206,32 @@ fn a_timeline_has_room_for_grants_and_for_what_replaces_them() {
     }
 }
 
+/// As a signal handler can fork between the claim and the timeline.
+#[test]
+#[cfg(unix)]
+fn u1_a_child_that_is_forked_in_a_build_gets_no_timeline_of_its_parents_lease() {
+    // No other test's.
+    let layout = Layout::builder().bits(10, 5, 2).epoch_unix_ms(EPOCH);
+    let layout = layout.tick(Duration::from_secs(1)).build().unwrap();
+    let lease = Lease::new(layout, 0..16, 0..1000).unwrap();
+    let backing = LeaseBacking::given(lease.into(), &layout, None, EPOCH).unwrap();
+    let timeline = || {
+        let clock: Arc<dyn Clock> = Arc::new(ManualClock::new(EPOCH));
+        let policy = ClaimPolicy {
+            borrow_limit: 0,
+            follows_clock: true,
+            serves_the_past: false,
+        };
+        backing.timeline(Share::WHOLE, &layout, clock, policy)
+    };
+    let status = ringflake_kit::child::in_a_fork(|| match timeline() {
+        Err(BuildError::LeaseOfParent { .. }) => 0,
+        _ => 1,
+    });
+    assert_eq!(status, Ok(0));
+    assert!(timeline().is_ok());
+}
+
 #[test]
 fn u1_the_shares_of_a_lease_are_its_nodes_once() {
     for (nodes, count, shares) in [
