@@ -15,7 +15,7 @@ use ringflake::{
 
 use crate::rig::{EndsWhenDropped, Judge, PATIENCE, Rig, SECOND, START};
 use ringflake_kit::child::{Checks, in_a_fork, wait_for};
-use ringflake_kit::events::said;
+use ringflake_kit::events::{registering, said};
 use ringflake_kit::faulty_store::{Fault, Op};
 use ringflake_kit::small::{Watched, clock_at, layout, lease, secret};
 
@@ -189,8 +189,11 @@ fn u1_a_child_that_is_forked_on_the_lease_thread_asks_nothing_and_ends() {
         let Some(child) = child.lock().unwrap().take() else {
             return;
         };
+        let lock = registering();
         // SAFETY: the child ends with this thread, its only one.
-        match unsafe { libc::fork() } {
+        let pid = unsafe { libc::fork() };
+        drop(lock);
+        match pid {
             0 => std::mem::forget(child),
             pid => child.send(pid).unwrap(),
         }

@@ -79,7 +79,7 @@
 //! copy from another, so it is up to the driver:
 //! * A forked child never drives its parent's manager. It has no renewal thread,
 //!   and builds a manager of its own. Code called on that thread must not fork. In a child
-//!   that a signal handler forks there, that thread asks nothing more and ends.
+//!   that a signal handler forks there, that thread ends after the request under way.
 //! * A hook that runs when a machine is resumed from a snapshot calls
 //!   [`invalidate`](Manager::invalidate); then nothing is used twice. The
 //!   answer to a request that was under way is dropped.

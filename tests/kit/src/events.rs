@@ -63,7 +63,7 @@ impl fmt::Display for Fields {
 
 /// Held while a subscriber is registered, and during a fork: `tracing` takes a lock for the
 /// first, which a child forked meanwhile would wait for in vain.
-pub(crate) fn registering() -> MutexGuard<'static, ()> {
+pub fn registering() -> MutexGuard<'static, ()> {
     static LOCK: Mutex<()> = Mutex::new(());
     LOCK.lock().unwrap_or_else(PoisonError::into_inner)
 }

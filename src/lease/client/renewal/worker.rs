@@ -86,7 +86,7 @@ impl Worker {
     }
 
     /// The main loop. Returns the last clients, which are gone; `None` in a child that a signal
-    /// handler has forked on this thread, which leaves everything to its parent.
+    /// handler has forked on this thread, once the request under way is over.
     fn serve(&mut self) -> Option<Vec<Client>> {
         loop {
             self.clients.extend(self.inbox.drain());
@@ -111,14 +111,14 @@ impl Worker {
     /// Serves each client once. Returns for how long there is nothing to do, if no client
     /// asked for anything; `None` in a forked child.
     fn round(&mut self) -> Option<Option<Duration>> {
+        // Here and below: a signal handler may have forked on this thread.
+        if self.is_forked() {
+            return None;
+        }
         let mut rest = Some(Duration::MAX);
         let (mut renewals, mut others) = (Vec::new(), Vec::new());
         for (at, client) in self.clients.iter_mut().enumerate() {
-            let action = client.next_action();
-            if client.is_forked() {
-                return None;
-            }
-            match action {
+            match client.next_action() {
                 Action::Rest(wait) => rest = rest.map(|rest| rest.min(wait)),
                 Action::Leave => {}
                 Action::Ask(Request::Renew(renew)) => renewals.push((at, renew)),
@@ -128,14 +128,24 @@ impl Worker {
         if !renewals.is_empty() || !others.is_empty() {
             rest = None;
         }
+        if self.is_forked() {
+            return None;
+        }
         // First, since they keep the leases that are held.
         if !renewals.is_empty() {
             self.renew(renewals);
         }
         for (at, request) in others {
+            if self.is_forked() {
+                return None;
+            }
             self.ask(at, request);
         }
-        Some(rest)
+        (!self.is_forked()).then_some(rest)
+    }
+
+    fn is_forked(&self) -> bool {
+        self.clients.iter().any(Client::is_forked)
     }
 
     /// Sends the renewals of these clients together.
