@@ -163,7 +163,9 @@ macro_rules! shared_options {
         /// [`first_lease_within`](Self::first_lease_within) says.
         ///
         /// A store that can't be reached is initialised when it can. One that has shown the
-        /// namespace, or may have, is not: if that is gone then, it was lost.
+        /// namespace is not: if that is gone then, it was lost. If the outcome of an
+        /// initialisation is unknown and the namespace is not there afterwards, it is
+        /// initialised with an unknown history.
         ///
         /// [`History::New`](crate::lease::History) is your assertion, at each start of
         /// the program, that a missing namespace never existed;

@@ -6,11 +6,13 @@
 //!   |----granted--> done: from now on only the store is asked
 //!   `----anything else--> refused; a builder that does not wait asks anew
 //! ```
-//! A namespace is initialised at most once, never after its first lease, and never once
-//! the store has shown its record: a record that disappears was lost. So the given history
-//! is dropped with the first answer that may come from a record. After an initialisation
-//! whose outcome is unknown, a missing record may never have been made, or others may have
-//! had leases from it: it is initialised with [`History::Unknown`], which is right for both.
+//! A namespace is not initialised after its first lease, nor once the store has shown its
+//! record: a record that disappears was lost. So the given history is dropped with the first
+//! answer that may come from a record.
+//!
+//! After an initialisation whose outcome is unknown, a missing record may never have been made,
+//! or others may have had leases from it before it was lost. It is then initialised with
+//! [`History::Unknown`], which is right for both.
 //!
 //! Nothing here sleeps: other clients wait for the same worker.
 
@@ -168,17 +170,20 @@ impl FirstLease {
     ) -> Result<(), StoreError> {
         let mut init = Init::new(history, now_unix_ms);
         init.same_secret.clone_from(&self.same_secret);
-        let outcome = match store.init_if_new(namespace, &init) {
+        // Also if the store panics.
+        self.history = Some(History::Unknown);
+        match store.init_if_new(namespace, &init) {
             // Another process was faster.
-            Ok(_) | Err(StoreError::AlreadyInitialised { .. }) => Ok(()),
-            Err(error) => Err(error),
-        };
-        match outcome {
-            Ok(()) => self.history = None,
-            Err(StoreError::Ambiguous { .. }) => self.history = Some(History::Unknown),
-            Err(_) => {}
+            Ok(_) | Err(StoreError::AlreadyInitialised { .. }) => {
+                self.history = None;
+                Ok(())
+            }
+            Err(error @ StoreError::Ambiguous { .. }) => Err(error),
+            Err(error) => {
+                self.history = Some(history);
+                Err(error)
+            }
         }
-        outcome
     }
 
     /// Reports a wait after this refusal.
