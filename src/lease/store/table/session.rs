@@ -307,10 +307,12 @@ impl<S: Session> Table for ServerTable<S> {
 
     fn commit(&mut self, txn: &Txn, instead: &Query) -> Result<Commit, TableError> {
         let [_, trusted] = S::TRUSTED;
+        if txn.creates {
+            // With a deadline of its own: what is late here was not committed.
+            let created = self.run(trusted, S::create);
+            created.map_err(Failure::into_error)?;
+        }
         let outcome = self.run(trusted, |session| {
-            if txn.creates {
-                session.create()?;
-            }
             match session.apply(txn, instead) {
                 Ok(Applied::Done) => Ok(Commit::Done),
                 Ok(Applied::Conflict(snapshot)) => Ok(Commit::Conflict(snapshot)),
