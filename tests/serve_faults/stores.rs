@@ -1,8 +1,8 @@
 //! A store that goes away and comes back.
 
 use ringflake_kit::proxy::{Fault, Proxy, Then};
-use ringflake_kit::server::{Postgres, Reachable, TestServer};
-use ringflake_kit::{eventually, short_or_long, started};
+use ringflake_kit::server::{Postgres, Reachable, Reusable, TestServer};
+use ringflake_kit::{eventually, is_long, short_or_long, started};
 
 use crate::kills::of_a_store;
 use crate::load::{Load, Way};
@@ -72,9 +72,18 @@ fn a_store_that_goes_away_and_comes_back_costs_time_alone() {
 #[test]
 fn a_server_starts_without_its_store_and_serves_later() {
     let store = started!(Postgres::start());
+    let initialised = Home::new();
+    let (settings, _) = of_a_store(&initialised, &store.url());
+    let mut server = Serve::new(&initialised, "serve", &settings);
+    server.start(&initialised);
+    server.stop();
     // As many answers as it gets: the store is lost at every point of the start.
     let mut without = 0;
     for after in 0.. {
+        if is_long() {
+            // So that the start has to make tables and namespace, too.
+            store.clear();
+        }
         let proxy = Proxy::to(store.port());
         let home = Home::new();
         let (settings, mut marks) = of_a_store(&home, &store.url_through(proxy.port()));

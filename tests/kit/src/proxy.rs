@@ -43,8 +43,8 @@ pub enum Fault {
 /// What the proxy does with a connection whose reply was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Then {
-    /// It is closed at the moment when the reply comes, and so after the server
-    /// did what it was asked.
+    /// It is closed at the moment when the first reply comes: the server did what it was asked
+    /// first, and may never do what was sent along with that.
     Close,
     /// It stays open, and nothing comes any more.
     Hang,
@@ -210,12 +210,20 @@ impl Inner {
                 let both: [fn(&Self, &Connection); 2] = [Self::pump_requests, Self::pump_replies];
                 for pump in both {
                     let (inner, connection) = (Arc::clone(self), Arc::clone(&connection));
-                    pumps.push(thread::spawn(move || {
-                        pump(&inner, &connection);
-                        connection.close();
-                        let mut state = inner.state();
-                        state.connections.retain(|c| !Arc::ptr_eq(c, &connection));
-                    }));
+                    let pumped = Arc::clone(&connection);
+                    let thread = thread::Builder::new().spawn(move || {
+                        pump(&inner, &pumped);
+                        inner.end(&pumped);
+                    });
+                    match thread {
+                        Ok(thread) => pumps.push(thread),
+                        Err(error) => {
+                            eprintln!(
+                                "the proxy ends a connection, since it gets no thread: {error}"
+                            );
+                            self.end(&connection);
+                        }
+                    }
                 }
             }
         }
@@ -250,6 +258,12 @@ impl Inner {
         state.connections.push(Arc::clone(&connection));
         self.accepted.fetch_add(1, SeqCst);
         Some(connection)
+    }
+
+    fn end(&self, connection: &Arc<Connection>) {
+        connection.close();
+        let mut state = self.state();
+        state.connections.retain(|c| !Arc::ptr_eq(c, connection));
     }
 
     fn pump_requests(&self, connection: &Connection) {
@@ -304,13 +318,11 @@ impl Inner {
             }
             connection.asked.store(false, SeqCst);
             self.shift_date(bytes);
-            if self.loses(connection) {
-                // Read before the count: a test may replace the fault once the reply is counted.
-                let closes = self.closes();
+            if let Some(then) = self.loses(connection) {
                 if !connection.counted.swap(true, SeqCst) {
                     self.lost.fetch_add(1, SeqCst);
                 }
-                if closes {
+                if then == Then::Close {
                     return;
                 }
             } else if (&connection.client).write_all(bytes).is_err() {
@@ -339,15 +351,12 @@ impl Inner {
         date.copy_from_slice(httpdate::fmt_http_date(shifted).as_bytes());
     }
 
-    /// Whether the client gets to see none of this reply.
-    fn loses(&self, connection: &Connection) -> bool {
-        let loses = matches!(self.state().fault, Fault::LoseReplies { .. });
-        loses && connection.losing.load(SeqCst)
-    }
-
-    fn closes(&self) -> bool {
-        let then = Then::Close;
-        matches!(self.state().fault, Fault::LoseReplies { then: it, .. } if it == then)
+    /// What follows if the client gets to see none of this reply.
+    fn loses(&self, connection: &Connection) -> Option<Then> {
+        match self.state().fault {
+            Fault::LoseReplies { then, .. } => connection.losing.load(SeqCst).then_some(then),
+            _ => None,
+        }
     }
 }
 
