@@ -34,8 +34,8 @@
 //! nothing is wiped. Both sides move the same cursors, but such a child must not
 //! take before `exec`: the kernel does not restart its sequences
 //! (`per_core::stocks`). A take that is in progress when a signal handler forks may
-//! return its IDs in both processes. If it sleeps, or waits for a lock that another thread
-//! holds, it waits for ever in the child. The handler of `pthread_atfork`, unlike the mark, is
+//! return its IDs in both processes. If it waits for a lock that another thread holds, it waits
+//! for ever in the child. The handler of `pthread_atfork`, unlike the mark, is
 //! not run by `_Fork(3)` nor by a raw `clone` or `fork` system call; a child made in these ways
 //! keeps the values.
 //! Neither covers a snapshot of the whole machine or process that is resumed twice.

@@ -86,10 +86,10 @@
 //!
 //! # Forks
 //!
-//! The stocks lie in memory that a child reads as zero, and a word of 0 stays 0: its mark is
-//! nobody's, `fill` leaves, and step 4 fails. So a child that a signal handler has forked gets
-//! no ID from a stock, wherever that handler interrupted this code: inside a section (K1) or
-//! with IDs in hand. What a take had in hand to give out, both return; see `fork`.
+//! The stocks lie in memory that a child reads as zero. After the build a word of 0 stays 0: its
+//! mark is nobody's, `fill` leaves, and step 4 fails. So a child that a signal handler has forked
+//! gets no ID from a stock, wherever that handler interrupted this code: inside a section (K1)
+//! or with IDs in hand. What a take had in hand to give out, both return; see `fork`.
 //!
 //! # Progress
 //!
