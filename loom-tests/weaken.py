@@ -441,16 +441,16 @@ WEAKENINGS = [
         "no-help", "R3",
         "a producer that finds `tail` moved by another gives up",
         PUBLISH, "Err(now) => tail = now,\n            }\n        }\n    }\n\n    /// The first position",
-        "Err(_) => return,\n            }\n        }\n    }\n\n    /// The first position",
+        "Err(_) => return true,\n            }\n        }\n    }\n\n    /// The first position",
         "ring", "two_producers_the_second_finishing_first",
     ),
     Weakening(
         "own-segment-only", "R3",
         "a producer advances `tail` over its own slots only",
-        PUBLISH, "        self.publish(start, start + count);\n        self.advance_tail();",
+        PUBLISH, "        self.publish(start, start + count);\n        self.advance_tail()\n",
         "        self.publish(start, start + count);\n"
         "        let _ = self.counters.tail.compare_exchange(start, start + count, AcqRel, Acquire);\n"
-        "        if false { self.advance_tail(); }",
+        "        true\n",
         "ring", "two_producers_the_second_finishing_first",
     ),
     Weakening(
@@ -578,7 +578,7 @@ WEAKENINGS = [
     Weakening(
         "give-back-silent", "wait",
         "the IDs that a handle gives back wake nobody",
-        INSERT, "        if pushed > 0 {\n            self.waiters.notify();\n        }\n", "",
+        INSERT, "        if pushed > 0 {\n            self.notify_waiters();\n        }\n", "",
         "fill", "waiting_take_against_give_back",
     ),
     Weakening(
@@ -650,7 +650,7 @@ WEAKENINGS = [
     Weakening(
         "lane-cursor-relaxed", "U1",
         "a lane's cursor is set back with Relaxed",
-        CURSOR, "self.0.swap(1, AcqRel)", "self.0.swap(1, Relaxed)",
+        CURSOR, ".fetch_update(AcqRel, Relaxed,", ".fetch_update(Relaxed, Relaxed,",
         "leases", "two_claims_against_swap",
     ),
     Weakening(
@@ -993,7 +993,7 @@ WEAKENINGS = [
     Weakening(
         "move-silent", "wait",
         "the IDs that a consumer puts into a stripe wake nobody",
-        INSERT, "        if pushed > 0 {\n            self.waiters.notify();\n        }\n", "",
+        INSERT, "        if pushed > 0 {\n            self.notify_waiters();\n        }\n", "",
         "stripes", "a_waiting_take_against_a_move",
     ),
     Weakening(
@@ -1158,7 +1158,7 @@ WEAKENINGS = [
     Weakening(
         "stock-filled-silently", "wait",
         "a restock wakes nobody",
-        TAKE, "        self.waiters.notify();\n", "",
+        TAKE, "        self.notify_waiters();\n", "",
         "stocks", "a_waiting_take_against_a_restock",
     ),
     Weakening(
