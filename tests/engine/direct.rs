@@ -1,8 +1,8 @@
 //! The generator without a ring: what each clock policy promises.
 
 use std::ops::Range;
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
@@ -13,6 +13,7 @@ use ringflake::{
     TakeError,
 };
 
+use ringflake_kit::eventually;
 use ringflake_kit::oracle::Oracle;
 use ringflake_kit::small::{POLICIES, clock_at, direct, layout, lease};
 
@@ -243,6 +244,38 @@ fn wait_sleeps_until_the_clock_has_caught_up() {
         let tick = taker.join().unwrap().unwrap().tick;
         assert!((500..=501).contains(&tick));
     });
+}
+
+#[test]
+fn a_take_that_sleeps_holds_up_no_other() {
+    let layout = milliseconds(44, 8, 4);
+    let (manual, reads) = (clock_at(layout, 90_000), Arc::default());
+    let clock = Counted {
+        clock: manual,
+        reads,
+        each: 0,
+    };
+    let builder = direct(layout, 0..1, 0..100_000).clock_policy(wait(Duration::MAX));
+    let ids = builder.clock(clock.clone()).build().unwrap();
+    ids.take().unwrap();
+    clock.clock.step_back(Duration::from_secs(60));
+    let before = clock.reads.load(Relaxed);
+    let is_awake = Arc::new(AtomicBool::new(false));
+    let sleeper = {
+        let (ids, is_awake) = (ids.clone(), Arc::clone(&is_awake));
+        move || {
+            ids.take().unwrap();
+            is_awake.store(true, Relaxed);
+        }
+    };
+    // Not joined: it sleeps for a minute.
+    thread::spawn(sleeper);
+    eventually("it has read the clock", || {
+        clock.reads.load(Relaxed) > before
+    });
+    clock.clock.advance(Duration::from_secs(60));
+    ids.take().unwrap();
+    assert!(!is_awake.load(Relaxed));
 }
 
 #[test]

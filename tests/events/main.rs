@@ -520,6 +520,8 @@ fn a_normal_life_is_told_at_debug_and_trace() {
     }
 
     assert_eq!(recording.one("generator stopped").text(), "DEBUG");
+    // P1: takes, batch and handle emit nothing.
+    assert_eq!(recording.all().len(), 4);
 }
 
 #[test]
