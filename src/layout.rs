@@ -1,6 +1,5 @@
 //! How a raw number is divided into time, node and sequence.
 
-mod advice;
 mod builder;
 mod error;
 mod node_fields;
@@ -13,7 +12,6 @@ mod window;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-pub use self::advice::{AdviceError, AdvisedLayout, LayoutAdvice, LayoutNeeds, LayoutShortage};
 pub use self::builder::LayoutBuilder;
 pub use self::error::{LayoutError, LayoutField};
 pub use self::node_fields::{NodeFields, NodeFieldsError};

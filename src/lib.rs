@@ -43,7 +43,7 @@
 //! | as text that sorts as the number does; with what they name | [`FixedText`]; [`TypedId`] |
 //! | taken apart into time, node and sequence | [`Inspector`] |
 //! | made in a window of time, from a database | [`Layout::ids_between`], for plain IDs |
-//! | with other widths, ticks or epoch | [`Layout`], [`Layout::advise`] to find one, and [`NodeFields`] for parts of the node |
+//! | with other widths, ticks or epoch | [`Layout`], and [`NodeFields`] for parts of the node; `ringflake layout` finds one |
 //! | under your own key | [`Secret`], [`Cipher`] |
 //! | shown outside, while plain or counted keys stay inside | [`Facade`] |
 //! | positive as signed numbers, or exact in JavaScript | [`IdWidth`] |
@@ -188,8 +188,8 @@ pub use self::id::{FixedText, Id, IdLike, ParseIdError};
 #[cfg(feature = "uuid")]
 pub use self::interop::UuidError;
 pub use self::layout::{
-    AdviceError, AdvisedLayout, Layout, LayoutAdvice, LayoutBuilder, LayoutError, LayoutField,
-    LayoutNeeds, LayoutShortage, MissingPart, NodeFields, NodeFieldsError, ParseLayoutError, Parts,
+    Layout, LayoutBuilder, LayoutError, LayoutField, MissingPart, NodeFields, NodeFieldsError,
+    ParseLayoutError, Parts,
 };
 pub use self::lease::{Lease, LeaseError, LeaseStore, StaticLease};
 #[cfg(feature = "sqlite")]

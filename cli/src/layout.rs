@@ -17,13 +17,12 @@ mod show;
 /// The bits of an ID are divided among time, node and sequence: a longer life, more nodes
 /// and a higher rate take them from each other. Answers with a layout of 64 bits, one of
 /// 63, which plain IDs need to stay positive as signed numbers, and one of 53, which a
-/// JavaScript number holds. Each twice: with leases, by which node numbers are reused, as
-/// all commands here do, and for systems in which each start uses one up.
+/// JavaScript number holds. Each has numbers for twice the nodes: all may be killed at once
+/// and start again while their old leases last.
 ///
-/// JSON, one object: asked, leased and disposable, two lists with an object for each width:
-/// bits, layout (null where there is none, and refused says why), ends_unix_ms, ends, nodes,
-/// nodes_needed, sustained_per_node, sustained (IDs a second), burst_per_node, burst, binds,
-/// headroom with time, node and sequence (times what is needed)
+/// JSON, one object: layouts, a list with an object for each width: bits, layout (null where
+/// there is none, and refused says why), ends_unix_ms, ends, nodes, sustained_per_node and
+/// sustained (IDs a second)
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct LayoutCommand {

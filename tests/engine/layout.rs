@@ -1,6 +1,5 @@
 //! Layouts: fields, life, text, and the parts of a node.
 
-mod advice;
 mod window;
 
 use std::time::Duration;

@@ -1,4 +1,8 @@
-//! A layout that is good for what the options ask.
+//! Layouts wide enough for a life, nodes and a rate.
+//!
+//! Time, node and sequence share the bits of an ID. Each first gets the fewest bits that
+//! suffice. What is left goes bit by bit to the field with the least headroom; time gets none
+//! beyond twice the life that was asked for.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -6,10 +10,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use anyhow::{Result, anyhow, bail};
 use clap::Args;
-use ringflake::{
-    AdviceError, AdvisedLayout, Clock, Layout, LayoutField, LayoutNeeds, LayoutShortage,
-    SystemClock,
-};
+use ringflake::{Clock, Layout, LayoutError, SystemClock};
 use serde_json::{Value, json};
 
 use crate::args::time;
@@ -21,27 +22,30 @@ use crate::units::{grouped, short};
 use crate::usage::Misuse;
 
 const DAY_MS: u64 = 86_400_000;
+const YEAR_MS: u128 = 31_557_600_000;
+
+/// All bits, positive as signed numbers, and exact as doubles.
+const WIDTHS: [u32; 3] = [64, 63, 53];
+
+/// The ticks that are tried unless one is given. A longer one holds longer runs.
+const TICKS: [Duration; 4] = [
+    Duration::from_secs(1),
+    Duration::from_millis(100),
+    Duration::from_millis(10),
+    Duration::from_millis(1),
+];
 
 #[derive(Debug, Args)]
 pub(super) struct NeedsArgs {
     /// How many years it lives, 1 to 1000
-    #[arg(long, value_name = "N", value_parser = count::<u32>(1..=LayoutNeeds::MAX_YEARS.into()))]
+    #[arg(long, value_name = "N", value_parser = count::<u32>(1..=1000))]
     years: u32,
-    /// Nodes alive at once; with leases all those of the blocks that are held
-    #[arg(long, value_name = "N", value_parser = count::<u64>(1..=LayoutNeeds::MAX_NODES))]
+    /// Nodes alive at once; with a store all those of the blocks that are held
+    #[arg(long, value_name = "N", value_parser = count::<u64>(1..=1 << 32))]
     nodes: u64,
-    /// IDs a second that all nodes together give for ever, such as 200k
-    #[arg(long, value_name = "RATE", value_parser = count::<u64>(1..=LayoutNeeds::MAX_RATE))]
+    /// IDs a second that all nodes together make for ever, such as 200k
+    #[arg(long, value_name = "RATE", value_parser = count::<u64>(1..=1_000_000_000_000))]
     rate: u64,
-    /// How often each node starts again, times a day on average, such as 20 or 0.1
-    #[arg(long, value_name = "N", default_value_t = 0.0)]
-    restarts_per_day: f64,
-    /// IDs that all nodes together give at once after a quiet time, such as 5M
-    #[arg(
-        long, value_name = "N", default_value = "0",
-        value_parser = count::<u64>(0..=LayoutNeeds::MAX_BURST),
-    )]
-    burst: u64,
     /// When the first tick begins, such as 2026-01-01 or 2026-01-01T00:00:00Z
     /// [default: today]
     #[arg(long, value_name = "TIME", value_parser = epoch)]
@@ -50,18 +54,6 @@ pub(super) struct NeedsArgs {
     /// 10ms or 1ms]
     #[arg(long, value_name = "TIME", value_parser = time)]
     tick: Option<Duration>,
-    /// Slots of each node's ring
-    #[arg(
-        long, value_name = "C", default_value = "65536",
-        value_parser = count::<u64>(0..=LayoutNeeds::MAX_BURST),
-    )]
-    capacity: u64,
-    /// How far ahead of the clock IDs may lie
-    #[arg(long, value_name = "TIME", value_parser = time, default_value = "60s")]
-    borrow_limit: Duration,
-    /// How long the lease of a killed holder keeps its node from others
-    #[arg(long, value_name = "TIME", value_parser = time, default_value = "60s")]
-    lease_duration: Duration,
 }
 
 /// A day, or a moment, in milliseconds since 1970.
@@ -74,13 +66,10 @@ fn epoch(text: &str) -> Result<u64> {
     };
     let moment = humantime::parse_rfc3339(&whole).ok();
     let age = moment.and_then(|moment| moment.duration_since(UNIX_EPOCH).ok());
-    match age.map(|age| {
-        (
-            age.as_millis(),
-            age.subsec_nanos().is_multiple_of(1_000_000),
-        )
-    }) {
-        Some((ms, true)) => Ok(u64::try_from(ms)?),
+    match age {
+        Some(age) if age.subsec_nanos().is_multiple_of(1_000_000) => {
+            Ok(u64::try_from(age.as_millis())?)
+        }
         _ => bail!(
             "give a day from 1970 on such as 2026-01-01, or a moment in UTC with at most \
              milliseconds such as 2026-01-01T00:00:00Z"
@@ -88,172 +77,238 @@ fn epoch(text: &str) -> Result<u64> {
     }
 }
 
+/// How many values time, node and sequence need with ticks of one length.
+#[derive(Clone, Copy)]
+struct Demand {
+    tick: Duration,
+    values: [u128; 3],
+}
+
 impl NeedsArgs {
-    fn needs(&self, epoch_unix_ms: u64) -> LayoutNeeds {
-        let needs = LayoutNeeds::new(epoch_unix_ms)
-            .years(self.years)
-            .nodes(self.nodes)
-            .restarts_per_day(self.restarts_per_day)
-            .rate(self.rate)
-            .burst(self.burst)
-            .capacity(self.capacity)
-            .borrow_limit(self.borrow_limit)
-            .lease_duration(self.lease_duration);
-        match self.tick {
-            Some(tick) => needs.tick(tick),
-            None => needs,
+    fn demand(&self, tick: Duration) -> Demand {
+        let (nodes, tick_ms) = (u128::from(self.nodes), tick.as_millis().max(1));
+        let ids_a_tick = (u128::from(self.rate) * tick_ms).div_ceil(1000 * nodes);
+        Demand {
+            tick,
+            values: [
+                (u128::from(self.years) * YEAR_MS).div_ceil(tick_ms),
+                // All of them may be killed at once, and their leases last on.
+                2 * nodes,
+                ids_a_tick,
+            ],
         }
+    }
+
+    /// The layout of this width, or why there is none.
+    fn layout(
+        &self,
+        width: u32,
+        epoch_unix_ms: u64,
+    ) -> Result<Result<Layout, String>, LayoutError> {
+        let ticks = self.tick.as_ref().map_or(&TICKS[..], std::slice::from_ref);
+        let demands = ticks.iter().map(|&tick| self.demand(tick));
+        let Some(demand) = demands.clone().find(|demand| demand.total_bits() <= width) else {
+            let nearest = demands.min_by_key(Demand::total_bits);
+            let nearest = nearest.unwrap_or_else(|| self.demand(TICKS[0]));
+            return Ok(Err(self.shortage(width, &nearest)));
+        };
+        let [time, node, sequence] = demand.divide(width);
+        let layout = Layout::builder()
+            .bits(time, node, sequence)
+            .tick(demand.tick)
+            .epoch_unix_ms(epoch_unix_ms)
+            .build()?;
+        Ok(Ok(layout))
+    }
+
+    fn shortage(&self, width: u32, demand: &Demand) -> String {
+        let [time, node, sequence] = demand.bits();
+        format!(
+            "{width} bits are not enough: with ticks of {} {} years need {time}, {} nodes {node}, \
+             and {} IDs a node and tick {sequence}, in all {}",
+            humantime::format_duration(demand.tick),
+            self.years,
+            grouped(self.nodes),
+            demand.values[2],
+            demand.total_bits(),
+        )
     }
 }
 
-/// The advice for each width, from the widest on.
-type Widths = Vec<Result<AdvisedLayout, LayoutShortage>>;
+impl Demand {
+    /// The fewest bits. Each field has at least one.
+    fn bits(&self) -> [u32; 3] {
+        let bits = |values: u128| (u128::BITS - (values - 1).leading_zeros()).max(1);
+        self.values.map(bits)
+    }
 
-fn widths(needs: &LayoutNeeds) -> Result<Widths> {
-    match Layout::advise(needs) {
-        Ok(advice) => {
-            let mut widths = vec![Ok(*advice.best())];
-            widths.extend_from_slice(advice.alternatives());
-            Ok(widths)
+    fn total_bits(&self) -> u32 {
+        self.bits().iter().sum()
+    }
+
+    /// All of `width`, which is enough, divided among the fields.
+    fn divide(&self, width: u32) -> [u32; 3] {
+        let mut bits = self.bits();
+        for _ in self.total_bits()..width {
+            let headroom =
+                |field: usize| (1_u128 << bits[field]) as f64 / self.values[field] as f64;
+            let [time, node, sequence] = [0, 1, 2].map(headroom);
+            let least = match () {
+                () if time < 2.0 && time <= node.min(sequence) => 0,
+                () if node < sequence => 1,
+                () => 2,
+            };
+            bits[least] += 1;
         }
-        Err(AdviceError::TooNarrow(shortage)) => Ok(vec![Err(*shortage)]),
-        Err(error) => Err(Misuse(error.to_string()).into()),
+        bits
     }
 }
 
 pub(super) fn run(args: &NeedsArgs, format: Format) -> Result<ExitCode> {
     let now_unix_ms = SystemClock.unix_ms();
-    let today = now_unix_ms - now_unix_ms % DAY_MS;
-    let epoch_unix_ms = args.epoch.unwrap_or(today);
-    let needs = args.needs(epoch_unix_ms);
-    let leased = widths(&needs)?;
-    let disposable = widths(&needs.disposable_nodes())?;
-    if let (Err(shortage), Err(_)) = (&leased[0], &disposable[0]) {
-        return Err(anyhow!(shortage.to_string()));
+    let epoch_unix_ms = args.epoch.unwrap_or(now_unix_ms - now_unix_ms % DAY_MS);
+    let found: Result<Vec<_>, _> = WIDTHS
+        .iter()
+        .map(|&width| Ok((width, args.layout(width, epoch_unix_ms)?)))
+        .collect();
+    let found = found.map_err(|error: LayoutError| Misuse(error.to_string()))?;
+    if let (_, Err(shortage)) = &found[0] {
+        return Err(anyhow!(shortage.clone()));
     }
     output::answer(|out| match format {
         Format::Json => {
-            let object = json!({
-                "asked": {
-                    "epoch_unix_ms": epoch_unix_ms,
-                    "years": args.years,
-                    "nodes": args.nodes,
-                    "restarts_per_day": args.restarts_per_day,
-                    "rate": args.rate,
-                    "burst": args.burst,
-                    "capacity": args.capacity,
-                    "borrow_limit_s": args.borrow_limit.as_secs_f64(),
-                    "lease_duration_s": args.lease_duration.as_secs_f64(),
-                },
-                "leased": leased.iter().map(object).collect::<Vec<_>>(),
-                "disposable": disposable.iter().map(object).collect::<Vec<_>>(),
-            });
-            output::json(out, &object)
+            let object = |(width, layout): &(u32, _)| object(*width, layout, args.nodes);
+            let found: Vec<_> = found.iter().map(object).collect();
+            output::json(out, &json!({ "layouts": found }))
         }
-        Format::Text => {
-            writeln!(out, "With leases, by which node numbers are reused:\n")?;
-            table(out, &leased)?;
-            writeln!(
-                out,
-                "\nWithout leases, where each start uses a node number up:\n"
-            )?;
-            table(out, &disposable)
-        }
+        Format::Text => table(out, &found, args.nodes),
     })?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn table(out: &mut dyn Write, widths: &Widths) -> io::Result<()> {
-    let titles = [
-        "bits",
-        "layout",
-        "ends",
-        "nodes",
-        "needed",
-        "IDs/s a node",
-        "IDs/s",
-        "burst",
-        "binds",
-    ];
-    let found: Vec<_> = widths.iter().flatten().collect();
-    let rows: Vec<_> = found.iter().map(|advised| row(advised)).collect();
-    if !rows.is_empty() {
-        output::columns(out, titles, &rows)?;
-    }
-    let refused: Vec<_> = widths
-        .iter()
-        .filter_map(|width| width.as_ref().err())
-        .collect();
-    if !rows.is_empty() && !refused.is_empty() {
-        writeln!(out)?;
-    }
-    for shortage in refused {
-        writeln!(out, "{shortage}")?;
+/// IDs a second that a node makes without borrowing.
+fn per_node(layout: &Layout) -> f64 {
+    layout.sequences() as f64 * 1000.0 / layout.tick_ms() as f64
+}
+
+fn table(
+    out: &mut dyn Write,
+    found: &[(u32, Result<Layout, String>)],
+    nodes: u64,
+) -> io::Result<()> {
+    let row = |layout: &Layout| {
+        let ends = in_words(layout.end_unix_ms());
+        // The day is enough here.
+        let ends = ends.split_once('T').map_or(&*ends, |(day, _)| day);
+        [
+            layout.total_bits().to_string(),
+            layout.to_string(),
+            ends.to_owned(),
+            grouped(layout.nodes()),
+            short(per_node(layout)),
+            short(per_node(layout) * nodes as f64),
+        ]
+    };
+    let layouts = found.iter().filter_map(|(_, layout)| layout.as_ref().ok());
+    let rows: Vec<_> = layouts.map(row).collect();
+    let titles = ["bits", "layout", "ends", "nodes", "IDs/s a node", "IDs/s"];
+    output::columns(out, titles, &rows)?;
+    for (_, layout) in found {
+        if let Err(shortage) = layout {
+            writeln!(out, "{shortage}")?;
+        }
     }
     Ok(())
 }
 
-fn row(advised: &AdvisedLayout) -> [String; 9] {
-    let layout = advised.layout();
-    let ends = in_words(layout.end_unix_ms());
-    // The day is enough here.
-    let ends = ends.split_once('T').map_or(&*ends, |(day, _)| day);
-    let binds = advised.binds();
-    [
-        layout.total_bits().to_string(),
-        layout.to_string(),
-        ends.to_owned(),
-        grouped(layout.nodes()),
-        grouped(advised.nodes_needed()),
-        short(advised.sustained_per_node()),
-        short(advised.sustained()),
-        short(advised.burst() as f64),
-        format!("{binds}, {} x", short(advised.headroom(binds))),
-    ]
-}
-
-fn object(width: &Result<AdvisedLayout, LayoutShortage>) -> Value {
-    let advised = match width {
-        Ok(advised) => advised,
-        Err(shortage) => {
-            return json!({
-                "bits": shortage.bits,
-                "layout": null,
-                "refused": shortage.to_string(),
-            });
-        }
-    };
-    let layout = advised.layout();
-    let headroom = |field| advised.headroom(field);
-    json!({
-        "bits": layout.total_bits(),
-        "layout": layout.to_string(),
-        "ends_unix_ms": layout.end_unix_ms(),
-        "ends": rfc3339(layout.end_unix_ms(), false),
-        "nodes": layout.nodes(),
-        "nodes_needed": advised.nodes_needed(),
-        "sustained_per_node": advised.sustained_per_node(),
-        "sustained": advised.sustained(),
-        "burst_per_node": advised.burst_per_node(),
-        "burst": advised.burst(),
-        "binds": advised.binds().to_string(),
-        "headroom": {
-            "time": headroom(LayoutField::Time),
-            "node": headroom(LayoutField::Node),
-            "sequence": headroom(LayoutField::Sequence),
-        },
-    })
+fn object(width: u32, layout: &Result<Layout, String>, nodes: u64) -> Value {
+    match layout {
+        Err(shortage) => json!({ "bits": width, "layout": null, "refused": shortage }),
+        Ok(layout) => json!({
+            "bits": width,
+            "layout": layout.to_string(),
+            "ends_unix_ms": layout.end_unix_ms(),
+            "ends": rfc3339(layout.end_unix_ms(), false),
+            "nodes": layout.nodes(),
+            "sustained_per_node": per_node(layout),
+            "sustained": per_node(layout) * nodes as f64,
+        }),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// 2026-01-01T00:00:00Z.
+    const NEW_YEAR: u64 = 1_767_225_600_000;
+
+    fn needs(years: u32, nodes: u64, rate: u64) -> NeedsArgs {
+        NeedsArgs {
+            years,
+            nodes,
+            rate,
+            epoch: None,
+            tick: None,
+        }
+    }
+
+    fn advised(needs: &NeedsArgs, width: u32) -> Result<String, String> {
+        let layout = needs.layout(width, NEW_YEAR).unwrap();
+        layout.map(|layout| layout.to_string().replace("@2026-01-01T00:00:00Z/", " "))
+    }
+
+    #[test]
+    fn each_field_has_what_it_needs_and_the_rest_goes_where_there_is_least_room() {
+        let ok = |text: &str| Ok(text.to_owned());
+        assert_eq!(advised(&needs(30, 500, 200_000), 64), ok("31/17/16 1s"));
+        assert_eq!(advised(&needs(30, 500, 200_000), 53), ok("31/12/10 1s"));
+        // 69 years are more than 2^31 s.
+        assert_eq!(advised(&needs(69, 1, 1), 63), ok("33/15/15 1s"));
+        // Shorter ticks where a second does not fit.
+        let many = needs(69, 1 << 19, 8_000 << 19);
+        assert_eq!(advised(&many, 64), ok("41/20/3 1ms"));
+        let mut ten = needs(30, 500, 200_000);
+        ten.tick = Some(Duration::from_millis(10));
+        assert_eq!(advised(&ten, 64), ok("38/17/9 10ms"));
+    }
+
+    #[test]
+    fn each_layout_is_wide_enough_and_one_bit_less_is_not() {
+        for years in [1, 7, 68, 69, 1000] {
+            for nodes in [1, 2, 3, 500, 1 << 16] {
+                for rate in [1, 999, 1_000_000, 77_000_000_000] {
+                    let needs = needs(years, nodes, rate);
+                    for width in WIDTHS {
+                        let Ok(layout) = needs.layout(width, 0).unwrap() else {
+                            let ticks = TICKS.map(|tick| needs.demand(tick).total_bits());
+                            assert!(ticks.iter().all(|&bits| bits > width));
+                            continue;
+                        };
+                        assert_eq!(layout.total_bits(), width);
+                        let life_ms = u128::from(layout.end_unix_ms());
+                        assert!(life_ms >= u128::from(years) * YEAR_MS, "{layout}");
+                        assert!(layout.nodes() >= 2 * nodes, "{layout}");
+                        assert!(per_node(&layout) * nodes as f64 >= rate as f64, "{layout}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_refusal_says_how_many_bits_each_need_takes() {
+        assert_eq!(
+            advised(&needs(30, 1 << 20, 2_000_000_000_000), 53).unwrap_err(),
+            "53 bits are not enough: with ticks of 1s 30 years need 30, 1,048,576 nodes 21, and \
+             1907349 IDs a node and tick 21, in all 72"
+        );
+    }
+
     #[test]
     fn an_epoch_is_a_day_or_a_moment() {
-        let new_year = 1_767_225_600_000;
-        assert_eq!(epoch("2026-01-01").unwrap(), new_year);
-        assert_eq!(epoch("2026-01-01T00:00:00.007Z").unwrap(), new_year + 7);
+        assert_eq!(epoch("2026-01-01").unwrap(), NEW_YEAR);
+        assert_eq!(epoch("2026-01-01T00:00:00.007Z").unwrap(), NEW_YEAR + 7);
         for wrong in [
             "",
             "2026",

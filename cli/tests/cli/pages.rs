@@ -106,7 +106,7 @@ fn help_says_what_must_be_known() {
                 "margin of 2",
             ],
         ),
-        ("layout", &["JSON", "200k", "uses one up"]),
+        ("layout", &["JSON", "200k", "twice the nodes"]),
         ("layout show", &["JSON"]),
         ("store init", &["JSON", "If in doubt it is unknown"]),
         ("store check", &["JSON"]),
