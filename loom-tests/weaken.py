@@ -56,6 +56,7 @@ TIMELINE = "src/timeline.rs"
 FILLER = "src/fill/filler.rs"
 SERVE = "src/fill/filler/serve.rs"
 TAKE = "src/fill/filler/take.rs"
+PER_CORE = "src/per_core.rs"
 STOCKS_MODEL = "src/per_core/stocks/model.rs"
 ASSIST = "src/fill/filler/assist.rs"
 IN_PLACE = "src/fill/filler/in_place.rs"
@@ -331,7 +332,7 @@ BATCH_THEN_MARK = """\
 """
 
 LOOK_TWICE = """\
-            refused => match self.take_batch(out) {
+            refused => match self.take_last(out) {
                 0 => Some(Err(refused)),
                 last => Some(Ok(last)),
             },
@@ -572,7 +573,7 @@ WEAKENINGS = [
     Weakening(
         "handle-gives-back-all", "R1",
         "a handle also gives back the IDs that it has handed out",
-        HANDLE, "&stock.ids[stock.next..stock.filled]", "&stock.ids[..stock.filled]",
+        HANDLE, "stock.ids.get(stock.next..stock.filled)", "stock.ids.get(..stock.filled)",
         "fill", "handle_against_take",
     ),
     Weakening(
@@ -846,7 +847,7 @@ WEAKENINGS = [
     Weakening(
         "level-beyond-the-ring", "level",
         "the level is not cut at the capacity",
-        RING, "((tail - cursor) as usize).min(self.capacity())", "(tail - cursor) as usize",
+        RING, "(tail.saturating_sub(cursor) as usize).min(self.capacity())", "tail.saturating_sub(cursor) as usize",
         "ring", "level_against_rounds",
     ),
     Weakening(
@@ -999,7 +1000,7 @@ WEAKENINGS = [
     Weakening(
         "one-stripe-of-two", "R1",
         "a take that finds its stripe empty does not look at the others",
-        TAKE, "            return self.take_elsewhere(place);", "            return None;",
+        PER_CORE, "(0..count).map(move |step|", "(0..count.min(1)).map(move |step|",
         "stripes", "an_empty_stripe_is_not_an_empty_cache",
     ),
     Weakening(
@@ -1240,6 +1241,12 @@ def weaken_all(chosen, directory):
         return sum(pool.map(one, chosen))
 
 
+def stale():
+    """The weakenings whose text does not stand in its file exactly once."""
+    texts = {w.file: (ROOT / w.file).read_text() for w in WEAKENINGS}
+    return [w.name for w in WEAKENINGS if texts[w.file].count(w.old) != 1]
+
+
 def unnamed():
     """The models that no weakening names. `embedder` is about the code in its own file."""
     named = {(weakening.suite, weakening.model) for weakening in WEAKENINGS}
@@ -1271,6 +1278,9 @@ def main(arguments):
     unknown |= {a for a in arguments if a.startswith("-")} - {"--sample", "--table"}
     if unknown:
         print("unknown weakening or option: " + ", ".join(sorted(unknown)), file=sys.stderr)
+        return 2
+    if texts := stale():
+        print("the text that they replace is not there once: " + ", ".join(texts), file=sys.stderr)
         return 2
     if models := unnamed():
         print("no weakening shows what these catch: " + ", ".join(models), file=sys.stderr)
