@@ -58,8 +58,8 @@ pub(crate) trait Rights: Send + Sync {
         true
     }
 
-    /// Counts `amount` IDs (or one request) in this namespace against the limits of a token
-    /// that [`allows`](Self::allows) has accepted.
+    /// Counts `amount` IDs (or one request) in this namespace against the limits of a token.
+    /// [`allows`](Self::allows) must have accepted the token.
     ///
     /// # Errors
     /// The limit that is exceeded; nothing is counted then.
@@ -125,7 +125,7 @@ pub(crate) struct Access {
 /// By role, in the order of [`Role::ALL`].
 type Table = [Right; 4];
 
-/// Who has a role.
+/// The holders of a role.
 #[derive(Debug)]
 pub(crate) enum Right {
     Everybody,

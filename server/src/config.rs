@@ -1,4 +1,4 @@
-//! What a server is to do, out of layers of settings.
+//! The configuration of a server, merged from layers of settings.
 //!
 //! ```text
 //! file < environment < command line: each a Settings, what it leaves out comes from below
@@ -295,7 +295,7 @@ impl Config {
         self.log_format
     }
 
-    /// What is logged.
+    /// The least severe level that is logged.
     pub fn log_level(&self) -> LogLevel {
         self.log_level
     }

@@ -27,7 +27,7 @@ impl Drain {
 
     /// Begins. A second call does nothing.
     pub(crate) fn begin(&self) {
-        // First, so that whoever is woken sees it.
+        // First, so that a receiver that wakes up sees it.
         self.0.begun.store(true, Ordering::Release);
         self.0.sender.send_replace(true);
     }

@@ -24,8 +24,8 @@ pub struct Limits {
     /// Leases that one request may ask for, each of a block of nodes; never more than those of
     /// a minute.
     pub leases: usize,
-    /// Leases that are given out in a minute, of each namespace, on the average. After a silence
-    /// that many may come at once.
+    /// Leases that are given out per minute and namespace, on average. After a pause, a minute's
+    /// worth may be given out at once.
     pub leases_per_minute: usize,
 }
 

@@ -50,7 +50,7 @@ type Slot = Arc<OnceLock<Result<Arc<Namespace>, OpenError>>>;
 
 pub(crate) struct Namespaces {
     made: ArcSwap<HashMap<String, Arc<Namespace>>>,
-    /// Those that are being made. Locked for moments, and also while `made` is replaced.
+    /// The namespaces that are being made. Locked briefly, also while `made` is replaced.
     making: Mutex<Making>,
     build: Build,
     admit: Admit,
@@ -80,9 +80,9 @@ pub enum OpenError {
     },
     /// The server ends.
     Stopping,
-    /// It is no name of a namespace.
+    /// The name is not valid for a namespace.
     Name(NamespaceError),
-    /// The data directory keeps such names for itself, or it is too long there.
+    /// The data directory reserves such names, or the name is too long for it.
     LocalName(Arc<LocalError>),
     /// Its generator was refused.
     Build(Arc<BuildError>),
@@ -291,8 +291,8 @@ impl Namespaces {
         (self.made.load().len(), self.most)
     }
 
-    /// Those that are made and can issue no ID at present, by name, and why. `*` stands for
-    /// namespaces that clients begin.
+    /// The namespaces that are made but can issue no ID at present, by name, and why. `*` stands
+    /// for namespaces that clients begin.
     pub(crate) fn unready(&self) -> Vec<(String, Obstacle)> {
         let all = self.all().into_iter();
         let made = all.filter_map(|one| Some((one.name.clone(), one.readiness().err()?)));

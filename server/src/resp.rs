@@ -45,9 +45,10 @@
 //! *Memory is bounded.* Input is at most one request and one read, because nothing is read
 //! while a complete request is waiting. Output is at most that of one turn: 64 KiB and one
 //! reply, and a reply has at most 65,536 IDs (1.8 MB). An idle connection has no buffers. What
-//! all connections keep together is limited by `budget`, half of it for one client. Before
-//! authentication a request has at most 1 KiB, a client has the request timeout for it, and TLS,
-//! whose buffers are large, has at most 1,024 connections, an eighth of them of one client.
+//! all connections keep together is limited by `budget`, half of it for one client. Three limits
+//! hold before authentication. A request has at most 1 KiB. A client has the request timeout for
+//! it. TLS, which needs large buffers, has at most 1,024 connections, an eighth of them of one
+//! client.
 //!
 //! *No client starves another.* A turn is bounded in requests and bytes. After a few turns, or
 //! one that filled a limit, a task yields to all other tasks that are ready. A reply of 65,536

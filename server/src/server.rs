@@ -441,13 +441,13 @@ impl fmt::Debug for Server {
     }
 }
 
-/// What came of a server that was stopped.
+/// The outcome of stopping a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stopped {
     /// Whether every request that was begun was answered in time.
     pub has_answered_all: bool,
-    /// What became of the leases of each namespace, by name.
+    /// The outcome for the leases of each namespace, by name.
     pub leases: Vec<(String, Shutdown)>,
 }
 

@@ -40,23 +40,23 @@
 //!    store goes into one answer of the server: calls are never repeated, and answers never
 //!    kept. One that can't be handed over is nobody's; [`give_back`](Subleases::give_back)
 //!    releases it.
-//! 3. A renewal is the store's compare-and-set on epoch and known end, and moves that end. So
-//!    of all that name one text, copies of a client and repetitions included, one at most is
-//!    given the ticks after it. The others lose the lease, and keep what they had of it,
+//! 3. A renewal is the store's compare-and-set on epoch and known end, and moves that end. So of
+//!    all requests with one text, from copies of a client and repetitions included, at most one is
+//!    given the ticks after it. The others lose the lease, and keep the ticks that they had of it,
 //!    which only a copied memory (S4) has twice.
-//! 4. A release leaves the mark: what follows begins at the end of what was given. A client
-//!    that goes on after it, against the rules, still issues its own ticks.
-//! 5. A text that is old, or made up, names an epoch or an end that is not on record and is
-//!    refused there; one that happens to be right gets what rule 3 gives: ticks after the end
-//!    on record. The tag keeps a client its lease, and keeps `from`, which is not on record, as
-//!    the store gave it; who makes a text up is given nothing that a lease does not have.
-//! 6. A store that lost its history shows it by an incarnation, or by a client's evidence
-//!    (S8): the texts of leases that it had, given to the next acquisition. The tag says that
-//!    a store confirmed them, and the record that it was this one; those from another record
-//!    prove nothing about this, and are passed over. Without a secret the tag says nothing, and
-//!    none are looked at.
+//! 4. A release leaves the mark: the next lease begins at the end of the released one. A client
+//!    that goes on using a released lease, against the rules, still issues its own ticks.
+//! 5. A text that is old, or made up, names an epoch or an end that is not on record, and is
+//!    refused. One that happens to be right gets what rule 3 gives: ticks after the end on record.
+//!    The tag keeps a client its lease, and keeps `from`, which is not on record, as the store gave
+//!    it. A forged text gains nothing beyond a lease.
+//! 6. A store that lost its history shows it by an incarnation, or by a client's evidence (S8): the
+//!    texts of leases that it had, given to the next acquisition. The tag proves that a store
+//!    confirmed them, and the record that it was this one. Texts from another record prove nothing
+//!    about this store, and are ignored. Without a secret the tag proves nothing, and all texts are
+//!    ignored.
 //!
-//! What is left to the client are S3 and S4: each raw once, in one memory.
+//! The client is responsible for S3 and S4: each raw once, in one memory.
 //!
 //! # Bounds
 //! | of | by | then |
@@ -104,7 +104,7 @@ pub(crate) struct Subleases {
     counts: Counts,
 }
 
-/// What was given, renewed, released and refused since the start.
+/// How much was given, renewed, released and refused since the start.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) given: AtomicU64,

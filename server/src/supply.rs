@@ -284,7 +284,7 @@ fn local(error: LocalError) -> OpenError {
     OpenError::Local(Arc::new(error))
 }
 
-/// What a namespace of either kind may have.
+/// Applies the settings that a namespace of either kind may have.
 fn shape(
     mut builder: CachedGeneratorBuilder,
     settings: &NamespaceSettings,

@@ -24,21 +24,21 @@ pub enum ConfigError {
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// What is wrong, and what is allowed.
+        /// The fault, and the values that are allowed.
         reason: String,
     },
     /// A value is out of its range, or two contradict each other.
     Value {
         /// The key of a file or the variable.
         key: String,
-        /// What is wrong, and what is allowed.
+        /// The fault, and the values that are allowed.
         reason: String,
     },
     /// A file does not hold what it has to.
     Content {
         /// The file.
         path: PathBuf,
-        /// What is wrong, and what is allowed. Repeats nothing of the file.
+        /// The fault, and the content that is allowed. Quotes nothing from the file.
         reason: String,
     },
     /// Everybody on the network could take IDs, or read along.

@@ -1,4 +1,4 @@
-//! What is logged, and how.
+//! The format and the level of the log.
 
 use std::fmt;
 

@@ -120,7 +120,7 @@ layers! {
         pub tokens: TokenSettings,
         /// Limits of every front.
         pub limits: LimitSettings,
-        /// What is logged.
+        /// The format and the level of the log.
         pub log: LogSettings,
         /// Namespaces that are served from the start, by name.
         pub namespaces: BTreeMap<String, NamespaceSettings>,
@@ -143,9 +143,9 @@ layers! {
         /// Whether each TCP connection begins with a header of the PROXY protocol, version 1 or 2.
         /// Its address counts as the client's, and no client counts as local. Default: false.
         pub proxy_protocol: Option<bool>,
-        /// Redis protocol only: the address, as `ids.example.com:6379`, that clients in cluster or
-        /// Sentinel mode are told to use, so that they can connect. Sentinel clients find it as
-        /// `mymaster`. Default: none.
+        /// Redis protocol only: the address, as `ids.example.com:6379`, that the server announces
+        /// to clients in cluster or Sentinel mode, so that they can connect. Sentinel clients find
+        /// it as `mymaster`. Default: none.
         pub announce: Option<String>,
         /// Redis protocol only: what is cut off from the beginning of keys, such as the prefix that
         /// a client puts in front of all its keys. Default: none.
@@ -206,7 +206,7 @@ layers! {
         pub leases_per_minute: Option<usize>,
     }
 
-    /// What is logged, and how.
+    /// The format and the level of the log.
     pub struct LogSettings {
         /// One line of text or one JSON object per event. Default: `"text"`.
         #[serde(deserialize_with = "read::log_format")]

@@ -112,7 +112,7 @@ fn cannot_open(why: &str) -> Problem {
     Problem::new(Kind::CANNOT_OPEN, detail).retry_after(SOON)
 }
 
-/// What a client is told of it.
+/// The response for a namespace that can't be opened.
 pub(super) fn refused(error: &OpenError) -> Problem {
     match error {
         OpenError::Unknown => Problem::new(Kind::UNKNOWN_NAMESPACE, error.to_string()),

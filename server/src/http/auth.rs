@@ -22,9 +22,9 @@ fn log(rights: &dyn Rights, head: &Parts, role: Role, problem: &Problem) {
     }
 }
 
-/// Checks that the request has this role: 401 if its token is missing or unknown, 403 if the
-/// token is for other roles or no client can have this one. Where no token is needed, checks
-/// that no page of another site has sent the request.
+/// Checks that the request has this role: 401 if its token is missing or unknown, 403 if the token
+/// is for other roles or no client can have this one. If no token is needed, checks that the
+/// request does not come from a page of another site.
 pub(super) fn check(rights: &dyn Rights, head: &Parts, role: Role) -> Result<(), Problem> {
     if rights.allows(role, None) {
         cross_origin::check(head)?;
@@ -196,7 +196,7 @@ mod tests {
             (Role::Inspect, &["Bearer t"], forbidden),
             (Role::Admin, &[], Ok(())),
             (Role::Admin, &["Basic x"], Ok(())),
-            // What is nobody's.
+            // A role that nobody has.
             (Role::Lease, &[], forbidden),
             (Role::Lease, &["Bearer t"], forbidden),
             (Role::Lease, &["Bearer x"], forbidden),

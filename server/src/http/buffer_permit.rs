@@ -91,7 +91,7 @@ impl Budgets {
     }
 }
 
-/// What a connection holds of the strangers' budgets until a request is authorized.
+/// The permits that a connection holds from the strangers' budgets until a request is authorized.
 #[derive(Debug)]
 pub(super) struct StrangerPermits(Mutex<Option<Held>>);
 

@@ -8,18 +8,18 @@
 //! | has a name that is made to lead here (DNS rebinding), and so may read answers | `Host`, or `:authority`, which is that name | 421 |
 //! | sends a request here that it can't read the answer of: a form, an image | `Sec-Fetch-Site`, or where the browser sends none, `Origin` | 403 |
 //!
-//! Both are looked at where a request needs no token. Where it needs one that is protection
-//! enough: a page does not know it, and no browser adds it by itself. No answer has a field of
-//! CORS, so no page of another site may send one either, nor read an answer.
+//! Both are checked if a request needs no token. A token is protection enough: a page does not know
+//! it, and no browser adds it by itself. No response has a CORS field, so no page of another site
+//! may send a token either, nor read a response.
 //!
-//! A name can't be made to lead here if it has no dot, as the names of a container's network,
-//! ends with `.localhost`, or is an address. Others are known by `http.hosts`. Names are not
-//! checked on Unix sockets, which no browser connects to, and with TLS, where a browser
-//! compares the certificate with the page's name.
+//! A name can't be made to lead here if it has no dot (as in a container's network), ends with
+//! `.localhost`, or is an address. `http.hosts` lists others. Names are not checked on Unix
+//! sockets, which no browser connects to, and with TLS, where a browser compares the certificate
+//! with the page's name.
 //!
-//! Paths that need no permission are open to every page: `/livez` and `/readyz`, for probes
-//! that use any name, and the page and the description, which are the same everywhere. A
-//! client that sends none of these fields is not a browser.
+//! Paths that need no permission are open to every page: `/livez` and `/readyz`, because probes use
+//! any name, and the page and the description, which are the same everywhere. A client that sends
+//! none of these fields is not a browser.
 //!
 //! The rule for `Sec-Fetch-Site` and `Origin` is that of `CrossOriginProtection` in Go's
 //! net/http, but for methods, as figures are read by GET.

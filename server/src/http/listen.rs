@@ -170,8 +170,8 @@ impl Listening {
         loop {
             let accepted = tokio::select! {
                 biased;
-                // First, and kept from one connection to the next: clients that are told to
-                // close come back at once, and would keep the listener open.
+                // Polled first, and kept from one connection to the next: clients reconnect at once
+                // after `Connection: close`, and would keep the listener open.
                 () = &mut *drained => return None,
                 accepted = accept() => accepted,
             };
@@ -229,7 +229,7 @@ async fn proxied(listening: Listening, mut stream: TcpStream, proxy: Client, adm
         header = tokio::time::timeout(app.limits.request_time, header) => header,
         () = drained(&mut draining, app.times.drain) => return,
     };
-    // Whoever sends no header is no proxy, and reads no answer of ours for one.
+    // A peer that sends no header is not a proxy, and would not understand a response.
     let Ok(Ok(address)) = header else {
         return;
     };
@@ -312,7 +312,7 @@ fn turn_away(stream: io::Result<impl Write>) {
     )
     .into_bytes();
     answer.extend_from_slice(&body);
-    // Whoever does not read it sees the end of the connection.
+    // A client that does not read the response sees the end of the connection.
     let _ = stream.and_then(|mut stream| stream.write(&answer));
 }
 

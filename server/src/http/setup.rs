@@ -1,4 +1,4 @@
-//! What the HTTP server is made of.
+//! The parts that an HTTP server is made from.
 
 use std::sync::Arc;
 use std::time::Duration;

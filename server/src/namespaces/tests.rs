@@ -6,7 +6,7 @@ use ringflake_kit::events::{Fields, OnEvent};
 
 use super::*;
 
-/// A layout that no other test has, so that nodes are nobody else's.
+/// A generator whose nodes no other test uses: only this one has the layout.
 fn generator() -> CachedGenerator {
     static NODES: AtomicU32 = AtomicU32::new(0);
     let node = u64::from(NODES.fetch_add(1, Ordering::Relaxed));

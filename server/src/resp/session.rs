@@ -1,4 +1,4 @@
-//! What is known of a client from one request to the next.
+//! The session of a client.
 
 use std::net::SocketAddr;
 
@@ -10,7 +10,7 @@ use super::transaction::Transaction;
 use crate::access::Role;
 use crate::clients::Client;
 
-/// What a client has said of itself, and what it waits for.
+/// The state of a client from one request to the next.
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) number: u64,

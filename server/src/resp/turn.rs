@@ -250,8 +250,8 @@ impl Session {
     }
 }
 
-/// Whether the input of a connection starts with a header of the PROXY protocol; `None` if
-/// that is not known yet.
+/// Whether the input of a connection starts with a header of the PROXY protocol; `None` if there is
+/// not enough input to decide.
 fn starts_proxy_header(input: &[u8]) -> Option<bool> {
     const STARTS: [&[u8]; 2] = [b"PROXY ", b"\r\n\r\n\0\r\nQUIT\n"];
     if STARTS.iter().any(|start| input.starts_with(start)) {

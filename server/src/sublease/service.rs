@@ -137,8 +137,8 @@ impl LeaseService {
         }
     }
 
-    /// What the store has confirmed of these leases, the latest of each block. Those of
-    /// another record than the store's it never had: they prove nothing.
+    /// The store's confirmations among these leases, the latest of each block. Leases of another
+    /// record are left out: this store never had them, so they prove nothing.
     pub(super) fn evidence(
         &self,
         leases: &[(Option<Record>, Grant)],

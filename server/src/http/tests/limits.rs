@@ -24,7 +24,7 @@ fn a_full_table_turns_away_and_recovers() {
     assert_eq!(reply.headers["retry-after"], "1");
     assert_eq!(reply.headers["connection"], "close");
     third.assert_closed();
-    // Who has a place is served as before.
+    // Open connections are served as before.
     let metrics = one.get("/metrics").text();
     let away = "ringflake_server_connections_turned_away_total{front=\"http\"} 1\n";
     assert!(metrics.contains(away), "{metrics}");
@@ -94,7 +94,7 @@ fn a_client_that_does_not_read_uses_half_of_the_memory() {
     served.namespaces.open("orders").unwrap();
     let most = ANSWER_BYTES / 2 / BYTES;
     let slow: Vec<_> = (0..most).map(|_| begun(narrow(served.at))).collect();
-    // What needs little memory is served as before, and so are others.
+    // Requests that need little memory are served as before, and so are other clients.
     let mut wire = served.connect();
     assert_eq!(wire.post("/v1/ids?namespace=orders", &[]).status, 200);
     let mut other = connect_from([127, 0, 0, 2], served.at);
