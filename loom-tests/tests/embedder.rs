@@ -7,7 +7,7 @@ use loom::sync::{Arc, Mutex};
 use loom::thread;
 use ringflake::{CachedGenerator, Id, Layout, ManualClock, OnEmpty, StaticLease, TakeError};
 
-/// The code under test: a reserve that threads share, filled by whoever finds it empty.
+/// The code under test: a reserve that threads share. A thread that finds it empty fills it.
 struct Reserve {
     ids: CachedGenerator,
     left: Mutex<Vec<Id>>,
