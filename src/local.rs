@@ -54,9 +54,9 @@
 //! unknown history, whatever name it gets.
 //!
 //! # What it rests on
-//! * Nobody vouches, with `ringflake store init --history new`, for a secret that
-//!   makes IDs elsewhere, nor uses one elsewhere that was drawn here but by a store
-//!   that the command line knows of here. Reading IDs elsewhere is fine.
+//! * Nobody vouches, with `ringflake store init --history new`, for a secret that makes IDs
+//!   elsewhere. A secret that was drawn here is used elsewhere only through a store that the
+//!   command line knows of here. Reading IDs elsewhere is fine.
 //! * The directory lies on a local disk; see
 //!   [`SqliteStore`](crate::lease::SqliteStore).
 //! * A virtual machine that is resumed from a snapshot with its memory loses records

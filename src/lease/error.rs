@@ -111,8 +111,8 @@ pub enum StoreError {
         /// When that tick begins, in milliseconds since 1970.
         latest_unix_ms: u64,
     },
-    /// Of every block something was given away that ends after the first of the past ticks
-    /// that were asked for.
+    /// Of every block something was given away that ends after the first of the requested past
+    /// ticks.
     PastExhausted {
         /// How many blocks were asked for.
         wanted: u32,

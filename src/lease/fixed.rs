@@ -109,9 +109,9 @@ impl StaticLease {
     /// Nobody else ever issued an ID with one of these nodes and ticks under this layout and
     /// secret, and nobody ever will:
     ///
-    /// * Nothing of it is recorded, so it holds for **one generator in one run**. An import
-    ///   that is started again, after a failure too, has other nodes, or ticks of which the
-    ///   run before asked nothing.
+    /// * Nothing of it is recorded, so it holds for **one generator in one run**. An import that
+    ///   starts again, also after a failure, needs other nodes, or ticks from which the run before
+    ///   requested nothing.
     /// * Nodes that serve the present have had these ticks, and borrowed ones. Keep nodes for
     ///   imports alone, as the last ones of the layout.
     /// * A store leases every node of its layout, from the floor on that its namespace had

@@ -132,10 +132,10 @@ impl Local {
 
     /// The limits that a namespace of this layout is made with.
     ///
-    /// A history that is lost costs the failover time and one tick of waiting, and
-    /// IDs that lie the horizon ahead of the clock; nodes whose process was killed
-    /// come free after the horizon at the latest. There is no server that could be
-    /// away for longer, nor a second primary, and all processes share one clock.
+    /// A lost history costs the failover time and one tick of waiting, and IDs that lie the horizon
+    /// ahead of the clock. The nodes of a killed process are free again after the horizon at the
+    /// latest. There is no server that could be away for longer, nor a second primary, and all
+    /// processes share one clock.
     pub fn limits(layout: &Layout) -> StoreLimits {
         const HORIZON: Duration = Duration::from_secs(120);
         let ten_ticks = Duration::from_millis(layout.tick_ms().saturating_mul(10));

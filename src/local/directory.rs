@@ -104,9 +104,9 @@ impl DataDir {
         Ok((path, made))
     }
 
-    /// Notes that this secret was drawn here, so that IDs can be made with it from
-    /// this directory though it is kept elsewhere: for one that was just drawn, and
-    /// that nobody else has noted.
+    /// Notes that this secret was drawn here, so that IDs can be made with it from this directory
+    /// though it is kept elsewhere. Only for a secret that was just drawn and that nobody else has
+    /// noted.
     ///
     /// # Errors
     /// [`LocalError::Directory`].

@@ -116,9 +116,8 @@ pub trait LeaseStore: Send + fmt::Debug {
         acquire: &Acquire,
     ) -> Result<Vec<Grant>, StoreError>;
 
-    /// Moves the end of a grant, and answers where it is now: at the end asked
-    /// for, or before it where the horizon or the layout ends, and never before
-    /// the end known.
+    /// Moves the end of a grant, and returns where it is now: at the end asked for, or before it
+    /// where the horizon or the layout ends, and never before the end known.
     ///
     /// It compares and sets: the epoch and the end must be those on record, the
     /// end known must not be below the floor, and the server's incarnation must
@@ -155,8 +154,8 @@ pub trait LeaseStore: Send + fmt::Debug {
     /// up to 60 renewals in one transaction, and one more call for what it left undone.
     /// By default one renewal follows the other.
     ///
-    /// It blocks the caller, as every method does. Other connections to the store may acquire,
-    /// renew and release meanwhile.
+    /// It blocks the caller, like every method. Other connections to the store may acquire, renew
+    /// and release meanwhile.
     ///
     /// # Examples
     /// ```
@@ -209,8 +208,8 @@ pub trait LeaseStore: Send + fmt::Debug {
     /// on the store's clock, so a time too far from it is refused. A record that has
     /// changed meanwhile is judged anew.
     ///
-    /// A store that quarantines nothing need not implement this: the default looks the
-    /// namespace up, and answers that there was nothing to do.
+    /// A store that quarantines nothing does not have to implement this: the default looks the
+    /// namespace up, and returns [`StoreError::NotQuarantined`].
     ///
     /// It may run while others use the namespace, and while others repair the block: one
     /// of them does. Cost: one step on the record and this block, as a renewal.
@@ -258,8 +257,8 @@ pub trait LeaseStore: Send + fmt::Debug {
         Err(StoreError::NotQuarantined { block })
     }
 
-    /// The record, and every block that was granted at least once, in order; those
-    /// that are quarantined apart. Changes nothing.
+    /// The record, and every block that was granted at least once, in order; quarantined blocks are
+    /// listed apart. Changes nothing.
     ///
     /// # Errors
     /// Those of every method.

@@ -8,9 +8,9 @@
 //!     \                v                                    |
 //!      `-damage-> quarantined --repair--> released at a mark above all --acquire--'
 //! ```
-//! Only a repair leads out of quarantine. Meanwhile the block is not chosen, and its
-//! grant is neither renewed nor released ([`Fence::Quarantined`]). Its holder uses up
-//! what was confirmed. All other blocks go on.
+//! Only a repair leads out of quarantine. Meanwhile the block is not chosen, and its grant is
+//! neither renewed nor released ([`Fence::Quarantined`]). Its holder uses up the confirmed ticks.
+//! All other blocks go on.
 //!
 //! A record is judged wherever it is read, and only by the fields that decide: the
 //! block's number, the epoch and the mark ([`fault`]); and whether it is released has to
@@ -32,8 +32,8 @@
 //! * **One step.** The record is read, judged and written in one transaction or script,
 //!   or under a comparison with the record as read. A record that has changed meanwhile
 //!   is judged anew, and one that has become sound is left as it is.
-//! * **The namespace.** `horizon`, `failover` and the floor are those of its record. If
-//!   that can't be read, nothing is repaired, nor granted.
+//! * **The namespace.** `horizon`, `failover` and the floor are those of its record. If the record
+//!   can't be read, nothing is repaired, nor granted.
 
 use std::fmt;
 

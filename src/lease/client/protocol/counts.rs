@@ -178,8 +178,8 @@ impl Tally {
         }
     }
 
-    /// Another incarnation has fenced a grant. `known` is how many changes were known when
-    /// that was acquired.
+    /// Another incarnation has fenced a grant. `known` is how many changes were known when the
+    /// grant was acquired.
     pub(super) fn note_incarnation(&mut self, known: u64) {
         let changes = &mut self.counts.incarnation_changes;
         *changes = (*changes).max(known.saturating_add(1));

@@ -110,7 +110,7 @@ impl Default for LeasePlan {
     }
 }
 
-/// What becomes of IDs once the clock has passed the end of every lease.
+/// Whether IDs are served once the clock has passed the end of every lease.
 ///
 /// They are unique either way: a lease is a rectangle of ID space, and no clock
 /// takes it away. This is about IDs whose time lies in the past.

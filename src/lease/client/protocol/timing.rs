@@ -62,14 +62,13 @@ impl RenewTiming {
         }
     }
 
-    /// The longest step of the backoff when the leases last for `left`. While
-    /// that is long nothing is urgent, and a store that comes back is not
-    /// overloaded.
+    /// The longest step of the backoff when the leases last for `left`. While `left` is long,
+    /// nothing is urgent, and a store that comes back is not overloaded.
     pub(super) fn longest_step(&self, left: Duration) -> Duration {
         (left.min(self.lease_duration) / 20).max(self.slow)
     }
 
-    /// The wait before a retry after an error that will not mend by itself.
+    /// The wait before a retry after an error that does not go away by itself.
     pub(super) fn slowly(&self, jitter: &mut Jitter) -> Duration {
         jitter.between(self.slow / 2, self.slow)
     }

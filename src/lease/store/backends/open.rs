@@ -54,9 +54,9 @@ use crate::lease::store::options::{OpenError, OpenOptions};
 /// decides who they are. A pipe, or anything else that is no regular file, is taken as it
 /// is.
 ///
-/// No connection is made yet: the first operation does that, so that a store
-/// that is down is [`StoreError::Unavailable`](crate::lease::error::StoreError::Unavailable)
-/// there and not here.
+/// No connection is made yet: the first operation makes it. So if the store is down, that operation
+/// returns [`StoreError::Unavailable`](crate::lease::error::StoreError::Unavailable), and this
+/// function does not.
 ///
 /// # Errors
 /// [`OpenError`]; it never holds the URL, which may hold a password.

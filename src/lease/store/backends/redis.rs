@@ -31,28 +31,25 @@ use crate::lease::store::table::RedisTable;
 /// nothing is written, and the store is
 /// [`StoreError::Unavailable`](crate::lease::StoreError::Unavailable).
 ///
-/// **This makes Redis no linearizable store.** A replica that was promoted may
-/// lack what another has confirmed, and a primary that was superseded goes on
-/// serving those who still reach it. What then protects uniqueness is the
-/// incarnation, the horizon and the [failover time](crate::lease::store::limits::StoreLimits): they
-/// cover writes that were lost, and a superseded primary for as long as the
-/// failover time says and not longer. So where Sentinel, a cluster or an
-/// operator promotes replicas:
+/// **This does not make Redis a linearizable store.** A replica that was promoted may lack what
+/// another has confirmed, and a primary that was superseded goes on serving clients that still
+/// reach it. The incarnation, the horizon and the [failover
+/// time](crate::lease::store::limits::StoreLimits) then protect uniqueness: they cover writes that
+/// were lost, and a superseded primary for as long as the failover time says and not longer. So
+/// where Sentinel, a cluster or an operator promotes replicas:
 /// * name the number in the URL, such as `wait=1` for one replica: the default
 ///   lets a primary that has lost all its replicas go on alone;
 /// * set `min-replicas-to-write 1` and a `min-replicas-max-lag` below the
 ///   failover time on every server, so that a primary that was cut off stops
 ///   writing by itself;
-/// * let `wait` be enough for any replica that can be promoted to have the
-///   write: all of them, or a majority if the failover takes the one that is
-///   furthest.
+/// * let `wait` be enough for any replica that can be promoted to have the write: all of them, or a
+///   majority if the failover takes the one that is furthest ahead.
 ///
 /// ## Incarnation
-/// `run_id/master_replid`. The first changes at every start of the server, the
-/// second at every promotion, also of a server that goes on running: a primary
-/// that is demoted, loses its latest writes to the one that took over, and is
-/// promoted again has the same `run_id` as before. Both are compared in the script that
-/// writes.
+/// `run_id/master_replid`. The first changes at every start of the server. The second changes at
+/// every promotion, even while the server goes on running. Suppose that a primary is demoted, loses
+/// its latest writes to the one that took over, and is promoted again: it has the same `run_id` as
+/// before. The script that writes compares both.
 ///
 /// The price: every restart counts as a lost history, even when the file had
 /// everything, since nothing in Redis distinguishes the two. The next
@@ -67,16 +64,16 @@ use crate::lease::store::table::RedisTable;
 ///
 /// # URL
 /// `redis://[USER:PASSWORD@]HOST[:PORT][,HOST...][/DATABASE][?PARAMETERS]`, or
-/// `rediss://` for TLS. `:PASSWORD@` alone logs in the default user. The port is 6379 by
-/// default, the database 0. HOST leads to the primary at all times: a name, a
-/// virtual address or a proxy that follows failovers. With several, each is tried
-/// in order at each new connection, and a replica is passed over. A Redis Cluster won't
-/// do: its redirections are not followed, and all namespaces share a key.
+/// `rediss://` for TLS. `:PASSWORD@` alone logs in the default user. The port is 6379 by default,
+/// the database 0. HOST leads to the primary at all times: a name, a virtual address or a proxy
+/// that follows failovers. With several hosts, each is tried in order at each new connection, and a
+/// replica is passed over. A Redis Cluster does not work: its redirections are not followed, and
+/// all namespaces share a key.
 ///
-/// With `sentinel=NAME` the hosts are sentinels, whose port is 26379 by default. One
-/// after another is asked for the primary of that name, and the server that it names for its
-/// `ROLE`. Sentinels are reached as the server is, over TLS or in plain; in plain, what
-/// they name must be on this machine, unless the URL says `tls=off`.
+/// With `sentinel=NAME` the hosts are sentinels, whose port is 26379 by default. The store asks one
+/// after another for the primary of that name, then asks the named server for its `ROLE`. Sentinels
+/// are reached as the server is, over TLS or in plain; in plain, what they name must be on this
+/// machine, unless the URL says `tls=off`.
 ///
 /// | parameter | |
 /// |---|---|

@@ -47,12 +47,12 @@ use crate::lease::store::table::sqlite::{Kind, SqliteTable};
 /// can be given to [`SqliteStore::new`].
 ///
 /// # The file
-/// [`init`] and [`init_if_new`] create the file, for its owner alone (mode 0600), in a directory
-/// that must exist. To all other methods a missing file is [`NotInitialised`]. Of twenty processes
-/// that call `init` at once, one succeeds; the others get [`AlreadyInitialised`], and can go on.
-/// [`History::New`] is true only where no earlier file can have been. `init` leaves a note in
-/// `leases.db.lock`, by which [`init_if_new`] refuses `New` where a file that was noted is gone,
-/// or one is there that was not.
+/// [`init`] and [`init_if_new`] create the file, for its owner alone (mode 0600); its directory
+/// must exist. All other methods return [`NotInitialised`] if the file is missing. If twenty
+/// processes call `init` at once, one succeeds; the others get [`AlreadyInitialised`], and can go
+/// on. [`History::New`] is true only where no earlier file can have been. `init` leaves a note in
+/// `leases.db.lock`. By this note [`init_if_new`] refuses `New` if a noted file is gone, or if a
+/// file is there that was not noted.
 ///
 /// The file holds every entry of the [table](crate::lease::store::table) in `ringflake`, a view of the
 /// blocks among them, `ringflake_block`, and one row about itself, `ringflake_file`. Beside it
@@ -64,9 +64,9 @@ use crate::lease::store::table::sqlite::{Kind, SqliteTable};
 /// The lowest free block is granted first, unless other processes write at the same moment.
 ///
 /// # Copies, backups, moves
-/// The file holds its own identity: the machine, the inode, the time of birth. A copy can be
-/// read. All else is [`Copied`], or a fenced renewal, because the original could still be
-/// granting. After a restore or a move, stop every process that uses the original, for good, and
+/// The file holds its own identity: the machine, the inode, the time of birth. A copy can be read.
+/// Everything else fails with [`Copied`], or as a fenced renewal, because the original could still
+/// be granting. After a restore or a move, stop every process that uses the original, for good, and
 /// call [`raise_floor`] with [`OverLostGrants`] on any namespace of the copy. That adopts the copy
 /// and raises the floor over all that the original granted, in one transaction. The other
 /// namespaces raise theirs at the next acquisition. A file may be renamed within its file system,
@@ -79,7 +79,7 @@ use crate::lease::store::table::sqlite::{Kind, SqliteTable};
 /// the horizon ahead, after the failover time. Linux only; elsewhere a file that was put back in
 /// place goes unnoticed.
 ///
-/// A virtual machine that was restored to a snapshot with its memory goes unnoticed: call
+/// A virtual machine that was restored to a snapshot with its memory is not detected: call
 /// [`raise_floor`] then.
 ///
 /// Processes that share a file must see the same `/etc/machine-id` and the same `/dev/shm`, so
@@ -88,17 +88,17 @@ use crate::lease::store::table::sqlite::{Kind, SqliteTable};
 ///
 /// # Clocks
 /// The store's clock is the machine's. After a step of more than twenty minutes in either
-/// direction, [`ClockStepped`] is the answer to `acquire`, `renew` and to raising the floor over
-/// lost grants, until the clock has kept its new time for a minute: a short slip must not push
-/// marks years ahead. In `check`, the store's time is the one that was expected meanwhile. After a
-/// reboot every time is accepted. A clock that stays wrong for longer is accepted too, and the
-/// blocks granted meanwhile are out of use until their marks have passed; no ID is issued twice.
-/// Linux only, and with the system's clock only.
+/// direction, `acquire`, `renew` and raising the floor over lost grants return [`ClockStepped`],
+/// until the clock has kept its new time for a minute: a short slip must not push marks years
+/// ahead. In `check`, the store's time is the one that was expected meanwhile. After a reboot every
+/// time is accepted. A clock that stays wrong for longer is accepted too, and the blocks granted
+/// meanwhile are out of use until their marks have passed; no ID is issued twice. Linux only, and
+/// with the system's clock only.
 ///
 /// # Forks
 /// A store may be used in a forked child, unless the process was forked while another thread was
-/// inside one: then every call in the child is [`Unavailable`], for good. Connections to SQLite
-/// that the process has on its own are not seen.
+/// inside one: then every call in the child is [`Unavailable`], for good. The store can't see the
+/// process's own connections to SQLite.
 ///
 /// # Cost
 /// Each call opens the file and closes it again. A change takes five syncs: a millisecond in all
@@ -250,8 +250,8 @@ impl SqliteStore {
         StoreRecord::create(namespace, init, &Incarnation::new(""), unix_ms).map(drop)
     }
 
-    /// As [`acquire`](LeaseStore::acquire), out of these blocks alone: for a process
-    /// that is to have certain nodes. Reads every block that was ever granted.
+    /// As [`acquire`](LeaseStore::acquire), out of these blocks alone: for a process that must have
+    /// certain nodes. Reads every block that was ever granted.
     ///
     /// # Errors
     /// [`StoreError::Exhausted`] when all of these blocks are held,

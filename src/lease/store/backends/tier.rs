@@ -37,21 +37,22 @@
 //! *A grant log that is lost* has taken its upstream grants with it: the next grant log of
 //! the machine has others. So none need ever be initialised by hand.
 //!
-//! *A grant log that is copied* is noticed by the place it is kept in, as any file of the
-//! [`SqliteStore`](crate::lease::SqliteStore) is. It then closes all of its upstream grants, and is as good as lost.
+//! *A grant log that is copied* is detected by its place, like any file of the
+//! [`SqliteStore`](crate::lease::SqliteStore). It then closes all of its upstream grants, and is as
+//! good as lost.
 //!
 //! *A grant log that may be an older state of itself* keeps its upstream grants. They are this
-//! machine's, whatever the log has forgotten of them since. It raises its floor over all
-//! sub-grants that may be lost, which end within its horizon (S7), before it makes or renews any.
-//! Where the place can't tell, because a machine was resumed with its memory, what its processes
-//! know is evidence as everywhere (S8), and after the first renewal of one of two copies the
-//! upstream store fences the other, which closes the grant; but what both passed on
-//! until then is twice. [`raise_floor`](LeaseStore::raise_floor) on the tier, run before
-//! anything else, prevents that.
+//! machine's, whatever the log has forgotten of them since. It raises its floor over all sub-grants
+//! that may be lost, which end within its horizon (S7), before it makes or renews any. Where the
+//! place can't tell, because a machine was resumed with its memory, the confirmations of its
+//! processes count as evidence (S8). After the first renewal of one of two copies, the upstream
+//! store fences the other, which closes the grant. But sub-grants that both passed on until then
+//! exist twice. [`raise_floor`](LeaseStore::raise_floor) on the tier, run before anything else,
+//! prevents that.
 //!
-//! *A process that has ended* has its sub-grants released, which is a release like any other:
-//! what follows begins at the mark. Those that it passed on ([`grant_for_others`]) bear no sign
-//! of its life, and end where they were granted or renewed to: inside the upstream grant, as all.
+//! *A process that has ended* has its sub-grants released, which is a release like any other: the
+//! next sub-grant begins at the mark. Those that it passed on ([`grant_for_others`]) bear no sign
+//! of its life. They end where they were granted or renewed to: inside the upstream grant, as all.
 //!
 //! *A process that dies between a reply and its transaction* leaves an upstream grant
 //! shorter on record than it is, or unknown. Nobody uses the difference.
@@ -276,7 +277,7 @@ impl TierStore {
         }
     }
 
-    /// Makes a copied file the tier's own, as every step on the grant log does.
+    /// Adopts a copied file for the tier, as every step on the grant log does.
     fn adopt(&mut self, namespace: &Namespace) -> Result<(), StoreError> {
         (self.storage).change(Operation::ADOPT, namespace, |_, _| Ok(()))
     }

@@ -62,8 +62,8 @@ pub(crate) struct StoreUrl<'a> {
 }
 
 impl<'a> StoreUrl<'a> {
-    /// Takes `url` apart, whose scheme is one of `schemes` and whose parameters are among
-    /// those that the store has.
+    /// Parses `url`. Its scheme must be one of `schemes`, and its parameters must be among
+    /// `parameters`.
     ///
     /// # Errors
     /// [`OpenError::Invalid`]; it holds no part of the URL but the name of a parameter.

@@ -26,9 +26,9 @@ use crate::lease::store::request::Acquire;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MarkWindow {
-    /// A block can be granted whose mark lies at or before this tick, whoever had it.
+    /// A block can be granted if its mark lies at or before this tick, whichever process had it.
     pub idle_until: u64,
-    /// And one that was released whose mark lies before this tick.
+    /// A released block can also be granted if its mark lies before this tick.
     pub released_below: u64,
 }
 

@@ -1,9 +1,8 @@
 //! The first record of a namespace, and the note beside the file.
 //!
-//! A program says [`History::New`] at each of its starts. That is true of a file
-//! that was never there, and false of one that was removed. The note of
-//! [`past`](super::past) tells the two apart. It lies in `PATH.lock` beside the
-//! file, and is made before the file is:
+//! A program says [`History::New`] at each of its starts. This is true if the file never existed,
+//! and false if it was removed. The note of [`past`](super::past) distinguishes the two. It lies in
+//! `PATH.lock` beside the file, and is made before the file is:
 //!
 //! | past | a program's `New` | a person's word |
 //! |---|---|---|

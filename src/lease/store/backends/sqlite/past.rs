@@ -38,10 +38,9 @@
 //! between a record and its line leaves a count that is too low, until the next look
 //! under the lock.
 //!
-//! "Recorded" is about the directory. A secret that is there, or is given, while its
-//! namespace is not on record may have been brought from elsewhere. So each secret
-//! that is drawn here leaves its mark in the note, before it can be read anywhere;
-//! one without is [refused](mod@crate::local).
+//! "Recorded" is about the directory. A secret that is there, or is given, while its namespace is
+//! not on record may have been brought from elsewhere. So each secret drawn here leaves its mark in
+//! the note, before it can be read anywhere; one without is [refused](mod@crate::local).
 //!
 //! The note names the inode of the file that it is in and its time of birth,
 //! which a copy of the lock file does not have. `leases.db` itself tells a copy

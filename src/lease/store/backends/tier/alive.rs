@@ -104,8 +104,8 @@ fn is_locked(sign: &Path) -> bool {
     matches!(locked, Ok(Err(TryLock::WouldBlock)))
 }
 
-/// Whether the process with this sign, of the file at `path`, has ended. One of which
-/// that can't be told is alive.
+/// Whether the process with this sign, of the file at `path`, has ended. If that is unknown, the
+/// process counts as alive.
 pub(super) fn is_gone(path: &Path, name: &str) -> bool {
     // A name that leads out of the directory belongs to no process.
     if name.is_empty() || name.contains(['/', '\\', '.']) {

@@ -5,10 +5,10 @@
 //! requests ([`values`](super::values)). All of a namespace is read at each step: a machine has
 //! few blocks. The step is decided under the file's lock, so it never conflicts.
 //!
-//! A file that is a copy is no reason to refuse: its upstream grants are given up. Sub-grants
-//! of the original belong to others, and no mark of this file matters to anybody then. A file
-//! that may be an older state of itself keeps its upstream grants, which are the machine's
-//! whatever it has forgotten, and raises the floor over the sub-grants of them.
+//! A copied file is not refused: its upstream grants are given up. Sub-grants of the original
+//! belong to others, and no mark of this file matters to anybody then. A file that may be an older
+//! state of itself keeps its upstream grants, which are the machine's whatever it has forgotten. It
+//! raises the floor over the sub-grants of them.
 
 use std::collections::BTreeMap;
 use std::path::Path;

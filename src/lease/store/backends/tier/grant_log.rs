@@ -25,9 +25,9 @@ pub(crate) struct GrantLog {
     /// The rules for sub-grants. Its incarnation is that of the place where the grant log
     /// is kept.
     pub(crate) record: StoreRecord,
-    /// Epochs begin here: above all of a grant log that was lost, and of upstream grants
-    /// that were given up, so that evidence of those is recognised. The tick in which the
-    /// grant log began, since an epoch is never above its mark.
+    /// Epochs begin here: above all epochs of a lost grant log and of upstream grants given up, so
+    /// that evidence of those is recognised. It is the tick in which the grant log began, since an
+    /// epoch is never above its mark.
     pub(crate) first_epoch: Epoch,
     /// How far the upstream store grants ahead of its clock, in ticks.
     pub(crate) reach: u64,

@@ -15,8 +15,8 @@ use crate::lease::store::request::{Acquire, Renew};
 /// The requests that are due.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DueRequests {
-    /// The upstream store failed the last time: a check comes first, since a renewal
-    /// whose answer is lost costs its block.
+    /// The upstream store failed the last time: a check comes first, since a lost answer to a
+    /// renewal costs the block.
     pub(super) is_probe: bool,
     pub(super) renewals: Vec<Renew>,
     pub(super) spares: Option<Acquire>,

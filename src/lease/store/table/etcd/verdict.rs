@@ -17,9 +17,9 @@ pub(super) enum Verdict {
 
 /// The verdict on a refusal by etcd: a code of gRPC and a message.
 ///
-/// Those that mean "not done" are checked before a request is proposed to the
-/// cluster, or leave it without effect where it is applied. All others may come
-/// from a member that waited in vain for what the cluster decided.
+/// Codes that mean "not done" come from checks before a request is proposed to the cluster, or
+/// after it was applied without effect. All others may come from a member that waited in vain for
+/// the cluster's decision.
 pub(super) fn of_refusal(code: u32, message: &str) -> Verdict {
     const INVALID_ARGUMENT: u32 = 3;
     const NOT_FOUND: u32 = 5;

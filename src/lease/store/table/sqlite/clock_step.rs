@@ -1,10 +1,9 @@
 //! Detects steps of the machine's clock.
 //!
-//! Store and caller read one clock, so comparing the two is useless. A clock
-//! that is years ahead for a moment would push the marks of the blocks granted
-//! meanwhile years ahead, and out of use until then. But the clock has a second
-//! witness: the machine's uptime, which can't be set. Within one boot the
-//! difference between the two stays as it is, unless somebody sets the clock.
+//! Store and caller read one clock, so comparing the two is useless. If that clock were years ahead
+//! for a moment, it would push the marks of the blocks granted meanwhile years ahead, and out of
+//! use until then. But the machine's uptime is a second witness, which can't be set. Within one
+//! boot the difference between the two stays as it is, unless somebody sets the clock.
 //!
 //! # States
 //! The file keeps the boot and the difference when the clock was last

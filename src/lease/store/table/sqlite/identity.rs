@@ -1,11 +1,11 @@
 //! The identity of a file, which its copies do not have.
 //!
-//! A copy of a lease store grants the same rectangles as the original, and
-//! raising the floor once would not help: the original goes on granting, and
-//! soon passes any floor. So a copy must be refused, for as long as nobody says
-//! that the original is out of use. To know one, the file holds its own identity, and each
-//! commit compares that with the file at hand. Who raises the floor of any of its namespaces
-//! over lost grants says so: the copy is adopted, which is a new incarnation for all of them.
+//! A copy of a lease store grants the same rectangles as the original, and raising the floor once
+//! would not help: the original goes on granting, and soon passes any floor. So a copy must be
+//! refused until somebody confirms that the original is out of use. To detect a copy, the file
+//! holds its own identity, and each commit compares that with the file at hand. Raising the floor
+//! of any of its namespaces over lost grants is the confirmation: the copy is adopted, which is a
+//! new incarnation for all of them.
 //!
 //! # The identity
 //! * **The machine**: a hash of `/etc/machine-id` (see `machine-id(5)`), which

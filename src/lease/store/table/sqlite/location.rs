@@ -24,8 +24,8 @@ pub(super) struct Location {
 }
 
 impl Location {
-    /// The file at `path`, relative to the directory that the process is in, of a store
-    /// whose URL has this scheme.
+    /// The file at `path`, relative to the directory that the process is in. `scheme` is that of
+    /// the store's URL.
     pub(super) fn new(scheme: &str, path: &Path, options: &OpenOptions) -> Result<Self, OpenError> {
         if path == Path::new(":memory:") {
             return Err(invalid(

@@ -17,10 +17,10 @@
 //! | another, or none | 0 | a child in whose copy nothing was going on, or the first | this one, 1 |
 //! | another | some | a child that was forked while SQLite was at work | refused, for good |
 //!
-//! The count goes up before SQLite is entered (Acquire: nothing of the operation
-//! moves before it) and down after it was left (Release), so a copy of the memory
-//! that shows 0 shows no operation half done. A process is known by its number.
-//! Connections to SQLite that other code in the process has open are not seen.
+//! The count goes up before SQLite is entered (Acquire: nothing of the operation moves before it)
+//! and down after it was left (Release). So where a copy of the memory shows 0, no operation in it
+//! is half done. A process is known by its number. Connections to SQLite that other code in the
+//! process has open are not seen.
 
 use std::error::Error;
 use std::fmt;

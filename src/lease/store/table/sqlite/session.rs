@@ -13,9 +13,9 @@
 //! Closing the connection undoes an open transaction.
 //!
 //! # Why a connection for each transaction
-//! A process writes once a minute, and opening takes a fraction of the syncs that follow.
-//! In between, a fork finds no descriptor, lock or map to copy, none can belong to a file
-//! that was replaced meanwhile, and a failure leaves nothing to clean up.
+//! A process writes once a minute, and opening takes a fraction of the syncs that follow. In
+//! between, a fork finds no descriptor, lock or map to copy, and none can belong to a file replaced
+//! meanwhile. A failure leaves nothing to clean up.
 //!
 //! # Why a commit survives a loss of power
 //! With a rollback journal, `synchronous=EXTRA` syncs the journal with its
