@@ -1,10 +1,9 @@
 //! The encryption between a raw number and an ID.
 //!
-//! SPARX-64/128 is a block cipher of 64-bit blocks and 128-bit keys, so it
-//! maps the 2^64 raws one to one onto the 2^64 IDs: what is unique before is
-//! unique after. It hides order, rate and node from whoever holds IDs but not
-//! the [`Secret`]. It does not authenticate: every 64-bit value decrypts to
-//! some raw, so decrypting an ID proves nothing about where it came from.
+//! SPARX-64/128 is a block cipher of 64-bit blocks and 128-bit keys, so it maps the 2^64 raws one
+//! to one onto the 2^64 IDs: distinct raws give distinct IDs. It hides order, rate and node from
+//! anyone who has IDs but not the [`Secret`]. It does not authenticate: every 64-bit value decrypts
+//! to some raw, so decrypting an ID proves nothing about where it came from.
 //!
 //! Source: Dinu, Perrin, Udovenko, Velichkov, Großschädl, Biryukov, "Design
 //! Strategies for ARX with Provable Bounds: SPARX and LAX", ASIACRYPT 2016.

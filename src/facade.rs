@@ -27,19 +27,19 @@ const PIECE: usize = 256;
 /// faces. *Inside*, in the database and between its services, they are an [`Id`]: small,
 /// sorted, good for indexes. *Outside*, in URLs, APIs and on invoices, anybody who sees two of
 /// them learns how many customers there are, how many orders a day brings, and which number
-/// to try next. There, show the [`PublicId`] that a facade makes of them: an encrypted number
-/// that says nothing and opens to the one key that it was made of. Nothing is stored for it.
+/// to try next. There, show the [`PublicId`] that a facade makes of them: an encrypted number that
+/// reveals nothing and opens to the one key that it was made of. Nothing is stored for it.
 ///
-/// IDs that a generator has encrypted need no facade: their one face says nothing already.
+/// IDs that a generator has encrypted need no facade: they reveal nothing already.
 ///
 /// Each kind of key has a *label*, such as the name of its table, and under it a key of its
 /// own, derived from the secret. So user 1 and order 1 look nothing alike.
 ///
 /// # What it does not do
 ///
-/// * It does not authenticate. Every number opens to some key: a guessed one, or one of another
-///   label, to a number as good as random, which is refused because there is no such row. Look
-///   the row up, and check who may see it, as ever.
+/// * It does not authenticate. Every number opens to some key. A guessed number, or one of another
+///   label, opens to a number as good as random, which is refused because there is no such row.
+///   Look the row up, and check who may see it, as always.
 /// * It does not hide that two public IDs are the same: a key has one for each label.
 ///
 /// # Secret and label stay
@@ -72,7 +72,7 @@ const PIECE: usize = 256;
 /// let asked: PublicId = "5qt3jqccvl6bi".parse()?;
 /// assert_eq!(users.open(asked).to_i64(), 1);
 ///
-/// // Under another label it is no key of any row.
+/// // Under another label it opens to an unrelated number.
 /// let orders = Facade::new(&secret, "orders")?;
 /// assert_ne!(orders.open(asked).to_i64(), 1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -43,11 +43,10 @@
 //! 2. *Reserve*: add `n` to `reserved`. This cannot fail, and from here to step 4
 //!    nothing can unwind or call other people's code.
 //! 3. *Copy* the IDs into the slots.
-//! 4. *Publish*: flip their bits, then advance `tail` over every position
-//!    whose bit is set, by any producer. A producer that is preempted between
-//!    2 and 4 holds back `tail`, never a consumer: the ring reads as empty,
-//!    and the next producer to finish, or the slow one itself, advances over
-//!    everything that is ready.
+//! 4. *Publish*: flip their bits, then advance `tail` over every position whose bit any producer
+//!    has set. A producer that is preempted between 2 and 4 holds back `tail`, never a consumer:
+//!    the ring reads as empty, and the next producer to finish, or the slow one itself, advances
+//!    over everything that is ready.
 //!
 //! # Why it is right
 //!
@@ -64,13 +63,12 @@
 //! only ever added to, with AcqRel, so this producer happens after that read,
 //! and with it after the takes that made the room.
 //!
-//! *Nothing published is lost (R1, R3).* Consider the producers that have flipped
-//! the flags of a range of positions. The one whose fence comes last sees all of these
-//! flags, and advances over the whole range. It can misread only if its `tail` is so old
-//! that another producer has already flipped a flag there for the next round.
-//! That producer's fence comes later still: were it the earlier, `tail` could
-//! not have been read so old after the later one. So the task falls to that
-//! producer, which sees all the flags in turn.
+//! *Nothing published is lost (R1, R3).* Consider the producers that have flipped the flags of a
+//! range of positions. The one whose fence comes last sees all of these flags, and advances over
+//! the whole range. It can misread only if its `tail` is so old that another producer has already
+//! flipped a flag there for the next round. The fence of this other producer comes later still:
+//! were it the earlier, `tail` could not have been read so old after the later one. So the task
+//! falls to the other producer, which sees all the flags in turn.
 //!
 //! Takes work as in the bounded queues of crossbeam (after D. Vyukov's MPMC queue),
 //! without their per-slot stamps. The flag ring is that of Baidu's `uid-generator`, moved

@@ -98,8 +98,8 @@ impl Timeline {
         Ok(timeline)
     }
 
-    /// Ends a timeline over one lease: nothing more is claimed, and everything
-    /// that was lies before `next`. Not for a forked child's copy.
+    /// Ends a timeline over one lease: nothing more is claimed, and everything claimed so far lies
+    /// before `next`. Not for a forked child's copy.
     pub(crate) fn finish(&self) -> Finished {
         // Close before reading the cursor: a claim that stands has moved it.
         let was_open = self.lanes[0].is_open();
@@ -215,8 +215,7 @@ impl Timeline {
 
     #[cold]
     fn claim_elsewhere(&self, at: usize, want: usize, now: Now) -> Result<Run, Refused> {
-        // Each round that fails has met another claim that succeeded, or a lane
-        // that was just closed.
+        // Each round that fails has met another claim that succeeded, or a lane just closed.
         while let Some((at, tick)) = self.earliest(at, now)
             && tick < now.limit
         {

@@ -13,7 +13,7 @@ use crate::id::{Id, IdLike, Sealed};
 
 pub use self::error::ParseTypedIdError;
 
-/// What a [`TypedId`] names: a type of yours that stands for users, orders, ...
+/// The kind of thing that a [`TypedId`] names: a type of yours that stands for users, orders, ...
 ///
 /// The type itself is never made; an empty struct or enum does.
 ///
@@ -27,7 +27,7 @@ pub use self::error::ParseTypedIdError;
 /// }
 /// ```
 pub trait IdKind {
-    /// What the text of such an ID begins with, without the `_` that follows.
+    /// The beginning of the text of such an ID, without the `_` that follows.
     ///
     /// It has 1 to 63 of the characters `a-z`, `0-9` and `_`, begins with a letter
     /// and does not end in `_`. That is what

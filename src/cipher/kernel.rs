@@ -1,9 +1,9 @@
 //! SPARX-64/128 over many blocks, a block to a lane: the kernel of every vector backend.
 //!
-//! A register holds the same word of as many blocks as it has 16-bit lanes, so
-//! four registers hold the blocks of a vector, and the cipher's operations on
-//! words become operations on registers. Rounds depend on each other; to keep
-//! the processor busy meanwhile, up to four vectors are in flight at once.
+//! Each 16-bit lane of a register belongs to one block, and a register holds the same word of all
+//! its blocks. So four registers hold the blocks of a vector, and the cipher's operations on words
+//! become operations on registers. Rounds depend on each other; to keep the processor busy
+//! meanwhile, up to four vectors are in flight at once.
 //!
 //! # Second words
 //!

@@ -23,8 +23,8 @@ const FILE_LIMIT: usize = 64;
 
 /// A 128-bit key.
 ///
-/// Whoever has it can tell when and where each ID was made, and make any ID.
-/// All generators of one namespace share one secret.
+/// Anyone who has it can tell when and where each ID was made, and make any ID. All generators of
+/// one namespace share one secret.
 ///
 /// It is overwritten with zeros when dropped, and its `Debug` output is always
 /// `Secret(..)`. There is no `Display` and no serialisation;
@@ -217,7 +217,7 @@ impl Secret {
     }
 }
 
-/// What is wrong with a text that should be hexadecimal digits.
+/// The fault of a text that should be hexadecimal digits.
 enum HexFault {
     Length { found: usize },
     Digit { position: usize },

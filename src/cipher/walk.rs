@@ -1,9 +1,8 @@
 //! A permutation of the numbers below 2^63, made from one of all 64-bit numbers.
 //!
-//! SPARX-64/128 permutes all 64-bit numbers. Whoever keeps IDs as signed numbers, and wants
-//! none below zero, needs a permutation of those under 2^63, the *domain*. Cycle-walking
-//! makes it: a number of the domain is encrypted, and again for as long as the result lies
-//! outside.
+//! SPARX-64/128 permutes all 64-bit numbers. IDs that are kept as signed numbers, none of them
+//! below zero, need a permutation of the numbers under 2^63, the *domain*. Cycle-walking makes one:
+//! it encrypts a number of the domain, and encrypts again for as long as the result lies outside.
 //!
 //! # Why it is one to one
 //!
@@ -16,12 +15,12 @@
 //!
 //! # How long it takes
 //!
-//! Half of all numbers lie in the domain. A cipher's outputs can't be told from random ones,
-//! so a walk takes more than `n` encryptions with a probability of 2^-n, and 2 on average. What
-//! is proven is only that it meets each number outside at most once, which makes 2^63 + 1
-//! encryptions: a bound that says that there is an end, not when. When is a matter of chance:
-//! that any of the 2^63 walks of a secret takes more than 128 encryptions has a probability of
-//! about 2^-65, and one walk in a million takes more than 20.
+//! Half of all numbers lie in the domain. A cipher's outputs can't be told from random ones, so a
+//! walk takes more than `n` encryptions with a probability of 2^-n, and 2 on average. Only this is
+//! proven: it meets each number outside at most once, which makes 2^63 + 1 encryptions. That bound
+//! shows that the walk ends, not when. When is a matter of chance. The probability is about 2^-65
+//! that any of the 2^63 walks of a secret takes more than 128 encryptions, and one walk in a
+//! million takes more than 20.
 //!
 //! The length of a walk depends on the raw and the secret, and so does the time it takes. Who
 //! measures that learns how many numbers lie between the two, and nothing about which. Numbers

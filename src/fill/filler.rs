@@ -108,13 +108,13 @@ pub(crate) struct FillCounters {
 pub(crate) struct Taken {
     /// All of them.
     pub(crate) all: u64,
-    /// Those that were dropped, for their age or by a recall.
+    /// IDs that were dropped, for their age or by a recall.
     pub(crate) retired: u64,
-    /// Those that went on to another stripe.
+    /// IDs that went on to another stripe.
     pub(crate) moved: u64,
 }
 
-/// What a [`Filler`] is made from.
+/// The parts of a [`Filler`].
 pub(crate) struct FillerParts {
     pub(crate) stripes: PerCore<Stripe>,
     pub(crate) stocks: Option<Stocks>,
@@ -175,9 +175,9 @@ impl Filler {
         self.requests.nudge();
     }
 
-    /// What follows a take that has left fewer IDs than the threshold: a request for a fill,
-    /// and an assist where it has left very few. Returns whether the IDs taken are still
-    /// this process's: an assist reads a clock, and that may have forked.
+    /// Follows a take that has left fewer IDs than the threshold: requests a fill, and assists
+    /// where very few are left. Returns whether the IDs taken still belong to this process: an
+    /// assist reads a clock, and the clock may have forked.
     // Out of line, so that other takes need no registers for it.
     #[must_use]
     #[inline(never)]
@@ -280,7 +280,7 @@ impl Filler {
     pub(crate) fn taken(&self) -> Taken {
         let mut taken = Taken::default();
         for stripe in self.stripes.iter() {
-            // What was taken first: of what is read later, at least as much is counted.
+            // Read `taken` first: the counters that are read later can only be larger.
             taken.all += stripe.ring.taken();
             taken.retired += stripe.retired();
             taken.moved += stripe.moved();
@@ -307,11 +307,11 @@ impl Filler {
         if count > 0 {
             return Some(Ok(count));
         }
-        // Producers wake the waiting takes when they are refused. If that is
-        // for good, only the IDs that they have claimed by then will come,
-        // and after an invalidation, or in a forked child, not even those.
-        // Room is reserved before a claim, and the exchange of the last claim releases
-        // that to this look. So either it is seen to be held, or its IDs are found.
+        // When producers are refused, they wake the waiting takes. If the refusal is final, only
+        // the IDs that producers have claimed by then will come. After an invalidation, or in a
+        // forked child, not even those come. Room is reserved before a claim, and the exchange of
+        // the last claim releases the reservation to `refused_now`. So either the room is seen to
+        // be held, or its IDs are found.
         match self.source.timeline().refused_now()? {
             Refused::BorrowLimit { .. } | Refused::NoLease { .. } => None,
             refused

@@ -1,6 +1,6 @@
 //! Parts of a generator without the rest of it, for the models in `loom-tests`.
 //!
-//! Only with the feature `loom`, which is no part of the crate's interface.
+//! Exists only with the feature `loom`, and is not part of the crate's interface.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -85,8 +85,8 @@ impl<'a> WaitingFuture<'a> {
     }
 }
 
-/// The stripes of a generator without its producers: whoever calls
-/// [`produce`](Self::produce) is one, for one round.
+/// The stripes of a generator without its producers: a thread that calls [`produce`](Self::produce)
+/// is a producer for one round.
 #[derive(Clone, Debug)]
 pub struct Stripes(Arc<Filler>);
 

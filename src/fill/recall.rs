@@ -36,17 +36,16 @@
 //!   gives the IDs up at its next look. This holds also for one that restocks in the
 //!   middle of the retiring. So counting once, at the start, would not do: its mark
 //!   would be that of the IDs made afterwards.
-//! * *The mark was noted after the end.* The consumer acquired with it what the end
-//!   released, the retiring included, so it took IDs that were in the ring after
-//!   that. An old one can only have been inserted meanwhile, by a producer that
-//!   had made it or a consumer that gave it back, and on a mark from before the end:
-//!   the IDs that a producer makes on a later mark are not old. Of the insertion and
-//!   the recall, the one whose fence comes second sees the other. Either the mark is no
-//!   longer the word, and the IDs are given up; or the thread is counted, and the
-//!   recall says that it must be called again; or it is not counted any more, and the
-//!   IDs that it published are there to be retired.
+//! * *The mark was noted after the end.* With the mark, the consumer acquired what the end
+//!   released, the retiring included. So it took IDs that were in the ring after the retiring. An
+//!   old one can only have been inserted meanwhile, by a producer that had made it or a consumer
+//!   that gave it back, and on a mark from before the end: the IDs that a producer makes on a later
+//!   mark are not old. Of the insertion and the recall, the one whose fence comes second sees the
+//!   other. Either the mark is no longer the word, and the IDs are given up; or the thread is
+//!   counted, and the recall reports that it must be called again; or it is not counted any more,
+//!   and the IDs that it published are there to be retired.
 //!
-//! So once a recall has said that nothing is still to come, no old ID is in the
+//! So once a recall has reported that nothing is still to come, no old ID is in the
 //! ring, and none in a stock passes the look. A producer whose clock is stuck keeps
 //! no recall waiting: it gives up what it makes when it comes back.
 //!
@@ -134,9 +133,8 @@ impl Recalls {
 
     /// The mark to note before IDs are made, or taken to be kept.
     pub(super) fn mark(&self) -> RecallMark {
-        // Acquire: pairs with the Release in `end`. IDs that are taken after this
-        // were in the ring after that recall, and IDs that are made are not of lanes
-        // that were closed before it.
+        // Acquire: pairs with the Release in `end`. IDs that are taken after this were in the ring
+        // after that recall. IDs that are made come from no lane closed before it.
         RecallMark(self.word.load(Acquire))
     }
 

@@ -12,10 +12,10 @@
 //!
 //! `ring` proves R1 and R2 of one ring, and `fill` R3 and R4. Together:
 //!
-//! *No ID twice, none lost (R1).* An ID lies in one ring, and leaves it by one take. A take
-//! that *moves* IDs to its own stripe has taken them, as it has the one that it gives out.
-//! It publishes them once more, in one other ring, under a permit that it got before; or a
-//! recall has come between, and they are dropped and counted.
+//! *No ID twice, none lost (R1).* An ID lies in one ring, and leaves it by one take. A take that
+//! *moves* IDs to its own stripe has taken them, like the one that it gives out. It publishes them
+//! once more, in one other ring, under a permit that it got before. If a recall has come between,
+//! they are dropped and counted instead.
 //!
 //! *Stocks (R1).* A restock has taken its IDs. It puts those that it does not give out into one
 //! stock, or back into the stripes under a permit, as a handle does. A consumer that finds all
@@ -30,11 +30,11 @@
 //! call to its end would have been found there. So an ID that a take misses is one that
 //! another thread published, took or moved during the call.
 //!
-//! *Waiting.* `waiters` asks for two things. An attempt finds what was published before
-//! the consumer's fence, unless another consumer has it: so it does, by the above. And each
-//! publication is followed by a notification: so is that of IDs that are moved, and the fill of
-//! a stock, whose IDs were in hand while others may have looked for them. An attempt
-//! that missed them on their way is made again.
+//! *Waiting.* `waiters` has two requirements. First, an attempt finds what was published before the
+//! consumer's fence, unless another consumer has it. This holds by the above. Second, each
+//! publication is followed by a notification. This holds also for IDs that are moved, and for the
+//! fill of a stock, whose IDs were in hand while others may have looked for them. An attempt that
+//! missed such IDs on their way is then made again.
 //!
 //! *R3.* A producer holds one permit at a time, so one that is stuck holds up to a block in
 //! one stripe. A take that is stopped while it moves IDs has up to 256 of them, and a permit
@@ -189,7 +189,7 @@ impl AssistPermission {
         self.is_taken.load(Relaxed)
     }
 
-    /// Gives the permission back, whoever has it.
+    /// Gives the permission back, whichever thread has it.
     pub(super) fn free(&self) {
         // Read first, so that the line stays with the stripe's consumers.
         if self.is_taken.load(Relaxed) {
@@ -205,8 +205,8 @@ mod placement {
 
     #[test]
     fn a_stripe() {
-        // What a take reads and nobody writes is apart from what takes and producers write
-        // while the level is low.
+        // Fields that takes read and nobody writes lie apart from those that takes and producers
+        // write while the level is low.
         assert_apart!(Stripe {
             [ring, threshold, low_mark]
             [request]

@@ -81,13 +81,13 @@
 //!
 //! # What comes last
 //!
-//! A consumer for which nothing more can be made sleeps only for what others have in their
-//! hands. That may be less than one for each that waits, and those who get none have to give
-//! up, so waking one at a time is not enough. Such a consumer sets a flag in its attempt, and
-//! the next notification clears the flag under the gate, before it raises the sequence there,
-//! and wakes all. So it finds the flag of each consumer that has passed the gate before. One
-//! that passes it later with an older sequence does not sleep, and sets the flag again. One
-//! that has noted the raised sequence sets it after it was cleared, for the notification after
+//! A consumer for which nothing more can be made sleeps only for IDs that others have in hand.
+//! There may be fewer of these than waiting consumers, and those who get none have to give up. So
+//! waking one at a time is not enough. Such a consumer sets a flag in its attempt. The next
+//! notification clears the flag under the gate, before it raises the sequence there, and wakes all.
+//! So it finds the flag of each consumer that has passed the gate before. A consumer that passes
+//! the gate later with an older sequence does not sleep, and sets the flag again. A consumer that
+//! has noted the raised sequence sets the flag after it was cleared, for the notification after
 //! this.
 //!
 //! # Forks

@@ -53,8 +53,7 @@ pub(super) struct Entry(&'static Node);
 
 /// Enters a region that a forked child is to wipe.
 ///
-/// Lock-free; walks the list, whose length is the largest number of regions
-/// that were ever live at once.
+/// Lock-free; walks the list. Its length is the largest number of regions ever live at once.
 ///
 /// # Errors
 /// The operating system's, when the handler can't be registered.

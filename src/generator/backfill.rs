@@ -26,11 +26,11 @@
 //! claimed only below `nodes x sequences`, so the raw lies inside the lease (U1, U2). Claims
 //! of different ticks differ in the tick.
 //!
-//! *One process.* The lease is entered into the registry of the process as that of every other
-//! generator: what meets it in nodes and ticks is refused while it is in use, whoever came
-//! first. A tick in which a generator had stopped half-way is left out. When this generator is
-//! dropped, which IDs it issued is forgotten with the counts. So the whole lease counts as
-//! used then, and nothing is built on any part of it again.
+//! *One process.* The lease is entered into the registry of the process, like that of every other
+//! generator: a lease that overlaps it in nodes and ticks is refused while it is in use, whichever
+//! came first. A tick in which a generator had stopped half-way is left out. When this generator is
+//! dropped, the counts are dropped with it, and so is the knowledge of which IDs it issued. So the
+//! whole lease counts as used then, and nothing is built on any part of it again.
 //!
 //! *A forked child* reads the mark as zero, before it looks for the lock, which a thread of
 //! the parent may have held at the fork. Every take of it is refused, and what it drops
@@ -108,13 +108,12 @@ use crate::sync::atomic::Ordering::Relaxed;
 /// [`StaticLease::assume_unique_past`](crate::StaticLease::assume_unique_past) says what has to
 /// be true of it.
 ///
-/// Clones are cheap and share everything. Takes from several threads wait for each other, for
-/// the time of a look into a hash map; the encryption is outside of that. Each distinct tick
-/// that IDs were taken of costs some 20 to 40 bytes for as long as the generator lives: a
-/// year of seconds of which each has a row takes about a gigabyte. An import goes by parts,
-/// with a lease for each, where that is too much. In a child of `fork(2)` every take fails. A
-/// take that a signal handler interrupts to fork may give its IDs in both processes, or wait for
-/// ever in the child.
+/// Clones are cheap and share everything. Takes from several threads wait for each other, for the
+/// time of a look into a hash map; the encryption is outside of that. Each distinct tick with IDs
+/// costs some 20 to 40 bytes for as long as the generator lives: a year of seconds, each with a
+/// row, takes about a gigabyte. If that is too much, import in parts, each with its own lease. In a
+/// child of `fork(2)` every take fails. A take that a signal handler interrupts to fork may give
+/// its IDs in both processes, or wait for ever in the child.
 ///
 /// A snapshot of the process that is resumed twice is not noticed, nor an import that is started
 /// twice with the same lease of the caller's.

@@ -18,7 +18,7 @@ use crate::timeline::{ClaimPolicy, Timeline};
 
 /// The source of nodes and ticks for a generator that is being built.
 pub(super) enum LeaseBacking {
-    /// What is left of a lease that was given, and the claim on it.
+    /// The rest of a lease that was given, and the claim on it.
     Given { lease: Lease, claimed: Box<Claimed> },
     /// Leases to acquire from a store.
     Kept(Box<Kept>),
@@ -141,8 +141,8 @@ impl LeaseBacking {
                 let (whole, offset) = beginning(lease, claimed.start(), share.count)?;
                 let share = share.of(&whole).map_err(BuildError::Lease)?;
                 let timeline = Timeline::new(&share, offset, clock, policy);
-                // A signal handler may have forked since the claim. Not before this: a timeline
-                // that is there at a fork knows it.
+                // A signal handler may have forked since the claim. Not checked before this: a
+                // timeline that exists at a fork detects it.
                 if claimed.is_parents() {
                     let denied = Denied::Conflict(Conflict::Inherited(lease.nodes()));
                     return Err(denied_build(lease, denied));

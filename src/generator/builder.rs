@@ -152,11 +152,11 @@ impl CachedGeneratorBuilder {
     /// The number of stripes that the slots are divided into: a power of two up to
     /// [`MAX_STRIPES`](Self::MAX_STRIPES), and no more than slots.
     ///
-    /// Each stripe is a [`RingBuffer`] with its own fills. A take goes to the stripe of the
-    /// core that it runs on, so that takes on different cores write no cache line that they
-    /// share. Where that stripe is empty, it takes from another one, and moves up to half of
-    /// what is there to its own. It reports empty only if it has found every stripe empty,
-    /// each at its own moment.
+    /// Each stripe is a [`RingBuffer`] with its own fills. A take goes to the stripe of the core
+    /// that it runs on, so that takes on different cores write no cache line that they share. If
+    /// that stripe is empty, the take uses another one, and moves up to half of the IDs there to
+    /// its own stripe. It reports empty only if it has found every stripe empty, each at its own
+    /// moment.
     ///
     /// Without this call there are as many stripes as the process may use cores at a time,
     /// by affinity and quota, rounded up to a power of two, and no more than one for each
@@ -245,18 +245,18 @@ impl CachedGeneratorBuilder {
         self
     }
 
-    /// What a take does when it has found every stripe empty.
+    /// Sets what a take does when it has found every stripe empty.
     pub fn on_empty(mut self, answer: OnEmpty) -> Self {
         self.on_empty = answer;
         self
     }
 
-    /// Calls `hook` each time that a take finds all stripes empty, in the thread
-    /// that takes, before [`OnEmpty`] is followed. A panic in it is the taker's;
-    /// what the take had got goes back into the ring.
+    /// Calls `hook` each time that a take finds all stripes empty, in the thread of the take,
+    /// before [`OnEmpty`] is followed. A panic in it unwinds through the take; IDs that the take
+    /// had got go back into the ring.
     ///
-    /// The hook must not take from the same generator, nor own a clone of it:
-    /// the one would call the hook again, the other keep the generator alive.
+    /// The hook must not take from the same generator, which would call the hook again. It must not
+    /// own a clone of it either, which would keep the generator alive.
     pub fn on_empty_hook(mut self, hook: impl Fn(RingEmpty) + Send + Sync + 'static) -> Self {
         self.empty_hook = Some(Box::new(hook));
         self
@@ -364,7 +364,7 @@ impl CachedGeneratorBuilder {
                 count: self.producers,
             });
         }
-        // First, so that a capacity that is no power of two is the one to blame.
+        // First, so that the error names a capacity that is not a power of two.
         RingBuffer::check_capacity(self.capacity).map_err(BuildError::Ring)?;
         let count = self.stripe_count();
         let most = Self::MAX_STRIPES.min(self.capacity);

@@ -93,7 +93,7 @@ pub(super) struct Shared {
     pub(super) dry: DryCounters,
     /// IDs that handles gave back to the ring or dropped.
     pub(super) returned: AtomicU64,
-    /// Those that were dropped.
+    /// The dropped ones among `returned`.
     pub(super) dropped: AtomicU64,
     pub(super) ran_dry: Throttle,
     pub(super) refused: Throttle,
@@ -165,8 +165,8 @@ impl CachedGenerator {
     /// `out`, or fewer if all stripes ran dry and [`OnEmpty`] did not help, but at
     /// least one unless `out` is empty. `Wait` does not wait for the rest.
     ///
-    /// Lock-free; under a nanosecond an ID from a batch of 64 on. One step for each stripe
-    /// that IDs are taken from, the one of this core first.
+    /// Lock-free; under a nanosecond an ID from a batch of 64 on. One step for each stripe used,
+    /// this core's first.
     ///
     /// # Examples
     ///
@@ -283,11 +283,10 @@ impl CachedGenerator {
     /// resumed from a snapshot, which may be resumed a second time; call it
     /// before the first take.
     ///
-    /// When it returns, no ID that was made before will be taken any more, except by takes
-    /// that are under way. With a store, fresh leases are acquired in the background, and
-    /// takes fail with [`Refused::NoLease`](crate::Refused::NoLease) until they come. With
-    /// a given lease every take fails from now on, with
-    /// [`Refused::Invalidated`](crate::Refused::Invalidated).
+    /// When it returns, no ID that was made before will be taken any more, except by takes in
+    /// progress. With a store, fresh leases are acquired in the background, and takes fail with
+    /// [`Refused::NoLease`](crate::Refused::NoLease) until they come. With a given lease every take
+    /// fails from now on, with [`Refused::Invalidated`](crate::Refused::Invalidated).
     ///
     /// Blocks while producers or consumers put IDs that they have made into the ring:
     /// some microseconds if they are running. It waits for no producer that is in the

@@ -35,8 +35,8 @@
 //!   thread, lies after it in its lane, and a plain one is larger;
 //! - IDs that an invalidation or a fork would have to find.
 //!
-//! That is what a `CachedGenerator` is for. So runs are for those who ask for several IDs
-//! at the same moment: `take_batch` is one claim and one encryption for each run.
+//! Use a `CachedGenerator` for that. So runs are for callers that ask for several IDs at the same
+//! moment: `take_batch` is one claim and one encryption for each run.
 
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -56,8 +56,8 @@ use crate::sync::atomic::AtomicUsize;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::timeline::{Refused, Timeline};
 
-/// What a [`DirectGenerator`] does when the clock was set back, or a tick is
-/// used up. None of them can make a duplicate.
+/// How a [`DirectGenerator`] reacts when the clock was set back, or a tick is used up. None of the
+/// policies can make a duplicate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ClockPolicy {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::timeline::Refused;
 
-/// What a take does when it has found every [stripe](crate::CachedGeneratorBuilder::stripes)
+/// The reaction of a take that has found every [stripe](crate::CachedGeneratorBuilder::stripes)
 /// empty, each at its own moment during the call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -27,13 +27,11 @@ pub enum OnEmpty {
     /// [`assist_fill(None)`](crate::CachedGeneratorBuilder::assist_fill) where takes must
     /// not.
     Error,
-    /// Wait for a producer, at most this long, then fail with
-    /// [`TakeError::TimedOut`], or with the reason if none can be made; at once
-    /// where that is the end of a lease that was given. A store that grants none
-    /// at the moment is waited for, too. The waiting thread sleeps, or the task with
-    /// [`take_async`](crate::CachedGenerator::take_async), and takes
-    /// that come later can be served before it. Needs a
-    /// [`ThresholdFill`](crate::ThresholdFill) to wake a producer.
+    /// Wait for a producer, at most this long, then fail with [`TakeError::TimedOut`], or with the
+    /// reason if none can be made. If the reason is the end of a given lease, fail at once. A store
+    /// that grants none at the moment is waited for, too. The waiting thread sleeps, or the task
+    /// with [`take_async`](crate::CachedGenerator::take_async). Later takes can be served before
+    /// it. Needs a [`ThresholdFill`](crate::ThresholdFill) to wake a producer.
     Wait(Duration),
 }
 

@@ -172,8 +172,9 @@ pub enum BuildError {
         /// The number that was given.
         count: usize,
     },
-    /// The number of stripes is no power of two between 1 and
-    /// [`MAX_STRIPES`](crate::CachedGeneratorBuilder::MAX_STRIPES), or more than the slots.
+    /// The number of stripes is not a power of two between 1 and
+    /// [`MAX_STRIPES`](crate::CachedGeneratorBuilder::MAX_STRIPES), or is larger than the number of
+    /// slots.
     Stripes {
         /// The number that was given.
         count: usize,

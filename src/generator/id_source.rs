@@ -1,4 +1,4 @@
-//! What gives IDs, whichever way it comes by them.
+//! The trait for sources of IDs.
 
 use std::fmt;
 use std::iter::FusedIterator;
@@ -64,7 +64,7 @@ pub(super) fn fill_one_by_one(
     for (done, id) in out.iter_mut().enumerate() {
         match take() {
             Ok(taken) => *id = taken,
-            // Those that it had before a clock or a hook forked are the parent's.
+            // IDs from before a clock or a hook forked belong to the parent.
             Err(error @ TakeError::Refused(Refused::Forked)) => return Err(error),
             Err(error) if done == 0 => return Err(error),
             Err(_) => return Ok(done),

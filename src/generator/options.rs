@@ -155,11 +155,10 @@ macro_rules! shared_options {
         /// several processes one does it, and all go on. Limits are those of
         /// [`StoreLimits::default`](crate::lease::StoreLimits).
         ///
-        /// With [`History::Unknown`](crate::lease::History) leases begin above all
-        /// that may have been granted, after the failover time: a minute. Until then
-        /// `build` fails with
-        /// [`StoreError::FloorAhead`](crate::lease::StoreError::FloorAhead), which
-        /// says when to try again; it waits for the last ten seconds, or as long as
+        /// With [`History::Unknown`](crate::lease::History) leases begin above all possible earlier
+        /// grants, after the failover time: a minute. Until then `build` fails with
+        /// [`StoreError::FloorAhead`](crate::lease::StoreError::FloorAhead), which says when to try
+        /// again; it waits for the last ten seconds, or as long as
         /// [`first_lease_within`](Self::first_lease_within) says.
         ///
         /// A store that can't be reached is initialised when it can. One that has shown the

@@ -1,7 +1,7 @@
-//! What became of the leases of a generator that was shut down.
+//! The outcome of a shutdown for the leases of a generator.
 
-/// What became of the leases of a generator that was shut down. No ID is issued from
-/// them by this process any more, but for [`InUse`](Self::InUse).
+/// The outcome for the leases of a generator that was shut down. This process issues no more IDs
+/// from them, except for [`InUse`](Self::InUse).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a release that did not come in time may matter"]
 #[non_exhaustive]

@@ -19,7 +19,7 @@ pub struct WeakGenerator {
 impl WeakGenerator {
     /// The generator, if a clone of it or one of its handles is still there.
     ///
-    /// What is returned counts as a clone: a [`shutdown`](CachedGenerator::shutdown)
+    /// The returned generator counts as a clone: a [`shutdown`](CachedGenerator::shutdown)
     /// meanwhile finds the generator in use, and dropping it last ends the generator.
     pub fn upgrade(&self) -> Option<CachedGenerator> {
         // The filler outlives what is shared, whose end joins threads. So where this finds

@@ -22,11 +22,10 @@ impl CachedGenerator {
     /// [`build_detached`](crate::CachedGeneratorBuilder::build_detached), and for one that
     /// has lost its leases.
     ///
-    /// The answer is false in a forked child, and where no more IDs can be made: at the end
-    /// of a lease that was given, or once that is [invalidated](Self::invalidate). A store
-    /// that grants nothing is waited for, for as long as it takes: put a timeout of your
-    /// runtime around this. Without a producer or a threshold the lease is enough, since takes
-    /// then make their own IDs.
+    /// The answer is false in a forked child, and where no more IDs can be made: at the end of a
+    /// given lease, or once that is [invalidated](Self::invalidate). If a store grants nothing,
+    /// this waits for as long as it takes: put a timeout of your runtime around it. Without a
+    /// producer or a threshold the lease is enough, since takes then make their own IDs.
     ///
     /// Cancel-safe, like [`take_async`](Self::take_async). Each poll reads the clock, under
     /// a lock as [`is_ready`](Self::is_ready) does.

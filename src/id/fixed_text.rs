@@ -39,9 +39,9 @@ impl FixedText {
 impl Id {
     /// The text with leading zeros, which sorts as the number does.
     ///
-    /// Costs no allocation. [`from_fixed_text`](Self::from_fixed_text) reads it;
-    /// [`FromStr`](str::FromStr) does not, but for the texts of 13 characters
-    /// that have no leading zero.
+    /// Costs no allocation. [`from_fixed_text`](Self::from_fixed_text) reads it.
+    /// [`FromStr`](str::FromStr) does not, except for texts of 13 characters without a leading
+    /// zero.
     #[inline]
     pub fn to_fixed_text(self) -> FixedText {
         FixedText(all_digits(self.to_u64()))

@@ -1,4 +1,4 @@
-//! What every type that holds an ID has in common.
+//! The common trait of all types that hold an ID.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -10,12 +10,11 @@ use super::Id;
 /// What serializers and databases do with an [`Id`], they do with a
 /// [`TypedId`](crate::TypedId) as well. Only types of this crate implement it.
 pub trait IdLike: Copy + Display + FromStr<Err: Display> + Sealed {
-    /// What a schema of it is named by, before the prefix.
+    /// The name of its schema, before the prefix.
     #[doc(hidden)]
     const NAME: &'static str;
 
-    /// What stands in the text before the digits, without the `_` between them;
-    /// empty if the digits are all.
+    /// The text before the digits, without the `_` between them; empty if there are only digits.
     #[doc(hidden)]
     const PREFIX: &'static str;
 

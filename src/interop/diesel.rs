@@ -1,6 +1,6 @@
 //! `BigInt` in each backend of Diesel.
 //!
-//! What a derive can say stands beside the types themselves.
+//! The types themselves derive everything that Diesel can derive.
 
 use ::diesel::backend::Backend;
 use ::diesel::deserialize::{self, FromSql};

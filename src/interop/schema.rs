@@ -2,7 +2,7 @@
 
 use crate::id::{Id, IdLike};
 
-/// What a schema is named by. Those of two kinds need two names.
+/// The name of the schema. Schemas of two kinds need two names.
 pub(super) fn name<I: IdLike>() -> String {
     match (I::NAME, I::PREFIX) {
         (name, "") => name.to_owned(),

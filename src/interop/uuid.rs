@@ -1,6 +1,6 @@
 //! An ID in a UUID of version 8, for what takes nothing but UUIDs.
 //!
-//! Version 8 leaves 122 bits to whoever makes the UUID
+//! Version 8 leaves 122 bits to the maker of the UUID
 //! ([RFC 9562, section 5.8](https://www.rfc-editor.org/rfc/rfc9562#section-5.8)): 64 are the
 //! ID's, and 58 are a mark that says so.
 

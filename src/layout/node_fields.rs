@@ -5,11 +5,10 @@ use std::fmt;
 
 /// Named parts of a node number, from the highest bits to the lowest.
 ///
-/// For fleets that number their nodes by place or kind, as in "datacenter 3,
-/// machine 17". It works on the node alone and knows no layout; choose parts
-/// whose [`bits`](Self::bits) are the layout's
-/// [`node_bits`](crate::Layout::node_bits). Cost: a handful of comparisons of
-/// short names, without allocation unless there is an error.
+/// For fleets that number their nodes by place or kind, as in "datacenter 3, machine 17". It works
+/// on the node alone and knows no layout; choose parts with as many [`bits`](Self::bits) as the
+/// layout's [`node_bits`](crate::Layout::node_bits). Cost: a handful of comparisons of short names,
+/// without allocation unless there is an error.
 ///
 /// # Examples
 ///

@@ -149,7 +149,7 @@ pub enum ParseLayoutError {
     Incomplete {
         /// The whole text.
         text: String,
-        /// What is not there.
+        /// The part that is missing.
         missing: MissingPart,
         /// Bits of time, node and sequence.
         widths: [u32; 3],
@@ -163,7 +163,7 @@ pub enum ParseLayoutError {
     Epoch {
         /// The part that stands for the epoch.
         text: String,
-        /// What is wrong with it.
+        /// The reason why it is not valid.
         reason: String,
     },
     /// The tick is not a whole number with the unit `ms` or `s`.

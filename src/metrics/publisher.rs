@@ -41,9 +41,9 @@ impl Publisher {
 
     /// With labels that all its metrics get, beside those that it got before.
     ///
-    /// Where a program has several generators at a time, each publisher needs labels of its
-    /// own, or their gauges write over each other. A generator that takes the place of one
-    /// that has ended may have the labels of that: its counts are added up. The names `cause`, `reason`, `state`, `outcome`, `fence`,
+    /// Where a program has several generators at a time, each publisher needs labels of its own, or
+    /// their gauges write over each other. A generator that replaces an ended one may have the same
+    /// labels: the counts are added up. The names `cause`, `reason`, `state`, `outcome`, `fence`,
     /// `version`, `backend` and `layout` are taken.
     #[must_use]
     pub fn with_labels<K, V>(mut self, labels: impl IntoIterator<Item = (K, V)>) -> Self

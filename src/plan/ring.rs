@@ -40,11 +40,11 @@
 //! them at once, and never more than half of what is there. A producer that is awake serves
 //! every open request before it sleeps, so there is one wake-up to bridge.
 //!
-//! *With assists.* The take that leaves fewer than its stripe's low mark makes a run of IDs,
-//! and takes nothing meanwhile. Only others can empty the stripe: takes of other cores, and
-//! threads that get this core. If the whole load comes to this one stripe, they take `R` x the
-//! time of an assist. An assist takes 1 to 2 us on a quiet machine (`benches/README.md`); 5 us
-//! are allowed. When it is done the level is higher by its run, or the next take goes on.
+//! *With assists.* The take that leaves fewer than its stripe's low mark makes a run of IDs, and
+//! takes nothing meanwhile. Only others can empty the stripe: takes of other cores, and threads
+//! scheduled on this core. If the whole load comes to this one stripe, they take `R` x the time of
+//! an assist. An assist takes 1 to 2 us on a quiet machine (`benches/README.md`); 5 us are allowed.
+//! When it is done the level is higher by its run, or the next take goes on.
 //!
 //! *Room for the stripes.* A generator has at most one stripe for each 1,024 slots. With a
 //! single stripe, a thread that is stopped while it publishes or assists hides or holds up what

@@ -66,7 +66,8 @@ impl<S> FailOnDemand<S> {
         &self.source
     }
 
-    /// What is set is set by one assignment, so a panic elsewhere has spoiled nothing.
+    /// Ignores poisoning: the failure is set by one assignment, so a panic elsewhere spoils
+    /// nothing.
     fn failure(&self) -> MutexGuard<'_, Option<Failure>> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -7,7 +7,7 @@
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
-/// The word of a new lane.
+/// The word with which a new lane begins.
 pub(super) const FIRST: u64 = 1;
 
 /// The next position of a lane, in a word that holds one more.

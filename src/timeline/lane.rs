@@ -23,11 +23,10 @@
 //!       cursor                     start of now's tick   tick now + limit + 1
 //! ```
 //!
-//! A claim of up to n positions starts at `max(cursor, position_of(now))`
-//! and ends at the first of: n positions on, the end of its run, the borrow
-//! limit, the end of the grant. It reads the generation, reads the rectangle,
-//! moves the cursor by a compare-exchange, and reads the generation again. If
-//! that has changed, the claim is thrown away.
+//! A claim of up to n positions starts at `max(cursor, position_of(now))` and ends at the first of:
+//! n positions on, the end of its run, the borrow limit, the end of the grant. It reads the
+//! generation, reads the rectangle, moves the cursor by a compare-exchange, and reads the
+//! generation again. If the generation has changed, the claim is thrown away.
 //!
 //! # Why it is right
 //!

@@ -1,6 +1,6 @@
 //! A timeline without the rest of a generator, for the models in `loom-tests`.
 //!
-//! Only with the feature `loom`, which is no part of the crate's interface.
+//! Exists only with the feature `loom`, and is not part of the crate's interface.
 
 use std::io;
 use std::ops::Range;

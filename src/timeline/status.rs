@@ -1,5 +1,5 @@
-//! What a timeline says about itself: how far it is ahead of the clock, which leases it
-//! holds, and why it refuses a claim.
+//! The status of a timeline: how far it is ahead of the clock, which leases it holds, and why it
+//! refuses a claim.
 
 use std::time::Duration;
 
@@ -58,10 +58,9 @@ impl Timeline {
         Some(self.ticks_to_duration(ahead.min()? - now.tick))
     }
 
-    /// Whether the next raw is the first of a tick that the clock has not
-    /// reached, right after one that it has: the tick is used up, rather than
-    /// the clock set back. Grants that the clock has passed don't count, nor do
-    /// those that lie ahead of it and that nobody has claimed from.
+    /// Whether the next raw is the first of a tick that the clock has not reached, right after one
+    /// that it has: the tick is used up, rather than the clock set back. Grants that the clock has
+    /// passed don't count. Neither do grants ahead of the clock from which nobody has claimed.
     pub(crate) fn used_up_the_tick(&self) -> bool {
         let now = self.now();
         let open = (0..self.lanes.len()).filter_map(|at| self.look(at));

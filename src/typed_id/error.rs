@@ -17,8 +17,7 @@ pub enum ParseTypedIdError {
     },
     /// The prefix is another one: the ID names something else.
     OtherPrefix {
-        /// What stands before the last `_`, or as much of it as a prefix can have:
-        /// at most 63 bytes.
+        /// The text before the last `_`, or as much of it as a prefix can have: at most 63 bytes.
         found: String,
         /// The prefix of the kind.
         expected: &'static str,
@@ -27,8 +26,8 @@ pub enum ParseTypedIdError {
     Id {
         /// The prefix of the kind.
         prefix: &'static str,
-        /// What is wrong with the digits. Its [position](ParseIdError::position) is
-        /// that behind the prefix and its `_`.
+        /// The fault of the digits. Its [position](ParseIdError::position) is that behind the
+        /// prefix and its `_`.
         error: ParseIdError,
     },
 }

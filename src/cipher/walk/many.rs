@@ -8,14 +8,14 @@
 //!    has the ends of its walks.
 //! 3. *Expand*: they replace, in their order, the numbers of the first list that lie outside.
 //!
-//! # Why each end comes to its place
+//! # Why each end lands in its place
 //!
-//! By induction over the lists. Compressing and expanding go through the same list with the
-//! same choice, as nothing changes it meanwhile: it says itself which of its numbers lie
-//! outside. So the n-th of those goes to the n-th place of the shorter list and is replaced by
-//! what stands there after step 2, and that is the end of its walk: at once if it lies inside
-//! after the encryption, by induction if not. The numbers that lie inside are ends, and stay.
-//! No place is kept anywhere.
+//! By induction over the lists. Compressing and expanding go through the same list with the same
+//! choice: nothing changes the list meanwhile, and its numbers show which of them lie outside. So
+//! the n-th of those goes to the n-th place of the shorter list, and is replaced by the number
+//! there after step 2. That number is the end of its walk: at once if it lies inside after the
+//! encryption, by induction if not. The numbers that lie inside are ends, and stay. No positions
+//! are stored.
 //!
 //! # Why it ends
 //!

@@ -4,7 +4,7 @@
 //! machine, and milliseconds where other threads have the cores. A ring that must not run
 //! dry in that time has to be as large as the load of that time. So a take that leaves
 //! fewer IDs than the low mark makes a run itself, about a microsecond's worth, and goes
-//! on. This needs no scheduler: who takes is running.
+//! on. This needs no scheduler: the taking thread is running.
 //!
 //! One thread at a time assists a stripe. The others go on, and take what is left and what
 //! producers bring. The word `assist` of the stripe is the permission:
@@ -17,15 +17,14 @@
 //!                             none until a producer has served the stripe
 //! ```
 //!
-//! So where nothing can be made takes do not try again and again. A clock that panics in
-//! an assist is the producers' matter, whose next fill reports it: the take has its ID and
-//! returns it. A thread that is stopped in an assist keeps the permission, and the stripe
-//! is as one without assists.
+//! So where nothing can be made, takes do not try again and again. If a clock panics in an assist,
+//! the take still returns its ID, and the producers' next fill reports the panic. A thread that is
+//! stopped in an assist keeps the permission, and the stripe then works as one without assists.
 //!
-//! A thread that is stopped while it publishes holds back what others publish in the same
-//! stripe. A run for it would be hidden, so none is made: takes empty the stripe, go on to
-//! another one, and assist that. So with two stripes or more the takes of a core find IDs
-//! as long as there is one stripe in which no thread is stopped.
+//! A thread that is stopped while it publishes holds back what others publish in the same stripe. A
+//! run for it would be hidden, so none is made: takes empty the stripe, go on to another one, and
+//! assist that. So with two stripes or more, the takes of a core find IDs while some stripe has no
+//! stopped thread.
 
 use super::{Filler, LONGEST_RUN};
 use crate::events;

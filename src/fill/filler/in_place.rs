@@ -20,9 +20,9 @@ const ENOUGH: usize = sync::size(4, 1);
 /// IDs that a consumer has made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MadeInPlace {
-    /// Those that it was given, at least 1.
+    /// IDs given to the consumer, at least 1.
     pub(crate) given: usize,
-    /// Those that were put into its stripe.
+    /// IDs put into its stripe.
     pub(crate) stocked: usize,
 }
 

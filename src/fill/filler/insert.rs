@@ -35,7 +35,7 @@ impl Filler {
             );
         }
         self.recalls.end();
-        // In a forked child, whoever was inserting stays counted for ever.
+        // In a forked child, threads that were inserting stay counted for ever.
         more && !self.source.timeline().is_forked()
     }
 

@@ -88,7 +88,7 @@ fn take_all(ids: &CachedGenerator, given_out: &GivenOut, cores: &Cores, thread: 
         let taken = match take % 8 {
             0..=2 => ids.take().map(|id| batch[0] = id).map(|()| 1),
             3 => ids.take_batch(&mut batch),
-            // What is left in it goes back.
+            // The IDs left in it go back.
             7 => {
                 handle = None;
                 continue;

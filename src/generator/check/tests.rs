@@ -110,7 +110,7 @@ fn a_wait_for_the_first_lease_is_reported_to_the_hook() {
         .on_lease_wait_hook(move |error| {
             assert!(matches!(error, StoreError::Exhausted { .. }), "{error}");
             count.fetch_add(1, Relaxed);
-            // Past the lease of whoever holds the only block.
+            // Past the end of the lease on the only block.
             ends.advance(Duration::from_secs(601));
         })
         .build();

@@ -30,7 +30,7 @@ fn layout() -> Layout {
         .unwrap()
 }
 
-/// What `work` gives, on a thread of its own: it may never come to it.
+/// The result of `work`, which runs on a thread of its own because it may never end.
 #[track_caller]
 fn in_time<T: Send + 'static>(what: &str, work: impl FnOnce() -> T + Send + 'static) -> T {
     let (done, comes) = mpsc::channel();

@@ -230,7 +230,7 @@ fn without_wait_a_take_does_at_once_what_take_does() {
 fn a_take_for_which_nothing_can_come_is_refused_at_once() {
     let (ids, handle) = dry(builder(1010, 0), 7);
     let counting = Counting::new();
-    // Of what the handle has the generator knows nothing.
+    // The generator can't see the IDs in the handle.
     let answer = counting.poll(&mut ids.take_async());
     let Poll::Ready(Err(TakeError::Refused(refused))) = answer else {
         panic!("{answer:?}");

@@ -213,7 +213,7 @@ fn no_generator_is_ready_in_a_forked_child() {
     assert!(poll_when_woken(&counting, &mut other));
 }
 
-/// A store's clock: whoever reads it says so, and waits until the other end is dropped.
+/// A store's clock that signals each read, then blocks until the other end is dropped.
 #[cfg(unix)]
 #[derive(Debug)]
 struct Holding(mpsc::Sender<()>, Mutex<mpsc::Receiver<()>>);
