@@ -172,8 +172,8 @@ fn claims_against_extension() {
     });
 }
 
-/// U1: threads that disagree about the lane in use claim different raws, and a claim
-/// that finds its lane used up goes on with the other.
+/// U1: threads that disagree about the lane in use claim different raws. A claim that finds its
+/// lane used up goes on with the other.
 #[test]
 fn claims_move_on_to_the_other_lane() {
     explore("claims move on to the other lane", 2, Some(3), |first| {

@@ -58,8 +58,8 @@ fn a_move_against_a_take() {
     });
 }
 
-/// R1: a take says empty only where each stripe was: two IDs in the other stripe are
-/// enough for both, whoever moves one.
+/// R1: a take reports empty only if every stripe was empty. Two IDs in the other stripe are enough
+/// for both takes, whichever of them moves an ID.
 #[test]
 fn an_empty_stripe_is_not_an_empty_cache() {
     explore(
@@ -237,8 +237,8 @@ fn a_run_in_place_against_a_fill() {
     });
 }
 
-/// R4: a run in place that is refused leaves no room behind that nobody fills: the producer
-/// that found none has left that to it.
+/// R4: a run in place that is refused leaves no room that nobody fills: a producer that found no
+/// room relied on that run.
 #[test]
 fn a_run_that_is_refused_against_a_fill() {
     explore(
@@ -429,8 +429,8 @@ fn a_waiting_take_against_a_move() {
     });
 }
 
-/// The last ID goes back into a stripe while two consumers of the other one wait. The one
-/// that does not get it gives up: nothing is to come for it.
+/// The last ID goes back into a stripe while two consumers of the other one wait. The consumer that
+/// does not get it gives up, because no more IDs will come.
 #[test]
 fn two_that_wait_for_the_last() {
     explore("two that wait for the last", 3, Some(2), |first| {

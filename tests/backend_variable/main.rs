@@ -61,7 +61,7 @@ fn the_variable_forces_a_backend() {
     let unusable = ["", "avx1024", "PORTABLE", &foreign.to_string()]
         .map(|value| (value.to_owned(), set_up(Some(value))));
     for (index, (value, outcome)) in unusable.into_iter().enumerate() {
-        // Only the first is told, for it is told once a process.
+        // Only the first value is logged: the warning comes once per process.
         let warnings = usize::from(index == 0);
         assert_eq!(outcome, (fastest, warnings), "{value:?}");
     }

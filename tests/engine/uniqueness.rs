@@ -377,7 +377,7 @@ fn u2_a_clock_far_ahead_ends_the_lease_and_back_it_goes_on() {
     let mut consumer = Consumer::new(&ids, &oracle, Way::One);
     for _ in 0..5 {
         consumer.step().unwrap();
-        // What that has put into the ring is not asked about the clock again.
+        // IDs already in the ring are issued without a look at the clock.
         while ids.stats().level > 0 {
             consumer.step().unwrap();
         }

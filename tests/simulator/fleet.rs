@@ -284,8 +284,8 @@ fn check(report: &Report) {
     assert!(short.all <= 16 * SECOND);
     assert!(short.peak <= blocks / 4);
 
-    // What is longer is served through for the lease duration less a top-up period, up to
-    // the whole lease duration; then everybody refuses, and retries every five seconds.
+    // Through a longer outage, processes serve for the lease duration less a top-up period, up to
+    // the whole lease duration. Then everybody refuses, and retries every five seconds.
     assert_eq!(long.refusing, report.processes);
     assert!(long.first_refusal >= Some(LEASE_DURATION - 91 * SECOND));
     assert!(long.last_refusal <= Some(LEASE_DURATION + 2 * SECOND));

@@ -269,7 +269,7 @@ impl Oracle {
         (given, forgotten).hash(state);
     }
 
-    /// What was confirmed to a process.
+    /// Hashes the confirmations of a process.
     pub(crate) fn hash_process(
         &self,
         process: usize,

@@ -6,9 +6,9 @@
 //! While one process waits for the upstream store another one of the machine goes on,
 //! and the ledger may be put back under both.
 //!
-//! After each reply an oracle looks at two promises: what processes were told is theirs
-//! is told nobody twice (S1), and lies in what the machine was told (S9). At the end
-//! all is healed, and each machine must get what it asks for.
+//! After each reply an oracle checks two promises: what is confirmed to a process is confirmed only
+//! once (S1), and lies within what is confirmed to the machine (S9). At the end everything is
+//! healed, and each machine must get what it asks for.
 
 mod flaws;
 mod oracle;

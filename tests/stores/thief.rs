@@ -1,7 +1,7 @@
-//! Servers that are none, and ask for the password.
+//! Impostor servers that ask for the password.
 //!
-//! A URL that leads to `0.0.0.0` stands for one that leads to another machine: to
-//! the stores it is no address of this one, but the system takes it there.
+//! A URL that leads to `0.0.0.0` stands for one that leads to another machine: the stores do not
+//! take it for an address of this machine, but the system connects to this machine.
 
 mod certificates;
 #[cfg(feature = "etcd")]
@@ -157,7 +157,7 @@ impl Thief {
         })
     }
 
-    /// The same URL, in which `PORT` is the thief's.
+    /// The same URL with this server's port in place of `PORT`.
     fn url(&self, url: &str) -> String {
         url.replace("PORT", &self.port.to_string())
     }
@@ -187,8 +187,7 @@ impl Thief {
         text
     }
 
-    /// Waits until it has the password: a victim may give up before the thief has read its
-    /// last write.
+    /// Waits until it has the password: a client may give up before its last write is read here.
     #[track_caller]
     fn learns(&self, what: &str) {
         eventually(what, || self.knows());
@@ -196,7 +195,7 @@ impl Thief {
 
     /// Whether it got the password since it was asked last.
     fn knows(&self) -> bool {
-        // A victim may return from its last write before the thief has read that.
+        // A client may return from its last write before that write is read here.
         eventually("all victims have closed their connections", || {
             self.half_closed.load(SeqCst) == 0
         });
@@ -212,7 +211,7 @@ impl Thief {
         assert!(text.contains(why), "{url}: {text}");
     }
 
-    /// The store sends it: so this thief would know if it did elsewhere.
+    /// The store sends the password, which shows that this server would detect a leak elsewhere.
     #[track_caller]
     fn succeeds(&self, url: &str) {
         let text = self.meet(url);
@@ -220,8 +219,8 @@ impl Thief {
     }
 }
 
-/// A thief with a certificate for `localhost`, a URL that leads to it, and the variable
-/// that the password can be in.
+/// For each store a server with a certificate for `localhost`, a URL that leads to it, and the
+/// variable that the password can be in.
 fn thieves() -> Vec<(Thief, &'static str, &'static str)> {
     vec![
         #[cfg(feature = "etcd")]
@@ -281,7 +280,7 @@ fn all_at_once(meet: impl Fn(Thief, &'static str, &'static str) + Sync) {
 }
 
 fn try_open(url: &str) -> Result<Box<dyn LeaseStore>, OpenError> {
-    // Turns a hang into a failure: each thief hangs up when the victim has sent all it will send.
+    // Turns a hang into a failure: each server hangs up when the client has sent all it will send.
     open(url, &OpenOptions::new().timeout(Duration::from_secs(30)))
 }
 

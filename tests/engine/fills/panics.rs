@@ -174,8 +174,8 @@ fn r3_a_clock_that_panics_in_mid_fill_costs_no_room() {
     let ids = builder
         .capacity(4096)
         .producers(2)
-        // Every missing ID is asked for, also where one producer settles the request
-        // that the panic of the other has put back.
+        // Every missing ID is requested, even if one producer settles the request that the other's
+        // panic has put back.
         .threshold_fill(ThresholdFill::percent(100))
         .build()
         .unwrap();

@@ -125,7 +125,7 @@ fn s4_an_invalidation_waits_for_no_clock() {
     };
     eventually("it is invalidated", || comes.try_recv().is_ok());
     invalidating.join().unwrap().unwrap();
-    // What the stuck one had made is given up, and counted.
+    // The IDs made by the stuck producer are given up, and counted.
     clock.release();
     eventually("it comes back", || ids.stats().refusals > before.refusals);
     let stats = ids.stats();

@@ -24,8 +24,8 @@ const WAYS: [Way; 6] = [
     Way::Handle,
 ];
 
-/// Takes in all ways, each from another core than the one before, and drops its handles with
-/// what is left in them.
+/// Takes in all ways, each from another core than the one before, and drops its handles with the
+/// IDs left in them.
 struct Wanderer<'a> {
     ids: &'a CachedGenerator,
     oracle: &'a Oracle,

@@ -40,7 +40,7 @@ pub enum Fault {
     },
 }
 
-/// What the proxy does with a connection whose reply was lost.
+/// How the proxy treats a connection whose reply was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Then {
     /// It is closed at the moment when the first reply comes: the server did what it was asked
@@ -351,7 +351,7 @@ impl Inner {
         date.copy_from_slice(httpdate::fmt_http_date(shifted).as_bytes());
     }
 
-    /// What follows if the client gets to see none of this reply.
+    /// The treatment of the connection if all of this reply is lost; `None` if the reply may pass.
     fn loses(&self, connection: &Connection) -> Option<Then> {
         match self.state().fault {
             Fault::LoseReplies { then, .. } => connection.losing.load(SeqCst).then_some(then),

@@ -20,7 +20,7 @@ enum Fate {
     RequestLost,
 }
 
-/// What happens to a ledger while a request is in flight.
+/// How a ledger is lost while a request is in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Loss {
     Noticed,

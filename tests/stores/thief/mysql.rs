@@ -26,8 +26,8 @@ fn greeting(capabilities: u32) -> Vec<u8> {
     packet(0, &payload)
 }
 
-/// Answers the proof with "I don't know you: send the password", and whoever asks
-/// for a key with the thief's own. Hangs up after the victim's reply.
+/// Answers the proof with "I don't know you: send the password", and a request for a key with its
+/// own key. Hangs up after the client's reply.
 fn rob(victim: &mut Victim, number: u8) -> io::Result<()> {
     victim.listen(4096)?;
     victim.received.lock().unwrap().clear();

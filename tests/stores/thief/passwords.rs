@@ -36,7 +36,7 @@ fn another_password_in_the_file_is_for_the_next_connection() {
     });
 }
 
-/// A thief of its own: a login that is repeated may reach one after the test has gone on.
+/// Has a server of its own: a repeated login may reach it after the test has gone on.
 #[test]
 fn a_password_that_can_not_be_read_safely_is_not_sent() {
     all_at_once(|thief, url, _| {

@@ -28,7 +28,7 @@ pub fn rows() -> Vec<(Id, Option<TypedId<User>>)> {
         .collect()
 }
 
-/// Those that a database with signed numbers has first.
+/// The IDs in the order of a database with signed numbers.
 pub fn in_signed_order() -> Vec<Id> {
     let mut ids = IDS.to_vec();
     ids.sort_by_key(|id| id.to_i64());

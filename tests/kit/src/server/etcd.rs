@@ -34,8 +34,8 @@ struct Member {
 }
 
 impl Etcd {
-    /// Starts a cluster of one, or none where etcd is not installed, after saying
-    /// that the test is skipped for it.
+    /// Starts a cluster of one. If etcd is not installed, says that the test is skipped, and
+    /// returns none.
     pub fn start() -> Option<Self> {
         Self::start_with(1, &[])
     }
