@@ -1,5 +1,4 @@
-//! What does an ID cost when 64 are taken at once from a full ring, alone and
-//! against another thread?
+//! The cost of an ID when 64 are taken at once from a full ring, alone and against another thread.
 //!
 //! The yardsticks have no batches: they take one number at a time.
 

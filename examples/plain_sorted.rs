@@ -1,14 +1,13 @@
 //! Plain IDs as keys of a B-tree: new keys go to its end.
 //!
-//! Encrypted IDs are spread evenly over all 64 bits, so each insert into an
-//! index touches another page. Plain IDs grow with time. The price is that
-//! whoever sees two of them knows how many were made in between.
+//! Encrypted IDs are spread evenly over all 64 bits, so each insert into an index touches another
+//! page. Plain IDs grow with time. The price: any two of them show how many were made in between.
 //!
 //! The layout has 63 bits, so that keys stay positive as a signed `BIGINT`. With 64 bits half
 //! of them are negative there, and sort before all others.
 //!
-//! In order they come from one ring that one producer fills. By default there is a ring for
-//! each core, of which each has IDs of other moments, and takes may make some, too.
+//! IDs come in order only from one ring that one producer fills. By default each core has its own
+//! ring, with IDs of other moments, and takes may make some, too.
 //!
 //! ```sh
 //! cargo run --example plain_sorted

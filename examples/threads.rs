@@ -1,8 +1,8 @@
 //! One generator, four threads, a handle for each of them: no ID comes twice.
 //!
-//! A handle is a thread's own stock of 128 IDs. Taking from it touches nothing
-//! that other threads write, and its next stock comes from the ring of the thread's core:
-//! so it stays fast however many threads there are.
+//! A handle is a thread's own stock of 128 IDs. Taking from it touches no memory that other threads
+//! write. Its next stock comes from the ring of the thread's core, so it stays fast however many
+//! threads there are.
 //!
 //! ```sh
 //! cargo run --release --example threads

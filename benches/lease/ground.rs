@@ -84,8 +84,8 @@ impl Leases {
             Self::Swapped => kept(builder, meter, Some(FENCED))
                 .lease_duration(lease_duration(2))
                 .build(),
-            // By half every half a second, as long as more than five seconds are
-            // borrowed; so the keeper is made to believe.
+            // The keeper widens by half every half second while more than five seconds are
+            // borrowed. Its clock is late, so that it always sees more than that.
             Self::Widened => kept(builder, meter, None)
                 .blocks(BLOCKS / 3)
                 .lease_duration(lease_duration(10))

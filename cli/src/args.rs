@@ -178,7 +178,7 @@ impl fmt::Debug for StoreUrl {
     }
 }
 
-/// A name as every store takes it.
+/// Checks that every store accepts `name`, and returns it.
 pub(crate) fn namespace_name(name: &str) -> Result<String, NamespaceError> {
     Namespace::new(name, &Layout::RANDFLAKE, Fingerprint::PLAIN)?;
     Ok(name.to_owned())

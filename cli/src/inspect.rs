@@ -120,7 +120,7 @@ fn key(args: &InspectArgs, data_dir: &DataDir) -> Result<Key> {
 }
 
 impl InspectArgs {
-    /// What IDs are read with, for a warning that they may have been made with something else.
+    /// The likely cause to name in a warning about IDs from the future.
     fn likely_cause(&self) -> &'static str {
         match &self.namespace {
             _ if self.key.plain => "the IDs are encrypted, or were made with another --layout",
@@ -148,10 +148,10 @@ struct Reader<W: Write, E: Write, C: Clock> {
     inspector: Inspector,
     printer: Printer<W>,
     faults_out: E,
-    /// What texts are numbered by.
+    /// The unit that messages number the texts by: "line" or "argument".
     unit: &'static str,
     evidence: Evidence,
-    /// The first ambiguous text that nothing decides yet, and all after it.
+    /// The first ambiguous text whose spelling is still undecided, and all texts after it.
     held: Vec<(u64, Text<String>)>,
     /// Whether the reader of the answers went away.
     closed: bool,

@@ -20,7 +20,7 @@ use crate::report::say;
 
 const VARIABLE: &str = "RINGFLAKE_SECRET_FILE";
 
-/// What IDs are encrypted with.
+/// The secret and the width that IDs are encrypted with.
 #[derive(Debug)]
 pub(crate) struct Key {
     /// None for plain IDs.
@@ -237,7 +237,7 @@ pub(crate) fn make(path: &Path, data_dir: &DataDir) -> Result<()> {
     }
 }
 
-/// Leaves word of a new secret in the data directory, if there can be one.
+/// Records a new secret in the data directory. A failure is only a warning.
 pub(crate) fn note(secret: &Secret, data_dir: &DataDir) {
     let noted = data_dir
         .find()

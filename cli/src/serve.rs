@@ -101,7 +101,7 @@ struct Life<'a> {
     heap: memory::HeapTrimmer,
     /// None before the first look.
     was_ready: Option<bool>,
-    /// What was in the way of which namespaces.
+    /// The namespaces that were not ready at the last look, and why.
     was_unready: Vec<(String, Obstacle)>,
 }
 

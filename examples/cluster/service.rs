@@ -97,9 +97,8 @@ pub(crate) fn run(
     Ok(())
 }
 
-/// Makes the namespace, unless it is there. In earnest this is a step of the
-/// deployment and not of each start, since `New` is true only once: a namespace
-/// that was lost must be made again as `Unknown`.
+/// Makes the namespace, unless it exists. In production this is a step of the deployment and not of
+/// each start, since `New` is true only once: a lost namespace must be made again as `Unknown`.
 fn initialise(store: &mut impl LeaseStore, secret: &Secret) -> Result<(), Box<dyn Error>> {
     let space = Namespace::new(NAMESPACE, &LAYOUT, Fingerprint::of(secret))?;
     let init = Init::new(History::New, SystemClock.unix_ms())

@@ -7,17 +7,16 @@
 //! Each generator runs in the loop of ringflake's own benchmarks, alone and on
 //! several threads (two, unless `--threads` says otherwise), and in two ways:
 //!
-//! - *burst*: as fast as it goes for 10 ms, or, where there is a stock, until
-//!   a million IDs that were made before are used up;
-//! - *sustained*: for a second. What has to be made is made in that second, by
-//!   whatever threads the generator starts.
+//! - *burst*: as fast as possible for 10 ms or, where there is a stock, until a million IDs that
+//!   were made before are used up;
+//! - *sustained*: for one second. IDs that have to be made are made in that second, by whatever
+//!   threads the generator starts.
 //!
-//! A generator that has used up its tick waits or refuses, as it is made to;
-//! what counts is the IDs that it gave. The runs of all generators take turns, so
-//! that a change in the machine's speed meets all of them, and medians count. Before
-//! that each runs with the IDs kept. They are checked to be distinct, and each to be
-//! what it should be: that the time in it is today's, or that it decrypts to a number
-//! that was to come.
+//! A generator that has used up its tick waits or refuses, as it was designed to; the result is the
+//! number of IDs it gave. The generators take turns, so that a change in the machine's speed
+//! affects all of them, and medians count. Each generator first runs once with its IDs kept. These
+//! must be distinct and plausible: the time in an ID is today's, or the ID decrypts to a possible
+//! count.
 //!
 //! A second table compares: `take` with `uuid` v4, and `Handle` with every peer that
 //! makes 64-bit IDs from a generator that all threads share. The exit status is 1 if an

@@ -1,14 +1,12 @@
 //! Consumers that take each ID when it is due.
 //!
-//! The moments do not wait for the takes (an open loop). A slow take delays the IDs
-//! that become due meanwhile, and that delay is counted, as it would be in the
-//! responses of a service: latency counts from the moment at which an ID was due, not
-//! from the call that took it.
+//! The schedule does not wait for the takes (an open loop). A slow take delays the IDs due in the
+//! meantime. That delay is counted, as in the responses of a service: latency counts from the
+//! moment at which an ID was due, not from the call that took it.
 //!
-//! Between takes a consumer gives its [`TakeObserver`] the time, or spins; in a long
-//! pause it sleeps. So each consumer keeps a core busy at rates above some hundred a
-//! second. Where there are as many consumers as cores, they delay each other and the
-//! producer, as they would in a service.
+//! Between takes a consumer lets its [`TakeObserver`] work, or spins; in a long pause it sleeps. So
+//! each consumer keeps a core busy at rates above some hundred a second. If there are as many
+//! consumers as cores, they delay each other and the producer, as they would in a service.
 
 use std::hint::spin_loop;
 use std::io;

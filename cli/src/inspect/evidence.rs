@@ -1,10 +1,10 @@
-//! How the IDs of a stream are spelled, as far as it has shown.
+//! How the IDs of a stream are spelled, as far as known.
 
 use std::fmt;
 
 use crate::ids::{InputFormat, ReadIdError, Spelling};
 
-/// What IDs of one spelling only have shown so far.
+/// The spellings of the unambiguous IDs so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Evidence {
     #[default]

@@ -118,7 +118,7 @@ impl Supply {
         &self.target.key
     }
 
-    /// What the store has confirmed.
+    /// The leases that the store has confirmed.
     pub(crate) fn audit_log(&self) -> &AuditLog {
         &self.audit_log
     }
@@ -126,7 +126,7 @@ impl Supply {
     /// Waits for a moment while no lease is in force.
     ///
     /// # Errors
-    /// What the store says, once it has said nothing better for too long. A run
+    /// The store's last error, once the store has been failing for as long as `wait` allows. A run
     /// that has only used up its nodes goes on as the clock does.
     pub(crate) fn wait_out(&self, stall: &mut Stall) -> Result<()> {
         const SILENCE: Duration = Duration::from_secs(1);

@@ -22,7 +22,7 @@ use crate::leases::{AuditLog, Extent};
 /// Bits in one page: 8 KiB, little enough to be wasted when the clock moves on.
 const PAGE_BITS: u32 = 1 << 16;
 
-/// What has been seen, by any number of [`Marker`]s.
+/// The IDs that any number of [`Marker`]s have seen.
 #[derive(Debug)]
 pub(super) struct Oracle<'a> {
     layout: Layout,
