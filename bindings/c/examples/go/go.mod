@@ -1,0 +1,3 @@
+module example.com/take
+
+go 1.19
