@@ -1,4 +1,4 @@
-//! `ringflake layout`: finds a layout, and shows one.
+//! `ringflake layout`: finds a layout, shows one, and prints SQL for one.
 
 use std::process::ExitCode;
 
@@ -7,10 +7,12 @@ use clap::{Args, Subcommand};
 
 use self::advice::NeedsArgs;
 use self::show::ShowArgs;
+use self::sql::SqlArgs;
 use crate::format::FormatArgs;
 
 mod advice;
 mod show;
+mod sql;
 
 /// Find a layout for a life, nodes and a load
 ///
@@ -37,11 +39,13 @@ pub(crate) struct LayoutCommand {
 #[derive(Debug, Subcommand)]
 enum LayoutSubcommand {
     Show(ShowArgs),
+    Sql(SqlArgs),
 }
 
 pub(crate) fn run(args: &LayoutCommand) -> Result<ExitCode> {
     match (&args.command, &args.needs) {
         (Some(LayoutSubcommand::Show(args)), _) => show::run(args),
+        (Some(LayoutSubcommand::Sql(args)), _) => sql::run(args),
         (None, Some(needs)) => advice::run(needs, args.output.format),
         // clap has asked for what is missing.
         (None, None) => Ok(ExitCode::from(2)),

@@ -3,7 +3,7 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 /// RFC 3339 has four digits for the year.
-const END_OF_9999_UNIX_MS: u64 = 253_402_300_800_000;
+pub(crate) const END_OF_9999_UNIX_MS: u64 = 253_402_300_800_000;
 
 /// `unix_ms` as RFC 3339 in UTC, or `None` after the year 9999.
 ///

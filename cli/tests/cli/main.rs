@@ -8,6 +8,7 @@ mod first_use;
 mod generate;
 mod home;
 mod inspect;
+mod layout_sql;
 mod local;
 mod nodes;
 mod pages;

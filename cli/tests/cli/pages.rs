@@ -108,6 +108,7 @@ fn help_says_what_must_be_known() {
         ),
         ("layout", &["JSON", "200k", "twice the nodes"]),
         ("layout show", &["JSON"]),
+        ("layout sql", &["Only for plain IDs", "63 bits", "SQLite"]),
         ("store init", &["JSON", "If in doubt it is unknown"]),
         ("store check", &["JSON"]),
         ("store ls", &["JSON"]),
