@@ -14,6 +14,7 @@ int main(void)
     ringflake_parts parts;
     char text[RINGFLAKE_TEXT_SIZE];
     uint64_t id;
+    int failed = 0;
 
     if (ringflake_open_local("orders", &ids) != RINGFLAKE_OK) {
         fprintf(stderr, "%s\n", ringflake_last_error());
@@ -23,8 +24,10 @@ int main(void)
         ringflake_to_text(id, text, sizeof text) == RINGFLAKE_OK &&
         ringflake_inspect(ids, id, &parts) == RINGFLAKE_OK)
         printf("%" PRIu64 " %s, of node %" PRIu64 "\n", id, text, parts.node);
-    else
+    else {
         fprintf(stderr, "%s\n", ringflake_last_error());
+        failed = 1;
+    }
     ringflake_close(ids);
-    return 0;
+    return failed;
 }

@@ -1,4 +1,7 @@
-/*
+/* SPDX-License-Identifier: MIT OR Apache-2.0
+ *
+ * Generated from the source of the library: do not edit.
+ *
  * The contract
  *
  * Ownership. ringflake_open, ringflake_open_local and ringflake_reopen make a
@@ -14,14 +17,23 @@
  * RINGFLAKE_FORKED, but for ringflake_inspect and ringflake_reopen, which makes a
  * generator for the child, with leases of its own. The child may close the parent's generator,
  * which leaves the parent's leases alone; what the parent's threads held stays allocated. A child
- * of vfork must not call the library before exec.
+ * of vfork must not call the library before exec. In a child that was forked while a thread
+ * of the parent was using SQLite, to open a generator or to renew its leases, ringflake_reopen
+ * returns RINGFLAKE_NO_LEASE for good: exit, and fork again.
  *
- * Errors. No call sets errno. No panic leaves a function: each is caught, and returned as
- * RINGFLAKE_PANIC. A failure is kept for its thread, until another call of this thread fails.
+ * Errors. None is reported in errno, which any call may change. No panic leaves a function:
+ * each is caught, and returned as RINGFLAKE_PANIC. A small allocation that fails ends the
+ * process. A failure is kept for its thread, until another call of this thread fails.
  * A success does not touch it.
  *
- * Loading. The shared library stays loaded after dlclose, because its threads go on for a
- * moment.
+ * Loading. Threads of the library go on for a moment after a generator is closed. On Linux,
+ * Android and FreeBSD the shared library stays loaded after dlclose; elsewhere, and with the
+ * static library in a plugin, don't unload it. The threads have the signal mask of the thread
+ * that opens a generator.
+ *
+ * Environment. Opening and reopening read environment variables and files, relative to the
+ * current directory. A program that changes either, and then reopens, gives data-dir and
+ * absolute paths; no thread may change the environment meanwhile.
  *
  * Pointers. NULL is refused with RINGFLAKE_INVALID wherever a pointer is required. Every
  * other pointer must be what its type says: aligned, alive during the call, and valid for as
@@ -56,20 +68,21 @@ typedef enum {
      * not UTF-8.
      */
     RINGFLAKE_INVALID = 1,
-    /* The configuration is wrong. The message names the key and what is allowed. Nothing was
-     * created.
+    /* The configuration is wrong, or does not fit the namespace. The message says what is
+     * allowed. Nothing was created.
      */
     RINGFLAKE_CONFIG = 2,
-    /* A secret can't be used: its file is missing, malformed, or open to other users, or it is
-     * not the secret that the namespace was made with.
+    /* A secret can't be used: its file is missing or malformed, others could replace it, or it
+     * is not the secret that the namespace was made with.
      */
     RINGFLAKE_SECRET = 3,
     /* The store or the data directory refuses, and waiting does not help. The message says what
      * to do.
      */
     RINGFLAKE_STORE = 4,
-    /* No lease is in force: the store is unreachable, or all of its nodes are leased. The
-     * library keeps asking, so try again later.
+    /* No lease is in force: the store is unreachable, or all of its nodes are leased. An open
+     * generator keeps asking, so take again later. If opening failed, there is no generator:
+     * open again later.
      */
     RINGFLAKE_NO_LEASE = 5,
     /* IDs were taken faster than the leases allow, or the clock was set back. Wait for
@@ -143,7 +156,7 @@ typedef struct {
 
 #ifdef __cplusplus
 extern "C" {
-#endif // __cplusplus
+#endif
 
 /* Opens a generator.
  *
@@ -158,13 +171,13 @@ extern "C" {
  *     secret-file     required with store, unless plain: a file with the secret
  *     block-bits      binary logarithm of the nodes in a block: 5
  *     init-if-new     initialise a missing namespace with this history: new or unknown
- *     timeout         longest time for one request to the store: 5s
+ *     timeout         longest time for one request to the store, at least 1ms: 5s
  *
  *     layout          name of a layout, or its widths: randflake
  *     id-width        full, positive or js-safe: full
  *     plain           true: IDs are not encrypted
  *     best-effort     true: accept a store that can lose what it confirmed
- *     blocks          blocks of nodes to lease: 1
+ *     blocks          blocks of nodes to lease, 1 to 256: 1
  *     lease-duration  how far ahead of the clock leases are kept
  *     wait            how long to wait here for the first lease: 10s
  *     detached        true: do not wait; see ringflake_wait_ready
@@ -204,7 +217,7 @@ ringflake_status ringflake_take(const ringflake_generator *generator, uint64_t *
  * ids, and their number to taken.
  *
  * Fewer than count, but at least one, if the rings ran empty on the way. On failure taken
- * is 0. The rest of ids has no meaning.
+ * is 0. The rest of ids has no meaning. A count of 0 takes nothing, and always succeeds.
  */
 ringflake_status ringflake_take_batch(const ringflake_generator *generator,
                                       uint64_t *ids,
@@ -292,6 +305,6 @@ const char *ringflake_version(void);
 
 #ifdef __cplusplus
 }  // extern "C"
-#endif  // __cplusplus
+#endif 
 
 #endif  /* RINGFLAKE_H */

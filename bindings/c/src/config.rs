@@ -116,7 +116,7 @@ impl Config {
             id_width,
             plain,
             best_effort: entries.read("best-effort", boolean)?.unwrap_or(false),
-            blocks: entries.read("blocks", |text| number(text, 1..=1024))?,
+            blocks: entries.read("blocks", |text| number(text, 1..=256))?,
             lease_duration: entries.read("lease-duration", time)?,
             wait: entries.read("wait", time)?,
             detached,
@@ -271,7 +271,10 @@ impl Source {
             secret_file,
             block_bits: entries.read("block-bits", |text| number(text, 0..=32))?,
             init_if_new: entries.read("init-if-new", history)?,
-            timeout: entries.read("timeout", time)?,
+            timeout: entries.read("timeout", |text| match time(text)? {
+                Duration::ZERO => Err("give at least 1ms".to_owned()),
+                timeout => Ok(timeout),
+            })?,
         })
     }
 }
@@ -385,7 +388,6 @@ fn id_width(text: &str) -> Result<IdWidth, String> {
 fn history(text: &str) -> Result<History, String> {
     match text {
         "new" => Ok(History::New),
-        "unused" => Ok(History::Unused),
         "unknown" => Ok(History::Unknown),
         _ => Err(
             "give new if no ID of this layout and secret was ever made, and unknown if in doubt"

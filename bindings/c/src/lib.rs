@@ -15,14 +15,23 @@
 //! `RINGFLAKE_FORKED`, but for `ringflake_inspect` and `ringflake_reopen`, which makes a
 //! generator for the child, with leases of its own. The child may close the parent's generator,
 //! which leaves the parent's leases alone; what the parent's threads held stays allocated. A child
-//! of `vfork` must not call the library before `exec`.
+//! of `vfork` must not call the library before `exec`. In a child that was forked while a thread
+//! of the parent was using SQLite, to open a generator or to renew its leases, `ringflake_reopen`
+//! returns `RINGFLAKE_NO_LEASE` for good: exit, and fork again.
 //!
-//! **Errors.** No call sets `errno`. No panic leaves a function: each is caught, and returned as
-//! `RINGFLAKE_PANIC`. A failure is kept for its thread, until another call of this thread fails.
+//! **Errors.** None is reported in `errno`, which any call may change. No panic leaves a function:
+//! each is caught, and returned as `RINGFLAKE_PANIC`. A small allocation that fails ends the
+//! process. A failure is kept for its thread, until another call of this thread fails.
 //! A success does not touch it.
 //!
-//! **Loading.** The shared library stays loaded after `dlclose`, because its threads go on for a
-//! moment.
+//! **Loading.** Threads of the library go on for a moment after a generator is closed. On Linux,
+//! Android and FreeBSD the shared library stays loaded after `dlclose`; elsewhere, and with the
+//! static library in a plugin, don't unload it. The threads have the signal mask of the thread
+//! that opens a generator.
+//!
+//! **Environment.** Opening and reopening read environment variables and files, relative to the
+//! current directory. A program that changes either, and then reopens, gives `data-dir` and
+//! absolute paths; no thread may change the environment meanwhile.
 //!
 //! **Pointers.** NULL is refused with `RINGFLAKE_INVALID` wherever a pointer is required. Every
 //! other pointer must be what its type says: aligned, alive during the call, and valid for as
@@ -133,13 +142,13 @@ pub struct ringflake_stats {
 ///     secret-file     required with store, unless plain: a file with the secret
 ///     block-bits      binary logarithm of the nodes in a block: 5
 ///     init-if-new     initialise a missing namespace with this history: new or unknown
-///     timeout         longest time for one request to the store: 5s
+///     timeout         longest time for one request to the store, at least 1ms: 5s
 ///
 ///     layout          name of a layout, or its widths: randflake
 ///     id-width        full, positive or js-safe: full
 ///     plain           true: IDs are not encrypted
 ///     best-effort     true: accept a store that can lose what it confirmed
-///     blocks          blocks of nodes to lease: 1
+///     blocks          blocks of nodes to lease, 1 to 256: 1
 ///     lease-duration  how far ahead of the clock leases are kept
 ///     wait            how long to wait here for the first lease: 10s
 ///     detached        true: do not wait; see ringflake_wait_ready
@@ -222,7 +231,7 @@ pub unsafe extern "C" fn ringflake_take(
 /// `ids`, and their number to `taken`.
 ///
 /// Fewer than `count`, but at least one, if the rings ran empty on the way. On failure `taken`
-/// is 0. The rest of `ids` has no meaning.
+/// is 0. The rest of `ids` has no meaning. A `count` of 0 takes nothing, and always succeeds.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ringflake_take_batch(
     generator: *const ringflake_generator,

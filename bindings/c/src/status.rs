@@ -22,17 +22,18 @@ pub enum ringflake_status {
     /// An argument is wrong: NULL where a pointer is required, a size of zero, or text that is
     /// not UTF-8.
     RINGFLAKE_INVALID = 1,
-    /// The configuration is wrong. The message names the key and what is allowed. Nothing was
-    /// created.
+    /// The configuration is wrong, or does not fit the namespace. The message says what is
+    /// allowed. Nothing was created.
     RINGFLAKE_CONFIG = 2,
-    /// A secret can't be used: its file is missing, malformed, or open to other users, or it is
-    /// not the secret that the namespace was made with.
+    /// A secret can't be used: its file is missing or malformed, others could replace it, or it
+    /// is not the secret that the namespace was made with.
     RINGFLAKE_SECRET = 3,
     /// The store or the data directory refuses, and waiting does not help. The message says what
     /// to do.
     RINGFLAKE_STORE = 4,
-    /// No lease is in force: the store is unreachable, or all of its nodes are leased. The
-    /// library keeps asking, so try again later.
+    /// No lease is in force: the store is unreachable, or all of its nodes are leased. An open
+    /// generator keeps asking, so take again later. If opening failed, there is no generator:
+    /// open again later.
     RINGFLAKE_NO_LEASE = 5,
     /// IDs were taken faster than the leases allow, or the clock was set back. Wait for
     /// `ringflake_retry_after_ms`.

@@ -45,6 +45,7 @@ func (ids *Generator) Take() (uint64, error) {
 // Close frees the generator. No other goroutine may be using it.
 func (ids *Generator) Close() {
 	C.ringflake_close(ids.generator)
+	ids.generator = nil
 }
 
 // The error belongs to the thread of the call, so the goroutine must stay on it.

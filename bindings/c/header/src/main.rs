@@ -26,7 +26,10 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// The first comment of the header: the documentation of the crate.
 fn head(source: &str) -> String {
-    let mut text = String::from("/*\n");
+    let mut text = String::from(
+        "/* SPDX-License-Identifier: MIT OR Apache-2.0\n *\n \
+         * Generated from the source of the library: do not edit.\n *\n",
+    );
     let lines = source.lines().map_while(|line| line.strip_prefix("//!"));
     // The first paragraph is about the Rust source.
     for line in lines.skip_while(|line| !line.starts_with(" #")) {
@@ -44,6 +47,8 @@ fn as_in_c(header: &str) -> String {
     while let Some(line) = lines.next() {
         let indent = &line[..line.len() - line.trim_start().len()];
         if line.trim_start() != "/*" || text.is_empty() {
+            // `//` is no comment in older C.
+            let line = line.replace(" // __cplusplus", "");
             text += &format!("{}\n", line.replace('`', ""));
             continue;
         }
