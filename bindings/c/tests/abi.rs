@@ -280,7 +280,15 @@ fn wrong_configurations_say_what_is_allowed() {
             ["threshold = 101%", "1 to 100"],
         ),
         ("local = a\nproducers = 65", ["producers = 65", "1 to 64"]),
-        ("local = a\nblocks = 0", ["blocks = 0", "give 1 to"]),
+        ("local = a\nblocks = 257", ["blocks = 257", "1 to 256"]),
+        (
+            "store = sqlite:x\nnamespace = a\nplain = true\ntimeout = 0s",
+            ["timeout = 0s", "at least 1ms"],
+        ),
+        (
+            "store = sqlite:x\nnamespace = a\nplain = true\ninit-if-new = unused",
+            ["init-if-new = unused", "give new"],
+        ),
         ("local = a\nwait = 5", ["wait = 5", "unit"]),
         (
             "local = a\nwait = 99999999999999999999s",
