@@ -31,9 +31,9 @@ pub enum ringflake_status {
     /// The store or the data directory refuses, and waiting does not help. The message says what
     /// to do.
     RINGFLAKE_STORE = 4,
-    /// No lease is in force: the store is unreachable, or all of its nodes are leased. An open
-    /// generator keeps asking, so take again later. If opening failed, there is no generator:
-    /// open again later.
+    /// No lease is in force: the store is unreachable, all of its nodes are leased, or the
+    /// machine's clock was set. An open generator keeps asking, so take again later. If opening
+    /// failed, there is no generator: open again later.
     RINGFLAKE_NO_LEASE = 5,
     /// IDs were taken faster than the leases allow, or the clock was set back. Wait for
     /// `ringflake_retry_after_ms`.
@@ -177,7 +177,16 @@ impl From<BuildError> for Box<Failure> {
                     ),
                 );
             }
-            error => return Failure::of(of_build(&error), &error),
+            error => {
+                let mut failure = Failure::of(of_build(&error), &error);
+                failure.retry_after = match error {
+                    BuildError::Store(error) | BuildError::Local(LocalError::Store(error)) => {
+                        retry_after(&error)
+                    }
+                    _ => None,
+                };
+                return failure;
+            }
         };
         let waited = waited.as_secs_f64();
         let mut failure = Failure::new(
@@ -188,12 +197,17 @@ impl From<BuildError> for Box<Failure> {
                 with_causes(&error)
             ),
         );
-        failure.retry_after = Some(match error {
-            StoreError::FloorAhead { retry_after, .. }
-            | StoreError::ClockStepped { retry_after, .. } => retry_after,
-            _ => Duration::from_secs(1),
-        });
+        failure.retry_after = retry_after(&error).or(Some(Duration::from_secs(1)));
         failure
+    }
+}
+
+fn retry_after(error: &StoreError) -> Option<Duration> {
+    match error {
+        StoreError::FloorAhead { retry_after, .. }
+        | StoreError::Exhausted { retry_after, .. }
+        | StoreError::ClockStepped { retry_after, .. } => Some(*retry_after),
+        _ => None,
     }
 }
 
@@ -225,6 +239,7 @@ fn of_store(error: &StoreError) -> ringflake_status {
     match error {
         StoreError::FingerprintMismatch { .. } | StoreError::SecretInUse { .. } => RINGFLAKE_SECRET,
         StoreError::LayoutMismatch { .. } => RINGFLAKE_CONFIG,
+        StoreError::ClockStepped { .. } => RINGFLAKE_NO_LEASE,
         _ => RINGFLAKE_STORE,
     }
 }
@@ -280,7 +295,7 @@ pub(crate) fn keep(failure: Failure) -> ringflake_status {
     status
 }
 
-/// What `read` finds in this thread's last failure; none if no call has failed.
+/// The result of `read` on this thread's last failure; none if no call has failed.
 fn last<T>(read: impl FnOnce(&LastError) -> T) -> Option<T> {
     LAST.try_with(|kept| kept.borrow().as_ref().map(read))
         .ok()
@@ -320,4 +335,37 @@ pub(crate) fn panicked(payload: Box<dyn std::any::Any + Send>) -> Box<Failure> {
 pub(crate) fn required<T>(pointer: *const T, name: &str) -> Outcome<ptr::NonNull<T>> {
     ptr::NonNull::new(pointer.cast_mut())
         .ok_or_else(|| Failure::new(RINGFLAKE_INVALID, format!("`{name}` is NULL")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_says_when_to_open_again() {
+        let retry_after = Duration::from_secs(60);
+        let stepped = StoreError::ClockStepped {
+            expected_unix_ms: 20_000,
+            shown_unix_ms: 99_000,
+            limit: Duration::from_secs(12),
+            retry_after,
+        };
+        let exhausted = StoreError::Exhausted {
+            wanted: 1,
+            blocks: 1,
+            retry_after,
+        };
+        let waited = Duration::from_secs(10);
+        for error in [
+            BuildError::Store(stepped),
+            BuildError::NoLeaseYet {
+                waited,
+                error: exhausted,
+            },
+        ] {
+            let failure = Box::<Failure>::from(error);
+            assert_eq!(failure.status, RINGFLAKE_NO_LEASE);
+            assert_eq!(failure.retry_after, Some(retry_after));
+        }
+    }
 }

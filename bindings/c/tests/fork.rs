@@ -58,7 +58,7 @@ fn in_child(work: impl FnOnce(&mut File)) -> (File, libc::pid_t) {
     (reader, child)
 }
 
-/// What the child has written, after a success.
+/// What the child writes to its parent when it succeeds.
 fn outcome((mut reader, child): (File, libc::pid_t)) -> Vec<u8> {
     let mut written = Vec::new();
     reader.read_to_end(&mut written).unwrap();
@@ -125,7 +125,7 @@ fn children_have_generators_of_their_own() {
             .chunks(8)
             .map(|id| u64::from_le_bytes(id.try_into().unwrap())),
     );
-    // What the child has closed is the parent's as before.
+    // The generator that the child has closed still works in the parent.
     all.extend(take(generator));
     let distinct: HashSet<_> = all.iter().collect();
     assert_eq!((distinct.len(), all.len()), (4 * IDS, 4 * IDS));
