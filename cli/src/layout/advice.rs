@@ -153,10 +153,12 @@ impl Demand {
             let headroom =
                 |field: usize| (1_u128 << bits[field]) as f64 / self.values[field] as f64;
             let [time, node, sequence] = [0, 1, 2].map(headroom);
-            let least = match () {
-                () if time < 2.0 && time <= node.min(sequence) => 0,
-                () if node < sequence => 1,
-                () => 2,
+            let least = if time < 2.0 && time <= node.min(sequence) {
+                0
+            } else if node < sequence {
+                1
+            } else {
+                2
             };
             bits[least] += 1;
         }
