@@ -854,7 +854,7 @@ WEAKENINGS = [
         "level-tail-first", "level",
         "the level is read from `tail` first",
         RING, LEVEL_CURSOR_FIRST, LEVEL_TAIL_FIRST,
-        "ring", "level_against_rounds",
+        "ring", "level_of_a_ring_that_is_never_empty",
     ),
     Weakening(
         "lane-open-reopened", "U2",

@@ -126,6 +126,32 @@ fn level_against_rounds() {
     });
 }
 
+/// A ring into which an ID is put before each take is never empty, nor reads as empty.
+#[test]
+fn level_of_a_ring_that_is_never_empty() {
+    explore("level of a ring that is never empty", 2, None, |first| {
+        let ring = ring(2, &[1]);
+        let looking: Role<Vec<u64>> = {
+            let ring = Arc::clone(&ring);
+            Box::new(move || {
+                let level = ring.len();
+                assert!((1..=2).contains(&level), "{level} where there are 1 or 2");
+                Vec::new()
+            })
+        };
+        let pushing_first: Role<Vec<u64>> = {
+            let ring = Arc::clone(&ring);
+            Box::new(move || {
+                ring.push(Id::from_u64(2)).unwrap();
+                ring.take().map(Id::to_u64).into_iter().collect()
+            })
+        };
+        let [_, taken] = race(first, [looking, pushing_first]);
+        assert_eq!(taken, [1]);
+        assert_eq!(drain(&ring), [2]);
+    });
+}
+
 /// R1: a take finds an ID that was pushed before it, whole, also when the flags are
 /// in their second round.
 #[test]
