@@ -2,8 +2,8 @@
 //!
 //! Producer threads fill rings ahead of time with IDs that are borrowed from future ticks and
 //! already encrypted with SPARX-64. Consumers take them without waiting, each core from a ring
-//! of its own. A [`Lease`] makes them unique: ownership of a range of nodes over a range of
-//! ticks. No clock is part of that proof.
+//! of its own. A [`Lease`] grants exclusive use of a range of nodes over a range of ticks. That
+//! makes the IDs unique, and the proof uses no clock.
 //!
 //! ```no_run
 //! # #[cfg(feature = "sqlite")]
@@ -23,7 +23,7 @@
 //!
 //! Any number of processes of one user may do that at once, be killed and start
 //! again. Processes on several machines share a [store](lease::open) and a secret. A
-//! process that has nodes to itself by other means says so with a [`StaticLease`].
+//! process whose nodes are assigned by other means uses a [`StaticLease`].
 //!
 //! # What is here
 //!
@@ -36,11 +36,13 @@
 //! | at the least cost, in a thread that takes often | [`CachedGenerator::handle`] |
 //! | with no threads, no memory and the exact time in each | [`DirectGenerator`] |
 //! | of past moments, for an import | [`BackfillGenerator`] |
-//! | from whichever source a caller has; anywhere in a program, from one generator | [`IdSource`]; [`init()`], [`id()`] |
+//! | in generic code, from any kind of generator | [`IdSource`] |
+//! | from one global generator | [`init()`], [`id()`] |
 //! | from a configuration that is checked first | [`CachedGeneratorBuilder::check`] |
 //! | **To read and write IDs** | |
 //! | as text, and as a signed number | [`Id`] |
-//! | as text that sorts as the number does; with what they name | [`FixedText`]; [`TypedId`] |
+//! | as text that sorts as the number does | [`FixedText`] |
+//! | as text with the name of their kind, `user_3ip9iuvinajdb` | [`TypedId`] |
 //! | taken apart into time, node and sequence | [`Inspector`] |
 //! | made in a window of time, from a database | [`Layout::ids_between`], for plain IDs |
 //! | with other widths, ticks or epoch | [`Layout`], and [`NodeFields`] for parts of the node; `ringflake layout` finds one |
@@ -49,27 +51,34 @@
 //! | positive as signed numbers, or exact in JavaScript | [`IdWidth`] |
 //! | **To own nodes** | |
 //! | from a database that all processes share | [`lease::open`], [`lease_store`](CachedGeneratorBuilder::lease_store) |
-//! | from a store of your own; by your own word | [`LeaseStore`], [`lease`]; [`StaticLease`] |
+//! | from a store of your own | [`LeaseStore`], [`lease`] |
+//! | without a store, on your own guarantee | [`StaticLease`] |
 //! | **To shape the ring** | |
 //! | when it is filled | [`PaddingFill`], [`ThresholdFill`], [`ScheduledFill`]; by takes: [`AssistFill`] |
 //! | how many rings there are, and in which order IDs come | [`stripes`](CachedGeneratorBuilder::stripes) |
 //! | whether takes need a locked instruction | [`CoreStocks`] |
 //! | what a take does when it is empty | [`OnEmpty`] |
-//! | how full and busy it is; how large it has to be for a load, and how many nodes | [`Stats`]; [`plan::capacity_for`], [`plan::nodes_for`] |
+//! | how full and busy it is | [`Stats`] |
+//! | how large it has to be for a load, and how many nodes | [`plan::capacity_for`], [`plan::nodes_for`] |
 //! | the ring alone, for IDs of your own | [`RingBuffer`] |
 //! | **When something is refused** | |
-//! | at build time; at a take | [`BuildError`]; [`TakeError`], [`Refused`] |
+//! | when a generator is built | [`BuildError`] |
+//! | at a take | [`TakeError`], [`Refused`] |
 //!
 //! # Guides
 //!
 //! | guide | answers |
 //! |---|---|
 //! | [`lease::guide::promises`] | what is promised, and on which conditions |
-//! | [`lease::guide::sizing`]; [`lease::guide::tier`] | how many blocks, how long a lease, how far a horizon; how processes start while the store is away |
+//! | [`lease::guide::sizing`] | how to choose the number of blocks, the lease duration and the horizon |
+//! | [`lease::guide::tier`] | how processes start while the store is down |
 //! | [`lease::guide::runbook`] | what to do when something is wrong, with a page for each store |
-//! | [`guide::production`]; [`guide::async_code`] | a service with readiness, metrics and an orderly end; what to call in tasks |
-//! | [`guide::keys`]; [`guide::loom`] | which ID where, and what a key costs a B-tree; how to model threads of your own |
-//! | [`plan::guide`]; [`guide::metrics`] | which lease and which ring a load needs; what to monitor, and when to wake somebody |
+//! | [`guide::production`] | a service with readiness, metrics and an orderly shutdown |
+//! | [`guide::async_code`] | what to call in tasks |
+//! | [`guide::keys`] | which ID where, and what a key costs a B-tree |
+//! | [`guide::loom`] | how to model threads of your own |
+//! | [`plan::guide`] | which lease and which ring a load needs |
+//! | [`guide::metrics`] | what to monitor, and when to wake somebody |
 //!
 //! # How it works
 //!
@@ -79,15 +88,15 @@
 //!           Clock                         fill policies <+-> producer threads
 //! ```
 //!
-//! A *raw* is `tick | node | sequence`, high to low, as its [`Layout`] says. The timeline walks
-//! the lease's raws in one line, forward only, and claims them in runs of one tick and node. A
+//! A *raw* is `tick | node | sequence`, high to low, as its [`Layout`] says. The timeline moves
+//! one cursor forward over a lease's raws, and claims them in runs of one tick and node. A
 //! raw is claimed once, whatever the clock does. A [`Cipher`] turns raws into IDs one to one.
-//! The fill policies say when the stripes are filled, and [`OnEmpty`] what a take does should
-//! all be empty.
+//! Fill policies decide when stripes are filled. [`OnEmpty`] decides what a take does when all
+//! stripes are empty.
 //!
-//! A *stripe* is a [`RingBuffer`] for the takes of one core. A take looks into the other
-//! stripes only where its own is empty. So takes on different cores share no cache line that
-//! they write, and IDs of different stripes come in no order.
+//! A *stripe* is a [`RingBuffer`] for the takes of one core. A take reads another stripe
+//! only if its own is empty. While none is empty, takes on different cores write to no shared
+//! cache line. IDs are not ordered across stripes.
 //!
 //! A lease of N nodes has N x 2^sequence_bits IDs for each tick. That is the sustained ceiling:
 //! 131,072 a second and node with [`Layout::RANDFLAKE`]. Full stripes give bursts far above it,
@@ -108,17 +117,21 @@
 //! | `getrandom`; `js-safe`; `metrics` | [`Secret`] from the operating system's random source; [`IdWidth::JsSafe`]; [`Stats`] and what is known of leases for the facade `metrics` |
 //! | `loom` | only with `--cfg loom`: [models](guide::loom) of your own code with a generator in it |
 //!
-//! Import items by their names: with `use ringflake::*` the module `serde` makes the name of that
-//! crate ambiguous, and it has to be written `::serde`. The module `metrics` does the same.
+//! Don't write `use ringflake::*`: its modules `serde` and `metrics` make the crates of those names
+//! ambiguous, which then have to be written `::serde` and `::metrics`.
 //!
 //! # Unsafe
 //!
-//! Unsafe code stands in ten places: `fork` (pages that a forked child reads as zero; `ring`
-//! and `generator` declare what may live there), `ring::memory` (asking for huge pages),
-//! `per_core::number` (which core a thread runs on), `clock` (reading the coarse clock), `id`
-//! (IDs seen as numbers in place), the vector backends of `cipher`, `lease::stores::sqlite`
-//! (what the system knows of a file), `lease::stores::mysql` (a file in memory, the options of a
-//! socket), and `cipher::secret` and `lease::connect::private_file` (which user this process is).
+//! | module | what for |
+//! |---|---|
+//! | `fork`, `ring`, `generator` | pages that a forked child reads as zero, and the types stored there |
+//! | `ring::memory` | to ask for huge pages |
+//! | `per_core` | the core that a thread runs on, and restartable sequences |
+//! | `clock` | to read the coarse clock |
+//! | `id` | to view IDs as numbers in place |
+//! | `cipher` | the vector backends |
+//! | `cipher::secret`, private files of `lease` | the user that this process runs as |
+//! | `lease`'s SQLite and MySQL tables | a file's identity, a file in memory, options of a socket |
 //!
 #![cfg_attr(feature = "sqlite", doc = "[local-fn]: local()\n[local-type]: Local")]
 #![cfg_attr(
