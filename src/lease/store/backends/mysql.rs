@@ -31,18 +31,17 @@ use crate::lease::store::table::mysql::MysqlTable;
 /// | `cert_chain_path`, `priv_key_path` | PEM files with the client's certificate and key |
 /// | `danger_skip_domain_validation` | `true`: the certificate may have another name |
 /// | `danger_accept_invalid_certs` | `true`: any certificate will do |
-/// | `server_key_path` | a PEM file with the server's public key, for passwords without TLS |
 /// | `password_file` | a file with the password; `MYSQL_PWD` is the variable for one |
 /// | `socket` | a Unix socket, used in place of host and port |
 /// | `tcp_connect_timeout_ms` | for one host; half of the operation's time by default, shared among the hosts |
 /// | `tcp_user_timeout_ms`, `tcp_keepalive_time_ms`, `tcp_keepalive_probe_interval_secs`, `tcp_keepalive_probe_count` | as the system has them by default |
 ///
-/// Several hosts are tried in turn, beginning with the one that was used last. A host that is
-/// gone, denies the login or is read-only, as replicas are, is skipped.
+/// Several hosts are tried in order at each new connection. A host that is gone, denies the
+/// login or is read-only, as replicas are, is skipped.
 ///
 /// With `caching_sha2_password` a server may ask for the password and not for a proof
-/// of it. It gets it over TLS, over a Unix socket, or encrypted with the key of
-/// `server_key_path`. A key that the peer sends is ignored.
+/// of it. It gets the password over TLS or a Unix socket only. A key that the peer sends is
+/// ignored.
 ///
 /// The public authorities of the web are trusted in any case: the driver knows them
 /// by heart. The files are read at each new connection, so one that is replaced is

@@ -13,7 +13,6 @@
 
 mod errno;
 mod flavour;
-mod key;
 mod roots;
 mod server;
 mod session;

@@ -1,32 +1,34 @@
 //! Which server, and how it is reached.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use std::{fmt, fs, io};
+use std::{fmt, io};
 
 use mysql::consts::CapabilityFlags;
 use mysql::{Conn, DriverError, Error, Opts, OptsBuilder, SslOpts, UrlError};
 
-use super::key::{self, NO_FILE};
 use super::roots::RootsFile;
 use crate::lease::store::connect::password::Password;
 use crate::lease::store::connect::url::StoreUrl;
 use crate::lease::store::connect::{certificates, peer};
 use crate::lease::store::options::{Hidden, OpenError, OpenOptions};
 
-/// How a password is protected that only the server may read.
+/// To log in with `caching_sha2_password` for the first time without TLS, a client sends the
+/// password encrypted with the server's RSA key. Without a file that holds the key, the driver
+/// asks the peer for one, and so encrypts for any peer that answers. The driver has no setting
+/// against that, so it is given a file that can't exist: no path of a file holds this byte.
+const NO_KEY_FILE: &str = "\0";
+
 const NEEDS_TLS: &str = "the server asks for the password, not for a proof of it, and has not \
-    shown who it is: use TLS (require_ssl=true, root_cert_path=FILE), a Unix socket (socket=PATH), \
-    or name the file of its public key (server_key_path=FILE)";
+    shown who it is: use TLS (require_ssl=true, root_cert_path=FILE) or a Unix socket (socket=PATH)";
 
 /// As for `mysql`.
 const VARIABLE: &str = "MYSQL_PWD";
 
 /// The parameters that a URL may have. All but the last two are the driver's.
-const PARAMETERS: [&str; 14] = [
+const PARAMETERS: [&str; 13] = [
     "socket",
-    "server_key_path",
     "tcp_connect_timeout_ms",
     "tcp_keepalive_time_ms",
     "tcp_keepalive_probe_interval_secs",
@@ -46,12 +48,8 @@ const HAS_NO_TLS: &str = "the server has no TLS: set it up there, or, if what is
 
 pub(in crate::lease) struct Server {
     /// One for each host, in the order in which they are tried.
-    hosts: Vec<Opts>,
-    /// The host that is tried first: the one after that which failed last.
-    first: AtomicUsize,
+    pub(super) hosts: Vec<Opts>,
     password: Password,
-    /// Where the server's own key is, for passwords without TLS.
-    key: Option<PathBuf>,
     /// Whether `WORKER_NODE` has a row of this process, or rejected it.
     is_noted: AtomicBool,
     /// For one answer: half of an operation's time.
@@ -69,7 +67,6 @@ impl Server {
             Some(_) => return Err(url.wrong("require_ssl is neither true nor false")),
         };
         let file = url.parameter("password_file")?;
-        let key = url.parameter("server_key_path")?.map(PathBuf::from);
         // The driver's error quotes values, so it is not passed on.
         let parse = |text: &str| {
             Opts::from_url(text).map_err(|error| {
@@ -119,9 +116,6 @@ impl Server {
                 peer::Default::Verified => Some(SslOpts::default()),
             },
         };
-        if key.is_some() && (tls.is_some() || parsed.get_socket().is_some()) {
-            return Err(url.wrong("server_key_path is for a connection without TLS"));
-        }
         let password = parsed.get_pass().map(Hidden::new);
         let password = Password::new(options, password, file, VARIABLE);
         let password = password.map_err(|reason| url.wrong(reason))?;
@@ -131,7 +125,6 @@ impl Server {
         let patience = timeout / 2;
         // So that a host that is gone leaves time for the next.
         let share = patience / u32::try_from(hosts.len()).unwrap_or(u32::MAX).max(1);
-        let key_file = key.clone().unwrap_or_else(|| PathBuf::from(NO_FILE));
         let hosts = hosts.iter().map(|host| {
             let connect_timeout = host.get_tcp_connect_timeout().unwrap_or(share);
             OptsBuilder::from_opts(host.clone())
@@ -139,7 +132,7 @@ impl Server {
                 .read_timeout(Some(patience))
                 .write_timeout(Some(patience))
                 .tcp_connect_timeout(Some(connect_timeout))
-                .server_key_path(Some(key_file.clone()))
+                .server_key_path(Some(PathBuf::from(NO_KEY_FILE)))
                 // It would look for a socket on this machine that may lead elsewhere.
                 .prefer_socket(false)
                 // A renewal that adds nothing finds its row all the same.
@@ -148,26 +141,11 @@ impl Server {
         });
         Ok(Self {
             hosts: hosts.collect(),
-            first: AtomicUsize::new(0),
             password,
-            key,
             is_noted: AtomicBool::new(false),
             patience,
             accepts_best_effort: options.accepts_best_effort(),
         })
-    }
-
-    /// The hosts, the one first that did not fail last.
-    pub(super) fn in_turn(&self) -> impl Iterator<Item = &Opts> {
-        // Relaxed: a guess at where to begin.
-        let first = self.first.load(Ordering::Relaxed) % self.hosts.len().max(1);
-        let (last, first) = self.hosts.split_at(first);
-        first.iter().chain(last)
-    }
-
-    /// The host that was tried first has failed.
-    pub(super) fn pass_on(&self) {
-        self.first.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Whether this process is yet to be noted, which it is from now on.
@@ -180,7 +158,7 @@ impl Server {
     pub(super) fn connect(&self, host: &Opts) -> Result<Conn, Error> {
         let password = self.password.get()?;
         let password = password.as_ref().map(Hidden::expose);
-        self.prepare(host, password.unwrap_or_default())?;
+        prepare(host)?;
         let options = OptsBuilder::from_opts(host.clone()).pass(password);
         let mut options = Opts::from(options);
         // There as long as the driver may read it.
@@ -194,8 +172,7 @@ impl Server {
         Conn::new(options).map_err(|error| match error {
             // The one file that the driver can't read for this reason.
             Error::IoError(error)
-                if self.key.is_none()
-                    && error.kind() == io::ErrorKind::InvalidInput
+                if error.kind() == io::ErrorKind::InvalidInput
                     && error.raw_os_error().is_none() =>
             {
                 io::Error::new(io::ErrorKind::PermissionDenied, NEEDS_TLS).into()
@@ -206,25 +183,19 @@ impl Server {
             error => error,
         })
     }
+}
 
-    /// Checks the files that the driver takes for granted.
-    fn prepare(&self, host: &Opts, password: &str) -> io::Result<()> {
-        if let Some(path) = &self.key {
-            let unreadable =
-                |error| io::Error::other(format!("server_key_path can't be read: {error}"));
-            let key = fs::read(path).map_err(unreadable)?;
-            key::check(&key, password).map_err(io::Error::other)?;
-        }
-        let identity = host.get_ssl_opts().and_then(SslOpts::client_identity);
-        if let Some(identity) = identity {
-            let checked = certificates::check_key("priv_key_path", identity.priv_key_path());
-            checked.map_err(io::Error::other)?;
-        }
-        if host.get_ssl_opts().is_some() {
-            certificates::install_tls_provider();
-        }
-        Ok(())
+/// Prepares what the driver takes for granted.
+fn prepare(host: &Opts) -> io::Result<()> {
+    let Some(tls) = host.get_ssl_opts() else {
+        return Ok(());
+    };
+    if let Some(identity) = tls.client_identity() {
+        let checked = certificates::check_key("priv_key_path", identity.priv_key_path());
+        checked.map_err(io::Error::other)?;
     }
+    certificates::install_tls_provider();
+    Ok(())
 }
 
 /// The authorities that are trusted, where the URL names none.
@@ -304,23 +275,17 @@ mod tests {
 
     #[test]
     fn the_driver_never_asks_the_peer_for_a_key() {
-        for (query, path) in [("", NO_FILE), ("?server_key_path=%2Fkey.pem", "/key.pem")] {
-            let server = server(&format!("mysql://u:p@localhost/d{query}")).unwrap();
-            let found = server.hosts[0].get_server_key_path();
-            assert_eq!(found, Some(std::path::Path::new(path)));
-        }
+        let server = server("mysql://u:p@localhost/d").unwrap();
+        let path = server.hosts[0].get_server_key_path().unwrap();
+        let error = std::fs::read(path).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+        assert_eq!(error.raw_os_error(), None);
     }
 
     #[test]
-    fn hosts_are_tried_in_turn() {
+    fn hosts_share_the_time_to_connect() {
         let both = server("mysql://u:hunter2@h,[::1]:7/d?require_ssl=false").unwrap();
         assert_eq!(both.to_string(), "d at h:3306,[::1]:7");
-        let places = || both.in_turn().map(address_of).collect::<Vec<_>>();
-        assert_eq!(places(), ["h:3306", "[::1]:7"]);
-        both.pass_on();
-        assert_eq!(places(), ["[::1]:7", "h:3306"]);
-        both.pass_on();
-        assert_eq!(places(), ["h:3306", "[::1]:7"]);
         let quarter = Duration::from_millis(750);
         assert!(
             both.hosts
@@ -360,7 +325,6 @@ mod tests {
                 "require_ssl=false",
             ),
             ("mysql://u:hunter2@h/d?socket=x&require_ssl=true", "socket"),
-            ("mysql://u:hunter2@h/d?server_key_path=x", "server_key_path"),
             ("mysql://u:hunter2@h,i/d?socket=x", "one server"),
             ("mysql://u:hunter2@h,/d", "HOST"),
             ("mysql://u:hunter2@h/", "database"),

@@ -16,7 +16,7 @@ use crate::lease::store::connect::deadline::Deadline;
 use crate::lease::store::connect::durability::DurabilityGate;
 use crate::lease::store::options::{OpenError, OpenOptions};
 use crate::lease::store::record::Incarnation;
-use crate::lease::store::table::session::{Applied, Cause, Failure, Session, Stage};
+use crate::lease::store::table::session::{Applied, Cause, Failure, Session, Stage, one_of};
 use crate::lease::store::table::sql::{has_view_as_table, store_time};
 use crate::lease::store::table::{Blocks, Key, Query, Snapshot, StoreTime, Txn};
 
@@ -201,23 +201,12 @@ impl Session for MySession {
         Server::from_url(url, options)
     }
 
-    /// Tries one host after another: one that is gone, lets nobody in or is a replica
-    /// is passed over.
     fn connect(server: &Server, deadline: Deadline) -> Result<Self, Failure> {
-        let mut last = None;
-        for host in server.in_turn() {
-            if last.is_some() && Instant::now() + server.patience > deadline.end() {
-                break;
-            }
-            match Self::at(server, host, deadline) {
-                Err(failure @ (Failure::NotDone(_) | Failure::Denied(_))) => {
-                    server.pass_on();
-                    last = Some(failure);
-                }
-                other => return other,
-            }
-        }
-        Err(last.unwrap_or_else(|| Failure::not_done("there is no host to connect to")))
+        // No host is tried in the second half of the time: a login may take that long.
+        let half = deadline.share(2).map_err(Failure::not_done)?;
+        one_of(&server.hosts, half, |host, _| {
+            Self::at(server, host, deadline)
+        })
     }
 
     fn start(&mut self, deadline: Deadline) {
