@@ -5,10 +5,7 @@ use std::ops::Range;
 use super::error::LocalError;
 use super::space::LocalSpace;
 use crate::clock::{Clock, SystemClock};
-use crate::lease::{
-    Acquire, Block, BlockState, Epoch, Floor, Grant, Init, LeaseStore, Listing, Namespace, Renew,
-    SqliteStore, StoreError, StoreRecord, StoreReport,
-};
+use crate::lease::{Acquire, Block, Epoch, Grant, LeaseStore, Namespace, SqliteStore, StoreError};
 
 /// The leases of a [`LocalSpace`]: makes the record of its namespace anew if
 /// `leases.db` is lost, can be limited to certain blocks, and writes all releases
@@ -95,14 +92,6 @@ impl LeaseStore for LocalStore {
         }
     }
 
-    fn renew(&mut self, namespace: &Namespace, renew: &Renew) -> Result<u64, StoreError> {
-        self.store.renew(namespace, renew)
-    }
-
-    fn renew_all(&mut self, renewals: &[(&Namespace, &Renew)]) -> Vec<Result<u64, StoreError>> {
-        self.store.renew_all(renewals)
-    }
-
     /// Notes it, and writes many at once: a release is informational, and a
     /// process that ends releases all its blocks, one after the other.
     fn release(
@@ -120,42 +109,8 @@ impl LeaseStore for LocalStore {
         self.store.release_all(namespace, &released)
     }
 
-    fn init(&mut self, namespace: &Namespace, init: &Init) -> Result<StoreRecord, StoreError> {
-        self.store.init(namespace, init)
-    }
-
-    fn list(&mut self, namespace: &Namespace) -> Result<Listing, StoreError> {
-        self.store.list(namespace)
-    }
-
-    fn raise_floor(
-        &mut self,
-        namespace: &Namespace,
-        floor: Floor,
-        now_unix_ms: u64,
-    ) -> Result<u64, StoreError> {
-        self.store.raise_floor(namespace, floor, now_unix_ms)
-    }
-
-    fn repair(
-        &mut self,
-        namespace: &Namespace,
-        block: Block,
-        now_unix_ms: u64,
-    ) -> Result<BlockState, StoreError> {
-        self.store.repair(namespace, block, now_unix_ms)
-    }
-
-    fn check(
-        &mut self,
-        namespace: &Namespace,
-        now_unix_ms: u64,
-    ) -> Result<StoreReport, StoreError> {
-        self.store.check(namespace, now_unix_ms)
-    }
-
-    fn write_test(&mut self, namespace: &Namespace, now_unix_ms: u64) -> Result<(), StoreError> {
-        self.store.write_test(namespace, now_unix_ms)
+    crate::lease::forward! { |self| self.store =>
+        init renew renew_all list raise_floor repair check write_test
     }
 }
 

@@ -1,6 +1,6 @@
 //! The interface of a store of leases.
 
-mod boxed;
+pub(crate) mod forward;
 
 use std::fmt;
 use std::time::Duration;

@@ -8,19 +8,17 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::clock::Clock;
-use crate::lease::block::{Block, BlockState, Epoch};
+use crate::lease::block::{Block, Epoch};
 use crate::lease::error::StoreError;
 use crate::lease::grant::Grant;
 use crate::lease::namespace::Namespace;
 use crate::lease::store::connect::file_url;
 use crate::lease::store::format::decode_record;
-use crate::lease::store::key::StoreKey;
 use crate::lease::store::lease_store::LeaseStore;
 use crate::lease::store::leases::Leases;
 use crate::lease::store::options::{OpenError, OpenOptions};
 use crate::lease::store::record::{Incarnation, StoreRecord};
-use crate::lease::store::report::{Listing, StoreReport};
-use crate::lease::store::request::{Acquire, Floor, Init, Renew};
+use crate::lease::store::request::{Acquire, Floor, Init};
 use crate::lease::store::table::sqlite::{Kind, SqliteTable};
 
 /// A store in a file of SQLite's: the embedded default, for any number of
@@ -312,35 +310,6 @@ impl LeaseStore for SqliteStore {
         self.init_for_a_program(namespace, init)
     }
 
-    fn acquire(
-        &mut self,
-        namespace: &Namespace,
-        acquire: &Acquire,
-    ) -> Result<Vec<Grant>, StoreError> {
-        self.leases.acquire(namespace, acquire)
-    }
-
-    fn renew(&mut self, namespace: &Namespace, renew: &Renew) -> Result<u64, StoreError> {
-        self.leases.renew(namespace, renew)
-    }
-
-    fn renew_all(&mut self, renewals: &[(&Namespace, &Renew)]) -> Vec<Result<u64, StoreError>> {
-        self.leases.renew_all(renewals)
-    }
-
-    fn release(
-        &mut self,
-        namespace: &Namespace,
-        block: Block,
-        epoch: Epoch,
-    ) -> Result<(), StoreError> {
-        self.leases.release(namespace, block, epoch)
-    }
-
-    fn list(&mut self, namespace: &Namespace) -> Result<Listing, StoreError> {
-        self.leases.list(namespace)
-    }
-
     fn raise_floor(
         &mut self,
         namespace: &Namespace,
@@ -353,43 +322,18 @@ impl LeaseStore for SqliteStore {
         self.leases.raise_floor(namespace, floor, now_unix_ms)
     }
 
-    fn repair(
-        &mut self,
-        namespace: &Namespace,
-        block: Block,
-        now_unix_ms: u64,
-    ) -> Result<BlockState, StoreError> {
-        self.leases.repair(namespace, block, now_unix_ms)
-    }
-
-    fn check(
-        &mut self,
-        namespace: &Namespace,
-        now_unix_ms: u64,
-    ) -> Result<StoreReport, StoreError> {
-        self.leases.check(namespace, now_unix_ms)
-    }
-
-    fn write_test(&mut self, namespace: &Namespace, now_unix_ms: u64) -> Result<(), StoreError> {
-        self.leases.write_test(namespace, now_unix_ms)
-    }
-
-    fn key(&self) -> Option<StoreKey> {
-        self.leases.key()
+    crate::lease::forward! { |self| self.leases =>
+        acquire renew renew_all release list repair check write_test key
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
-    use std::sync::atomic::AtomicUsize;
-    use std::sync::atomic::Ordering::Relaxed;
     use std::time::Duration;
 
-    use ringflake_kit::events::with_subscriber;
+    use ringflake_kit::events::warnings;
     use tempfile::TempDir;
-    use tracing::span::{Attributes, Id, Record};
-    use tracing::{Event, Level, Metadata, Subscriber};
 
     use super::*;
     use crate::clock::ManualClock;
@@ -543,35 +487,6 @@ mod tests {
         stepped(machine.acquire(&mut store));
     }
 
-    /// Counts warnings, and checks what they say.
-    #[derive(Clone, Default)]
-    struct Warnings(Arc<AtomicUsize>);
-
-    impl Subscriber for Warnings {
-        fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-            *metadata.level() <= Level::WARN
-        }
-
-        fn event(&self, event: &Event<'_>) {
-            assert_eq!(event.metadata().target(), "ringflake");
-            let fields = event.metadata().fields().iter().map(|field| field.name());
-            assert!(fields.eq(["message", "store", "reason"]));
-            self.0.fetch_add(1, Relaxed);
-        }
-
-        fn new_span(&self, _: &Attributes<'_>) -> Id {
-            Id::from_u64(1)
-        }
-
-        fn record(&self, _: &Id, _: &Record<'_>) {}
-
-        fn record_follows_from(&self, _: &Id, _: &Id) {}
-
-        fn enter(&self, _: &Id) {}
-
-        fn exit(&self, _: &Id) {}
-    }
-
     #[test]
     fn a_place_that_does_not_keep_files_is_refused_unless_accepted() {
         let machine = Machine::new();
@@ -593,8 +508,7 @@ mod tests {
         refused(strict.init(&space(), &init).unwrap_err());
         assert!(!strict.path().exists());
 
-        let warnings = Warnings::default();
-        with_subscriber(warnings.clone(), || {
+        let warnings = warnings(|| {
             let mut store = on_nfs(&OpenOptions::new().accept_best_effort(true));
             store.init(&space(), &init).unwrap();
             machine.acquire(&mut store).unwrap();
@@ -602,7 +516,10 @@ mod tests {
             let reason = "the file system is nfs".to_owned();
             assert_eq!(report.durability, Durability::BestEffort { reason });
         });
-        assert_eq!(warnings.0.load(Relaxed), 1);
+        let [line] = &warnings[..] else {
+            panic!("{warnings:?}");
+        };
+        assert!(line.contains("reason: the file system is nfs"), "{line}");
 
         refused(machine.acquire(&mut strict).unwrap_err());
         refused(strict.check(&space(), START_MS).unwrap_err());
