@@ -4,9 +4,16 @@
 //! |---|---|
 //! | T1 | a transaction that compares values; a majority has it on disk before the reply |
 //! | T2 | a transaction of reads, and further reads at its revision |
-//! | T3 | the `Date` of a reply, to the second ([`clock`]); a commit takes one that was read before |
+//! | T3 | the `Date` of a reply, to the second; a commit takes one that was read before |
 //! | T4 | [`history`], kept under `ringflake/.history` and compared in every commit |
 //! | T5 | [`verdict`]: what may have reached the cluster is unknown |
+//!
+//! etcd's own interface has no time, but its JSON gateway sends the date that HTTP asks for. The
+//! time of the member then lies in `[date, date + 1 s)`. Decisions use the beginning of that
+//! second, so that no grant reaches beyond the horizon. Two clocks are apart by no less than the
+//! nearest moment at which the member can have sent its reply. The date belongs to a read that
+//! comes before the transaction, which is done only if nothing has changed since. So the date is
+//! older than the transaction, never newer.
 //!
 //! A commit with a latest time is for values that the time has gone into. etcd can't compare
 //! its clock, so such a commit is sent within that time by this machine's clock, counted from
@@ -15,7 +22,6 @@
 //! Keys are those of the table after `ringflake/`. Ranks are not kept: values begin with the
 //! mark in 20 digits, and etcd sorts by value.
 
-mod clock;
 mod config;
 mod gateway;
 mod history;
@@ -34,7 +40,7 @@ use self::config::Config;
 use self::gateway::{Failure, Gateway, Reply};
 use self::history::History;
 use self::verdict::Verdict;
-use self::wire::{Header, MembersReply, RangeReply, Span, StatusReply, TxnReply};
+use self::wire::{Header, RangeReply, Span, TxnReply};
 use super::{
     Blocks, ClockError, Commit, Description, Key, Query, Snapshot, StoreTime, Table, TableError,
     Txn,
@@ -322,25 +328,28 @@ impl Table for EtcdTable {
         let deadline = Deadline::after(self.timeout);
         let nothing = json!({});
         let mut ask = |path| self.gateway.ask(path, &nothing, &deadline);
-        let status: Reply<StatusReply> = ask("/v3/maintenance/status").map_err(not_done)?;
+        let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+        let status: Reply<Value> = ask("/v3/maintenance/status").map_err(not_done)?;
         let status = status.body;
-        if !status.errors.is_empty() {
-            let text = format!("etcd has raised an alarm: {}", status.errors.join(", "));
+        let alarms = list(&status["errors"]);
+        if !alarms.is_empty() {
+            let alarms: Vec<_> = alarms.iter().filter_map(Value::as_str).collect();
+            let text = format!("etcd has raised an alarm: {}", alarms.join(", "));
             return Err(TableError::Unavailable(text.into()));
         }
-        let members = self
-            .gateway
-            .ask("/v3/cluster/member/list", &nothing, &deadline);
-        let members: Reply<MembersReply> = members.map_err(not_done)?;
-        let members = members.body.members;
-        let leader = members.iter().find(|member| member.id == status.leader);
-        let leader = leader.map_or("unknown", |member| &member.name);
+        let members: Reply<Value> = ask("/v3/cluster/member/list").map_err(not_done)?;
+        let members = list(&members.body["members"]);
+        let leader = members
+            .iter()
+            .find(|member| member["ID"] == status["leader"]);
+        let leader = leader.and_then(|member| member["name"].as_str());
         let host = self.gateway.member().map(ToString::to_string);
         let store = format!(
-            "etcd {} at {}, {} members, leader {leader}",
-            status.version,
+            "etcd {} at {}, {} members, leader {}",
+            status["version"].as_str().unwrap_or_default(),
             host.unwrap_or_default(),
-            members.len()
+            members.len(),
+            leader.unwrap_or("unknown")
         );
         // etcd can't be asked about `--unsafe-no-fsync`.
         Ok(Description::new(store, Durability::Durable))

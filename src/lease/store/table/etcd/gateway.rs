@@ -2,17 +2,15 @@
 
 use std::error::Error;
 use std::fmt;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use ureq::Agent;
 
-use super::clock;
 use super::config::Config;
 use super::tls;
 use super::verdict::{self, Verdict};
-use super::wire::{ErrorReply, TokenReply};
 use crate::lease::store::connect::certificates::{TlsContents, TlsFiles};
 use crate::lease::store::connect::deadline::Deadline;
 use crate::lease::store::connect::url::Host;
@@ -212,7 +210,7 @@ impl Gateway {
         let password = password.get().map_err(Failure::not_done)?;
         let word = password.as_ref().map_or("", Hidden::expose);
         let body = json!({ "name": name, "password": word });
-        let reply: Reply<TokenReply> = self
+        let reply: Reply<Value> = self
             .post("/v3/auth/authenticate", &body, deadline)
             .map_err(|failure| Failure {
                 verdict: match failure.verdict {
@@ -221,7 +219,7 @@ impl Gateway {
                 },
                 source: failure.source,
             })?;
-        self.token = Some(reply.body.token);
+        self.token = reply.body["token"].as_str().map(str::to_owned);
         Ok(())
     }
 
@@ -261,8 +259,9 @@ impl Gateway {
         let date_ms = response
             .headers()
             .get("date")
-            .and_then(|value| value.to_str().ok())
-            .and_then(clock::parse);
+            .and_then(|value| httpdate::parse_http_date(value.to_str().ok()?).ok())
+            .and_then(|date| date.duration_since(UNIX_EPOCH).ok())
+            .and_then(|since| u64::try_from(since.as_millis()).ok());
         let text = response
             .body_mut()
             .with_config()
@@ -282,10 +281,12 @@ impl Gateway {
 /// The failure that a reply with this status stands for.
 fn refusal(status: u16, text: &str) -> Failure {
     // etcd 3.4 sends trailers that no HTTP client reads after the text.
-    let mut values = serde_json::Deserializer::from_str(text).into_iter::<ErrorReply>();
-    match values.next() {
-        Some(Ok(ErrorReply { code, message })) if code != 0 => {
-            let verdict = verdict::of_refusal(code, &message);
+    let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
+    let reply = values.next().and_then(Result::ok).unwrap_or_default();
+    match reply["code"].as_u64() {
+        Some(code @ 1..) => {
+            let message = reply["message"].as_str().unwrap_or_default();
+            let verdict = verdict::of_refusal(code, message);
             let text = format!("etcd refused with code {code}: {message}");
             Failure::new(verdict, text)
         }

@@ -20,18 +20,18 @@ pub(super) enum Verdict {
 /// Codes that mean "not done" come from checks before a request is proposed to the cluster, or
 /// after it was applied without effect. All others may come from a member that waited in vain for
 /// the cluster's decision.
-pub(super) fn of_refusal(code: u32, message: &str) -> Verdict {
-    const INVALID_ARGUMENT: u32 = 3;
-    const NOT_FOUND: u32 = 5;
-    const PERMISSION_DENIED: u32 = 7;
+pub(super) fn of_refusal(code: u64, message: &str) -> Verdict {
+    const INVALID_ARGUMENT: u64 = 3;
+    const NOT_FOUND: u64 = 5;
+    const PERMISSION_DENIED: u64 = 7;
     /// No space left, or too many requests.
-    const RESOURCE_EXHAUSTED: u32 = 8;
-    const FAILED_PRECONDITION: u32 = 9;
-    const OUT_OF_RANGE: u32 = 11;
-    const UNIMPLEMENTED: u32 = 12;
+    const RESOURCE_EXHAUSTED: u64 = 8;
+    const FAILED_PRECONDITION: u64 = 9;
+    const OUT_OF_RANGE: u64 = 11;
+    const UNIMPLEMENTED: u64 = 12;
     /// The alarm CORRUPT.
-    const DATA_LOSS: u32 = 15;
-    const UNAUTHENTICATED: u32 = 16;
+    const DATA_LOSS: u64 = 15;
+    const UNAUTHENTICATED: u64 = 16;
 
     match code {
         UNAUTHENTICATED => Verdict::LogIn,

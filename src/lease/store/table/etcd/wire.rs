@@ -55,7 +55,6 @@ pub(super) struct OpReply {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct RangeReply {
-    pub(super) header: Header,
     pub(super) kvs: Vec<KeyValue>,
     pub(super) more: bool,
     #[serde(deserialize_with = "number")]
@@ -71,43 +70,6 @@ pub(super) struct KeyValue {
     pub(super) value: Vec<u8>,
     #[serde(deserialize_with = "number")]
     pub(super) mod_revision: i64,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct StatusReply {
-    pub(super) version: String,
-    #[serde(deserialize_with = "number")]
-    pub(super) leader: u64,
-    pub(super) errors: Vec<String>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct MembersReply {
-    pub(super) members: Vec<Member>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Member {
-    #[serde(rename = "ID", deserialize_with = "number")]
-    pub(super) id: u64,
-    pub(super) name: String,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct TokenReply {
-    pub(super) token: String,
-}
-
-/// The body of a refusal.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct ErrorReply {
-    pub(super) code: u32,
-    pub(super) message: String,
 }
 
 /// All keys that begin with the first one, up to the second one.
