@@ -35,8 +35,6 @@ tests_on! { Redis;
     served: a_connection_that_was_closed_is_opened_again;
     lost: believes_no_program_after_a_loss keeps_the_width_of_a_lost_record;
     table:
-        a_record_in_a_newer_format_is_refused
-        commits_that_compare_what_the_other_writes_exclude_each_other
         the_table_agrees_with_the_reference
         the_table_conforms;
 }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::TableSuite;
 use super::connection::{Connection, all_of, block, guarded, keys, put};
+use crate::lease::fingerprint::Fingerprint;
 use crate::lease::store::table::{Key, Query, Txn};
 
 /// How long the threads of one check may take.
@@ -135,23 +136,29 @@ impl TableSuite<'_> {
         assert_eq!(table.value(key), Some(sum.to_string()), "an update is lost");
     }
 
-    /// Two commits write what the other one compares, and do not compare what they write.
+    /// Two commits write what the other one compares, and every other time what they write is
+    /// compared, too. Snapshot isolation alone would apply both.
     pub(super) fn compared_keys_are_protected_from_writes(&self) {
         let name = "table-suite-skew";
         let mut tables = [self.connect(), self.connect()];
         let (mut applied, started) = (0, Instant::now());
         for race in 0..RACES {
-            // A record and a block, then two blocks.
-            let [left, right] = match race % 2 {
+            let [left, right] = match race % 3 {
                 0 => [Key::record(name), block(name, 0)],
-                _ => [block(name, 1), block(name, 2)],
+                1 => [block(name, 1), block(name, 2)],
+                _ => [Key::record(name), Key::record("table-suite-skew-2")],
             };
             let before = race.to_string();
             tables[0].write([&left, &right].map(|key| put(key, &before)));
-            let txns = [
+            let mut txns = [
                 guarded((&left, Some(&before)), put(&right, "changed")),
                 guarded((&right, Some(&before)), put(&left, "changed")),
             ];
+            if race % 2 == 0 {
+                let [one, other] = &mut txns;
+                one.compare.extend_from_slice(&other.compare);
+                other.compare.clone_from(&one.compare);
+            }
             applied += race_of(&mut tables, &txns, [&left, &right]);
             in_time(started, "the races are not over");
         }
@@ -165,9 +172,14 @@ impl TableSuite<'_> {
         let (mut applied, started) = (0, Instant::now());
         for race in 0..RACES {
             let name = format!("table-suite-insert-{race}");
-            let [left, right] = match race % 2 {
+            let secret = |half| {
+                let number: u128 = u128::from(race) << 8 | 0xa8 << 64 | half;
+                Key::secret(Fingerprint::from_bytes(number.to_be_bytes()))
+            };
+            let [left, right] = match race % 3 {
                 0 => [Key::record(&name), block(&name, 0)],
-                _ => [block(&name, 1), block(&name, 2)],
+                1 => [block(&name, 1), block(&name, 2)],
+                _ => [secret(1), secret(2)],
             };
             let txns = [
                 guarded((&left, None), put(&right, "changed")),
