@@ -1,6 +1,6 @@
 //! The tables in the file, and the row about the file itself.
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Row, params};
 
 use super::clock_step::{ClockOffset, Doubt};
 use super::session::{StepError, corrupt};
@@ -153,36 +153,30 @@ impl FileRow {
         let sql = "SELECT name, identity, token, life, clock_boot, clock_offset_ms, \
                    clock_doubt_offset_ms, clock_doubt_since_ms, life_began_unix_ms \
                    FROM ringflake_file";
-        let (row, life, began): (_, i64, i64) = connection.query_row(sql, [], |row| {
+        let number = |column: &str, value: i64| {
+            u64::try_from(value).map_err(|_| corrupt(format!("{column} is {value}")))
+        };
+        let read = |row: &Row<'_>| {
             let (boot, offset): (Option<String>, Option<i64>) = (row.get(4)?, row.get(5)?);
             let (doubted, since): (Option<i64>, Option<i64>) = (row.get(6)?, row.get(7)?);
             let doubt = doubted.zip(since).map(|(offset_ms, since)| Doubt {
                 offset_ms,
                 since_ms: u64::try_from(since).unwrap_or(0),
             });
-            let clock = boot.zip(offset).map(|(boot, offset_ms)| ClockOffset {
-                boot,
-                offset_ms,
-                doubt,
-            });
-            let file = Self {
+            Ok(Self {
                 name: row.get(0)?,
                 identity: row.get(1)?,
                 token: row.get(2)?,
-                life: 0,
-                life_began_unix_ms: 0,
-                clock,
-            };
-            Ok((file, row.get(3)?, row.get(8)?))
-        })?;
-        let number = |column: &str, value: i64| {
-            u64::try_from(value).map_err(|_| corrupt(format!("{column} is {value}")))
+                life: number("life", row.get(3)?)?,
+                life_began_unix_ms: number("life_began_unix_ms", row.get(8)?)?,
+                clock: boot.zip(offset).map(|(boot, offset_ms)| ClockOffset {
+                    boot,
+                    offset_ms,
+                    doubt,
+                }),
+            })
         };
-        Ok(Self {
-            life: number("life", life)?,
-            life_began_unix_ms: number("life_began_unix_ms", began)?,
-            ..row
-        })
+        connection.query_row_and_then(sql, [], read)
     }
 
     pub(super) fn write(&self, connection: &Connection) -> Result<(), StepError> {

@@ -11,14 +11,49 @@ use std::path::Path;
 
 /// The number by which Linux knows the kind of file system that `path` lies on,
 /// `f_type` of `statfs(2)`; none elsewhere.
+#[cfg(target_os = "linux")]
 pub(super) fn file_system_type(path: &Path) -> io::Result<Option<u32>> {
-    imp::file_system_type(path)
+    use std::mem::MaybeUninit;
+    use std::os::unix::ffi::OsStrExt;
+
+    let path = std::ffi::CString::new(path.as_os_str().as_bytes())?;
+    let mut found = MaybeUninit::<libc::statfs>::uninit();
+    // SAFETY: a terminated string, and room for what the call writes.
+    if unsafe { libc::statfs(path.as_ptr(), found.as_mut_ptr()) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the call succeeded, and has filled it in.
+    let found = unsafe { found.assume_init() };
+    // Its type differs from platform to platform; the numbers have 32 bits.
+    #[allow(clippy::unnecessary_cast)]
+    Ok(Some(found.f_type as u32))
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn file_system_type(_path: &Path) -> io::Result<Option<u32>> {
+    Ok(None)
 }
 
 /// How long the machine has been up, in milliseconds, the time for which it
 /// slept included. It can't be set, and starts again at 0 with each boot.
+#[cfg(target_os = "linux")]
 pub(super) fn uptime_ms() -> Option<u64> {
-    imp::uptime_ms()
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: room for what the call writes.
+    if unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &raw mut time) } != 0 {
+        return None;
+    }
+    let seconds = u64::try_from(time.tv_sec).ok()?;
+    let millis = u64::try_from(time.tv_nsec).ok()? / 1_000_000;
+    seconds.checked_mul(1000)?.checked_add(millis)
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn uptime_ms() -> Option<u64> {
+    None
 }
 
 /// The numbers by which Unix knows a file.
@@ -61,61 +96,6 @@ pub(super) fn owner_if_not_ours(found: &Metadata) -> Option<u32> {
 #[cfg(not(target_os = "linux"))]
 pub(super) fn owner_if_not_ours(_found: &Metadata) -> Option<u32> {
     None
-}
-
-#[cfg(target_os = "linux")]
-mod imp {
-    use std::ffi::CString;
-    use std::io;
-    use std::mem::MaybeUninit;
-    use std::os::unix::ffi::OsStrExt;
-    use std::path::Path;
-
-    pub(super) fn file_system_type(path: &Path) -> io::Result<Option<u32>> {
-        let path = terminated(path)?;
-        let mut found = MaybeUninit::<libc::statfs>::uninit();
-        // SAFETY: a terminated string, and room for what the call writes.
-        if unsafe { libc::statfs(path.as_ptr(), found.as_mut_ptr()) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the call succeeded, and has filled it in.
-        let found = unsafe { found.assume_init() };
-        // Its type differs from platform to platform; the numbers have 32 bits.
-        #[allow(clippy::unnecessary_cast)]
-        Ok(Some(found.f_type as u32))
-    }
-
-    pub(super) fn uptime_ms() -> Option<u64> {
-        let mut time = libc::timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        };
-        // SAFETY: room for what the call writes.
-        if unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &raw mut time) } != 0 {
-            return None;
-        }
-        let seconds = u64::try_from(time.tv_sec).ok()?;
-        let millis = u64::try_from(time.tv_nsec).ok()? / 1_000_000;
-        seconds.checked_mul(1000)?.checked_add(millis)
-    }
-
-    fn terminated(path: &Path) -> io::Result<CString> {
-        Ok(CString::new(path.as_os_str().as_bytes())?)
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-mod imp {
-    use std::io;
-    use std::path::Path;
-
-    pub(super) fn file_system_type(_path: &Path) -> io::Result<Option<u32>> {
-        Ok(None)
-    }
-
-    pub(super) fn uptime_ms() -> Option<u64> {
-        None
-    }
 }
 
 #[cfg(all(test, target_os = "linux"))]
