@@ -54,7 +54,7 @@ impl StoreLimits {
         self
     }
 
-    /// How long a crate::leaseseded primary can still grant, plus twice the skew: twice
+    /// How long a superseded primary can still grant, plus twice the skew: twice
     /// the skew up to [`MAX`](Self::MAX), one minute by default. Counted in
     /// whole ticks, rounded up.
     #[must_use]
