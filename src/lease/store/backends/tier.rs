@@ -81,7 +81,7 @@ use std::time::Duration;
 use self::grant_log::{AcquireStep, Caller, GrantLog};
 pub use self::memory::{MemoryTier, TierSnapshot};
 use self::operation::Operation;
-use self::requests::{UpstreamState, describe, refusal};
+use self::requests::{describe, refusal};
 use self::storage::TierStorage;
 use crate::events::Throttle;
 use crate::lease::block::{Block, BlockState, Epoch};
@@ -289,15 +289,8 @@ impl TierStore {
         let horizon = upstream.limits.horizon();
         let reach = upstream.limits.horizon_ms() / upstream.namespace.layout().tick_ms();
         let limits = (upstream.limits).with_horizon(self.sub_grant.max(tick).min(horizon));
-        GrantLog {
-            record: StoreRecord { limits, ..upstream },
-            first_epoch: Epoch::new(now.max(Epoch::FIRST.get())),
-            reach,
-            upstream: Default::default(),
-            blocks: Default::default(),
-            upstream_state: UpstreamState::default(),
-            quarantined: Default::default(),
-        }
+        let first_epoch = Epoch::new(now.max(Epoch::FIRST.get()));
+        GrantLog::new(StoreRecord { limits, ..upstream }, first_epoch, reach)
     }
 }
 

@@ -10,7 +10,6 @@
 //! state of itself keeps its upstream grants, which are the machine's whatever it has forgotten. It
 //! raises the floor over the sub-grants of them.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::alive;
@@ -166,15 +165,8 @@ fn read(opened: &Transaction, namespace: &Namespace) -> Result<GrantLog, StoreEr
     let tier = entries.get(&key).map(|value| decode_tier(&key, value));
     let tier = tier.unwrap_or_else(|| Err(corrupt(format!("there is no {key}"))))?;
     let (first_epoch, reach, upstream_state) = tier;
-    let mut log = GrantLog {
-        record,
-        first_epoch,
-        reach,
-        upstream: BTreeMap::new(),
-        blocks: BTreeMap::new(),
-        upstream_state,
-        quarantined: BTreeMap::new(),
-    };
+    let mut log = GrantLog::new(record, first_epoch, reach);
+    log.upstream_state = upstream_state;
     for (key, value) in &entries {
         if let Some(block) = upstream_block(name, key) {
             log.upstream.insert(block, decode_upstream(key, value)?);
@@ -237,7 +229,6 @@ mod tests {
     use crate::lease::fingerprint::Fingerprint;
     use crate::lease::grant::Grant;
     use crate::lease::store::backends::tier::grant_log::Standing;
-    use crate::lease::store::backends::tier::requests::UpstreamState;
     use crate::lease::store::limits::StoreLimits;
     use crate::lease::store::options::OpenOptions;
     use crate::lease::store::record::Incarnation;
@@ -285,15 +276,7 @@ mod tests {
         let init = Init::new(History::New, START_MS).with_limits(limits);
         let record = StoreRecord::create(&space, &init, &Incarnation::new(""), START_MS).unwrap();
         let now = record.tick_at(START_MS).unwrap();
-        let log = GrantLog {
-            record,
-            first_epoch: Epoch::new(now),
-            reach: 3600,
-            upstream: BTreeMap::new(),
-            blocks: BTreeMap::new(),
-            upstream_state: UpstreamState::default(),
-            quarantined: BTreeMap::new(),
-        };
+        let log = GrantLog::new(record, Epoch::new(now), 3600);
         create_log(&mut original, &log).unwrap();
         let grant = Grant::new(Block::new(3), Epoch::FIRST, now..now + 3600);
         let adopted = change_log(&mut original, step("adopt", false), &space, |log, _| {

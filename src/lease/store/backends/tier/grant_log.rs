@@ -136,6 +136,19 @@ struct Offer {
 }
 
 impl GrantLog {
+    /// The grant log of a machine that has nothing yet.
+    pub(super) fn new(record: StoreRecord, first_epoch: Epoch, reach: u64) -> Self {
+        Self {
+            record,
+            first_epoch,
+            reach,
+            upstream: BTreeMap::new(),
+            blocks: BTreeMap::new(),
+            upstream_state: UpstreamState::default(),
+            quarantined: BTreeMap::new(),
+        }
+    }
+
     /// Grants blocks of those that the machine has, or says what to ask the upstream
     /// store for first.
     ///

@@ -301,17 +301,6 @@ fn what_is_granted_for_others_outlives_the_process() {
     assert!(found.iter().all(|block| !block.is_held(rig.tick() + 1)));
 }
 
-#[cfg(feature = "sqlite")]
-#[test]
-fn the_options_say_that_a_tier_grants_for_others() {
-    for for_others in [false, true] {
-        let options = OpenOptions::new().grant_for_others(for_others);
-        let upstream = MemoryStore::new(Arc::new(crate::clock::SystemClock));
-        let tier = TierStore::new("tier.db", Box::new(upstream), &options).unwrap();
-        assert_eq!(tier.for_others, for_others);
-    }
-}
-
 #[test]
 fn processes_come_and_go_while_the_upstream_store_is_away() {
     let mut rig = Rig::new();
