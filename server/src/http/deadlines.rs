@@ -19,10 +19,11 @@ use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio_util::io::InspectReader;
 
 /// How long things may take.
 #[derive(Clone, Copy, Debug)]
@@ -203,56 +204,20 @@ impl Drop for Unanswered {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tap(Arc<AtomicBool>);
 
-/// A stream below TLS. Part of a record, which TLS keeps, begins a request's time.
-#[derive(Debug)]
-pub(super) struct Tapped<S> {
-    pub(super) stream: S,
-    pub(super) tap: Tap,
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for Tapped<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let before = buf.filled().len();
-        ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
-        if buf.filled().len() > before {
-            // The connection's task reads it.
-            self.tap.0.store(true, Ordering::Relaxed);
-        }
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for Tapped<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, bytes)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        parts: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(cx, parts)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
+impl Tap {
+    /// Reports what is read from a stream below TLS. Part of a record, which TLS keeps, begins a
+    /// request's time.
+    pub(super) fn inspect<S: AsyncRead>(
+        &self,
+        stream: S,
+    ) -> InspectReader<S, impl FnMut(&[u8]) + Send + use<S>> {
+        let has_part = Arc::clone(&self.0);
+        InspectReader::new(stream, move |read| {
+            if !read.is_empty() {
+                // The connection's task reads it.
+                has_part.store(true, Ordering::Relaxed);
+            }
+        })
     }
 }
 

@@ -17,7 +17,7 @@ use super::app::App;
 use super::buffer_permit::{BYTES_PER_TLS_STRANGER, Budgets, ClientBudgets};
 use super::connection::{Protocols, Shared, serve};
 use super::cross_origin::Hosts;
-use super::deadlines::{Tap, Tapped};
+use super::deadlines::Tap;
 use super::problem::{Kind, PROBLEM_JSON, Problem};
 use super::routes;
 use super::setup::{Setup, TlsConfig};
@@ -265,10 +265,7 @@ async fn with_tls(
 ) {
     let most = shared.app.limits.request_time;
     let tap = Tap::default();
-    let stream = Tapped {
-        stream,
-        tap: tap.clone(),
-    };
+    let stream = tap.inspect(stream);
     let mut draining = shared.draining.clone();
     let handshake = async {
         // Waiting for a permit counts as part of the handshake.
