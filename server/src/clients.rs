@@ -7,8 +7,9 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::front::{FrontCounters, add_shared};
 use crate::limits::Limits;
 
 /// Connections that are counted together.
@@ -101,6 +102,64 @@ impl Clients {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The place of an open connection in the table, which is freed on drop. Counts the connection.
+pub(crate) struct Admission<T> {
+    /// `None` once the place is free.
+    client: Option<Client>,
+    clients: Arc<Clients>,
+    counters: Arc<FrontCounters>,
+    /// A server has ended when the last of these is dropped.
+    _task: T,
+}
+
+impl<T> Admission<T> {
+    /// `None` if the table is full, or the client has its share of it.
+    pub(crate) fn new(
+        client: Client,
+        clients: &Arc<Clients>,
+        counters: &Arc<FrontCounters>,
+        task: T,
+    ) -> Option<Self> {
+        if !clients.enter(client) {
+            add_shared(&counters.turned_away, 1);
+            return None;
+        }
+        add_shared(&counters.accepted, 1);
+        Some(Self {
+            client: Some(client),
+            clients: Arc::clone(clients),
+            counters: Arc::clone(counters),
+            _task: task,
+        })
+    }
+
+    /// The client that has the place; `None` once it is free.
+    pub(crate) fn client(&self) -> Option<Client> {
+        self.client
+    }
+
+    /// Moves the place to another client. Returns whether that one may have one more.
+    pub(crate) fn transfer(&mut self, client: Client) -> bool {
+        if let Some(before) = self.client.take() {
+            self.clients.leave(before);
+        }
+        self.client = self.clients.enter(client).then_some(client);
+        if self.client.is_none() {
+            add_shared(&self.counters.turned_away, 1);
+        }
+        self.client.is_some()
+    }
+}
+
+impl<T> Drop for Admission<T> {
+    fn drop(&mut self) {
+        if let Some(client) = self.client {
+            self.clients.leave(client);
+        }
+        add_shared(&self.counters.closed, 1);
     }
 }
 

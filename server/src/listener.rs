@@ -1,5 +1,6 @@
 //! Sockets that clients connect to: how they are bound, and taken away.
 
+mod accept;
 #[cfg(unix)]
 mod unix;
 
@@ -12,9 +13,9 @@ use std::path::PathBuf;
 
 use socket2::{Domain, Socket, Type};
 
+pub(crate) use self::accept::{Acceptor, Stream};
 #[cfg(unix)]
 pub(crate) use self::unix::SocketFile;
-use crate::log_limit::LogLimit;
 
 /// A socket that is bound and listens. Whether it blocks is up to who accepts.
 #[derive(Debug)]
@@ -92,25 +93,6 @@ impl Listener {
                 let path = address.as_pathname().unwrap_or("".as_ref());
                 Ok(Address::Unix(path.to_owned()))
             }
-        }
-    }
-}
-
-/// Logs failures to accept that are not of one connection. A process can be short of files for
-/// hours, and tries many times a second.
-#[derive(Debug, Default)]
-pub(crate) struct AcceptFailures(LogLimit);
-
-impl AcceptFailures {
-    pub(crate) fn warn(&mut self, protocol: &str, error: &io::Error) {
-        if let Some(suppressed) = self.0.permit("accept") {
-            let suppressed = (suppressed > 0).then_some(suppressed);
-            tracing::warn!(
-                protocol,
-                %error,
-                suppressed,
-                "no connection can be accepted at the moment; it is tried again"
-            );
         }
     }
 }

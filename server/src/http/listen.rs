@@ -2,14 +2,14 @@
 
 use std::convert::Infallible;
 use std::future::Future;
-use std::io::{self, Write};
-use std::pin::Pin;
+use std::io;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 #[cfg(unix)]
-use tokio::net::{UnixListener, UnixStream};
+use tokio::net::UnixStream;
 use tokio::sync::{mpsc, watch};
 use tokio_rustls::TlsAcceptor;
 
@@ -21,13 +21,12 @@ use super::deadlines::Tap;
 use super::problem::{Kind, PROBLEM_JSON, Problem};
 use super::routes;
 use super::setup::{Setup, TlsConfig};
-use crate::clients::{Client, Clients};
-use crate::front::add_shared;
-use crate::listener::{AcceptFailures, Listener};
+use crate::clients::{self, Clients};
+use crate::listener::{Acceptor, Listener, Stream};
 use crate::proxy_protocol;
 
-/// How long to wait after an error of the system, most often that it has no more files.
-const PAUSE: Duration = Duration::from_millis(50);
+/// Held by every connection until its end.
+type Admission = clients::Admission<mpsc::Sender<Infallible>>;
 
 /// What all listeners share.
 #[derive(Clone)]
@@ -39,18 +38,6 @@ pub(super) struct Listening {
     proxy_protocol: bool,
     /// Held by every task until its end.
     task: mpsc::Sender<Infallible>,
-}
-
-/// A connection that counts for its client until it is dropped.
-struct Admitted {
-    clients: Arc<Clients>,
-    client: Client,
-}
-
-impl Drop for Admitted {
-    fn drop(&mut self) {
-        self.clients.leave(self.client);
-    }
 }
 
 impl Listening {
@@ -76,7 +63,8 @@ impl Listening {
         }
     }
 
-    /// Accepts from this listener until the server has drained, and closes it then.
+    /// Accepts from this listener until the server has drained, and closes it then. Clients that
+    /// connect until then get an answer, and no reset.
     ///
     /// # Errors
     ///
@@ -84,124 +72,32 @@ impl Listening {
     pub(super) fn accept_from(
         self,
         listener: Listener,
-    ) -> io::Result<Pin<Box<dyn Future<Output = ()> + Send>>> {
-        match listener {
-            Listener::Tcp(listener) => {
-                listener.set_nonblocking(true)?;
-                let listener = TcpListener::from_std(listener)?;
-                Ok(Box::pin(self.accept_tcp(listener)))
+    ) -> io::Result<impl Future<Output = ()> + Send> {
+        let acceptor = Acceptor::new(listener, "http")?;
+        Ok(async move {
+            let App {
+                counters, times, ..
+            } = &*self.shared.app;
+            let mut draining = self.shared.draining.clone();
+            let mut drained = pin!(drained(&mut draining, times.drain));
+            while let Some((stream, client, _)) = acceptor.next(drained.as_mut()).await {
+                match Admission::new(client, &self.clients, counters, self.task.clone()) {
+                    Some(admission) => self.clone().spawn(stream, admission),
+                    None => stream.turn_away(self.tls.is_some(), &full()),
+                }
             }
+        })
+    }
+
+    fn spawn(self, stream: Stream, admission: Admission) {
+        match stream {
+            Stream::Tcp(stream) if self.proxy_protocol => {
+                drop(tokio::spawn(proxied(self, stream, admission)));
+            }
+            Stream::Tcp(stream) => drop(tokio::spawn(tcp(self, stream, admission))),
             #[cfg(unix)]
-            Listener::Unix(listener) => {
-                listener.set_nonblocking(true)?;
-                let listener = UnixListener::from_std(listener)?;
-                Ok(Box::pin(self.accept_unix(listener)))
-            }
+            Stream::Unix(stream) => drop(tokio::spawn(unix(self, stream, admission))),
         }
-    }
-
-    async fn accept_tcp(self, listener: TcpListener) {
-        let mut failures = AcceptFailures::default();
-        let mut drained = Box::pin(self.drained());
-        let mut next = async || {
-            self.next(|| listener.accept(), &mut failures, &mut drained)
-                .await
-        };
-        while let Some((stream, from)) = next().await {
-            // Answers are whole when they are written.
-            let _ = stream.set_nodelay(true);
-            let client = from.ip().into();
-            match self.admit(client) {
-                Some(admitted) if self.proxy_protocol => {
-                    self.spawn(proxied(self.clone(), stream, client, admitted), None);
-                }
-                Some(admitted) => self.spawn(tcp(self.clone(), stream, client), Some(admitted)),
-                None if self.tls.is_none() => turn_away(stream.into_std()),
-                None => {}
-            }
-        }
-    }
-
-    #[cfg(unix)]
-    async fn accept_unix(self, listener: UnixListener) {
-        let mut failures = AcceptFailures::default();
-        let mut drained = Box::pin(self.drained());
-        let mut next = async || {
-            self.next(|| listener.accept(), &mut failures, &mut drained)
-                .await
-        };
-        while let Some((stream, _)) = next().await {
-            let client = Client::User(stream.peer_cred().ok().map(|peer| peer.uid()));
-            match self.admit(client) {
-                Some(admitted) => self.spawn(unix(self.clone(), stream, client), Some(admitted)),
-                None => turn_away(stream.into_std()),
-            }
-        }
-    }
-
-    /// Counts one more connection of this client, if it may have one.
-    fn admit(&self, client: Client) -> Option<Admitted> {
-        if self.clients.enter(client) {
-            let clients = Arc::clone(&self.clients);
-            return Some(Admitted { clients, client });
-        }
-        add_shared(&self.shared.app.counters.turned_away, 1);
-        None
-    }
-
-    /// Waits until the server has drained for its `drain_time`.
-    fn drained(&self) -> impl Future<Output = ()> + Send + use<> {
-        let mut draining = self.shared.draining.clone();
-        let time = self.shared.app.times.drain;
-        async move { drained(&mut draining, time).await }
-    }
-
-    /// The next connection; none once `drained` is over. Clients that connect until then get an
-    /// answer, and no reset.
-    async fn next<T, F>(
-        &self,
-        accept: impl Fn() -> F,
-        failures: &mut AcceptFailures,
-        drained: &mut (impl Future<Output = ()> + Unpin),
-    ) -> Option<T>
-    where
-        F: Future<Output = io::Result<T>>,
-    {
-        loop {
-            let accepted = tokio::select! {
-                biased;
-                // Polled first, and kept from one connection to the next: clients reconnect at once
-                // after `Connection: close`, and would keep the listener open.
-                () = &mut *drained => return None,
-                accepted = accept() => accepted,
-            };
-            match accepted {
-                Ok(accepted) => return Some(accepted),
-                Err(error) if is_of_connection(&error) => {}
-                Err(error) => {
-                    failures.warn("http", &error);
-                    tokio::time::sleep(PAUSE).await;
-                }
-            }
-        }
-    }
-
-    fn spawn(
-        &self,
-        connection: impl Future<Output = ()> + Send + 'static,
-        admitted: Option<Admitted>,
-    ) {
-        let counters = &self.shared.app.counters;
-        add_shared(&counters.accepted, 1);
-        let (task, counters) = (self.task.clone(), Arc::clone(counters));
-        // The block below would have room for it twice: as it comes, and as it is awaited.
-        let connection = Box::pin(connection);
-        tokio::spawn(async move {
-            connection.await;
-            drop(admitted);
-            add_shared(&counters.closed, 1);
-            drop(task);
-        });
     }
 }
 
@@ -211,17 +107,8 @@ async fn drained(draining: &mut watch::Receiver<bool>, time: Duration) {
     tokio::time::sleep(time).await;
 }
 
-/// Whether only the connection that came is lost.
-fn is_of_connection(error: &io::Error) -> bool {
-    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
-    matches!(
-        error.kind(),
-        ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted
-    )
-}
-
 /// A connection of a proxy, for the client that it names.
-async fn proxied(listening: Listening, mut stream: TcpStream, proxy: Client, admitted: Admitted) {
+async fn proxied(listening: Listening, mut stream: TcpStream, mut admission: Admission) {
     let app = &listening.shared.app;
     let mut draining = listening.shared.draining.clone();
     let header = proxy_protocol::read_header(&mut stream);
@@ -229,25 +116,21 @@ async fn proxied(listening: Listening, mut stream: TcpStream, proxy: Client, adm
         header = tokio::time::timeout(app.limits.request_time, header) => header,
         () = drained(&mut draining, app.times.drain) => return,
     };
-    // A peer that sends no header is not a proxy, and would not understand a response.
-    let Ok(Ok(address)) = header else {
-        return;
-    };
-    let Some(address) = address else {
-        // Health checks of the proxy itself.
-        let _admitted = admitted;
-        return tcp(listening, stream, proxy).await;
-    };
-    drop(admitted);
-    let client = address.ip().into();
-    match listening.admit(client) {
-        Some(_admitted) => tcp(listening, stream, client).await,
-        None if listening.tls.is_none() => turn_away(stream.into_std()),
-        None => {}
+    match header {
+        Ok(Ok(Some(address))) if !admission.transfer(address.ip().into()) => {
+            Stream::Tcp(stream).turn_away(listening.tls.is_some(), &full());
+        }
+        // No address is a health check of the proxy itself.
+        Ok(Ok(_)) => tcp(listening, stream, admission).await,
+        // A peer that sends no header is not a proxy, and would not understand a response.
+        _ => {}
     }
 }
 
-async fn tcp(listening: Listening, stream: TcpStream, client: Client) {
+async fn tcp(listening: Listening, stream: TcpStream, admission: Admission) {
+    let Some(client) = admission.client() else {
+        return;
+    };
     let budgets = listening.budgets.client(client);
     let Some(tls) = &listening.tls else {
         return serve(stream, Tap::default(), None, budgets, listening.shared).await;
@@ -284,7 +167,10 @@ async fn with_tls(
 }
 
 #[cfg(unix)]
-async fn unix(listening: Listening, stream: UnixStream, client: Client) {
+async fn unix(listening: Listening, stream: UnixStream, admission: Admission) {
+    let Some(client) = admission.client() else {
+        return;
+    };
     let budgets = listening.budgets.client(client);
     let shared = Shared {
         // No web page can connect to a Unix socket.
@@ -294,9 +180,8 @@ async fn unix(listening: Listening, stream: UnixStream, client: Client) {
     serve(stream, Tap::default(), None, budgets, shared).await;
 }
 
-/// Sends a response to a client that is turned away, short enough for any socket's buffer. It
-/// does not wait, and not for the runtime's events either.
-fn turn_away(stream: io::Result<impl Write>) {
+/// The response to a client that is turned away.
+fn full() -> Vec<u8> {
     let detail = "there are as many connections as there may be, of all clients or of this one: \
                   close some, or try again";
     let body = Problem::new(Kind::BUSY, detail)
@@ -309,27 +194,5 @@ fn turn_away(stream: io::Result<impl Write>) {
     )
     .into_bytes();
     answer.extend_from_slice(&body);
-    // A client that does not read the response sees the end of the connection.
-    let _ = stream.and_then(|mut stream| stream.write(&answer));
-}
-
-#[cfg(test)]
-mod tests {
-    use std::io::ErrorKind;
-
-    use super::*;
-
-    #[test]
-    fn what_only_one_connection_meets_is_no_failure_of_the_listener() {
-        for (kind, is_one) in [
-            (ErrorKind::ConnectionAborted, true),
-            (ErrorKind::ConnectionRefused, true),
-            (ErrorKind::ConnectionReset, true),
-            (ErrorKind::Interrupted, true),
-            (ErrorKind::OutOfMemory, false),
-            (ErrorKind::Other, false),
-        ] {
-            assert_eq!(is_of_connection(&kind.into()), is_one, "{kind}");
-        }
-    }
+    answer
 }

@@ -34,7 +34,7 @@ pub(super) struct Shared {
     pub(super) rights: Arc<dyn Rights>,
     pub(super) limits: Limits,
     pub(super) namespaces: Arc<Namespaces>,
-    pub(super) clients: Clients,
+    pub(super) clients: Arc<Clients>,
     pub(super) drain: Drain,
     /// Whether TCP connections begin with a header of the PROXY protocol.
     pub(super) proxy_protocol: bool,
@@ -62,7 +62,7 @@ impl Shared {
     ) -> Self {
         Self {
             rights,
-            clients: Clients::new(&limits),
+            clients: Arc::new(Clients::new(&limits)),
             limits,
             namespaces,
             drain,
@@ -90,7 +90,7 @@ impl Shared {
     }
 
     /// Counters of connections, which several threads write.
-    pub(super) fn accept_counters(&self) -> &FrontCounters {
+    pub(super) fn accept_counters(&self) -> &Arc<FrontCounters> {
         &self.counters[0]
     }
 
