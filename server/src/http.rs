@@ -71,7 +71,6 @@ mod take_request;
 mod tests;
 
 use std::convert::Infallible;
-use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -163,10 +162,4 @@ fn thread_name() -> String {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     // Only a number for a name.
     format!("ringflake-http-{}", NEXT.fetch_add(1, Ordering::Relaxed))
-}
-
-impl fmt::Debug for HttpServer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HttpServer").finish_non_exhaustive()
-    }
 }

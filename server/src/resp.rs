@@ -244,13 +244,5 @@ fn worker(
     Ok((handle, thread))
 }
 
-impl std::fmt::Debug for Frontend {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Frontend")
-            .field("workers", &self.workers.len())
-            .finish_non_exhaustive()
-    }
-}
-
 #[cfg(all(test, unix))]
 mod tests;

@@ -71,7 +71,6 @@ mod terms;
 mod text;
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -304,14 +303,6 @@ impl Subleases {
         // A figure, which orders nothing.
         count.fetch_add(more as u64, Ordering::Relaxed);
         given
-    }
-}
-
-impl fmt::Debug for Subleases {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Subleases")
-            .field("counts", &self.counts)
-            .finish_non_exhaustive()
     }
 }
 

@@ -22,7 +22,6 @@ use crate::sublease::Origin;
 /// How long the start waits for a store unless the configuration says otherwise.
 const WAIT: Duration = Duration::from_secs(5);
 
-#[derive(Debug)]
 pub(crate) struct Supply {
     config: Arc<Config>,
     stores: Stores,

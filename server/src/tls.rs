@@ -3,7 +3,6 @@
 //! A connection keeps the settings that it began with; the next one begins with those that
 //! count then.
 
-use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -61,12 +60,6 @@ impl Tls {
         self.resp.store(loaded.resp);
         self.http.store(loaded.http);
         self.expires.store(loaded.expires, Ordering::Relaxed);
-    }
-}
-
-impl fmt::Debug for Tls {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tls").finish_non_exhaustive()
     }
 }
 

@@ -397,14 +397,6 @@ impl WorkerContext {
     }
 }
 
-impl fmt::Debug for WorkerContext {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WorkerContext")
-            .field("namespaces", &self.known.len())
-            .finish_non_exhaustive()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -74,13 +74,6 @@ impl Stores {
     }
 }
 
-impl std::fmt::Debug for Stores {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let kept = self.lock();
-        f.debug_set().entries(kept.keys()).finish()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
