@@ -1,0 +1,255 @@
+//! Failures, and the exceptions that Python sees.
+
+use std::error::Error;
+use std::time::Duration;
+
+use engine::lease::StoreError;
+use engine::{BuildError, LayoutError, LocalError, ParseIdError, Refused, SecretError, TakeError};
+use pyo3::prelude::*;
+
+/// The exception class of a failure, in `ringflake._types`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Config,
+    Secret,
+    Store,
+    NoLease,
+    BorrowLimit,
+    Empty,
+    WaitTimeout,
+    Closed,
+    Parse,
+    ForeignId,
+    Resource,
+    Internal,
+}
+
+impl Kind {
+    fn class(self) -> &'static str {
+        match self {
+            Self::Config => "ConfigError",
+            Self::Secret => "SecretError",
+            Self::Store => "StoreError",
+            Self::NoLease => "NoLeaseError",
+            Self::BorrowLimit => "BorrowLimitError",
+            Self::Empty => "EmptyError",
+            Self::WaitTimeout => "WaitTimeoutError",
+            Self::Closed => "ClosedError",
+            Self::Parse => "ParseError",
+            Self::ForeignId => "ForeignIdError",
+            Self::Resource => "ResourceError",
+            Self::Internal => "Error",
+        }
+    }
+}
+
+/// Why a call failed.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    kind: Kind,
+    message: String,
+    retry_after: Option<Duration>,
+}
+
+pub(crate) type Outcome<T> = Result<T, Box<Failure>>;
+
+impl Failure {
+    #[cold]
+    pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Box<Self> {
+        Box::new(Self {
+            kind,
+            message: message.into(),
+            retry_after: None,
+        })
+    }
+
+    #[cold]
+    fn of(kind: Kind, error: &dyn Error) -> Box<Self> {
+        Self::new(kind, with_causes(error))
+    }
+
+    #[cold]
+    pub(crate) fn closed() -> Box<Self> {
+        Self::new(
+            Kind::Closed,
+            "the generator was shut down: make another one",
+        )
+    }
+
+    #[cold]
+    pub(crate) fn no_thread(error: &std::io::Error) -> Box<Self> {
+        Self::new(Kind::Resource, format!("no thread can be started: {error}"))
+    }
+}
+
+impl From<Box<Failure>> for PyErr {
+    #[cold]
+    fn from(failure: Box<Failure>) -> Self {
+        let seconds = failure.retry_after.map(|time| time.as_secs_f64());
+        Python::attach(|py| {
+            let class = py
+                .import("ringflake._types")
+                .and_then(|types| types.getattr(failure.kind.class()));
+            match class.and_then(|class| class.call1((failure.message, seconds))) {
+                Ok(exception) => Self::from_value(exception),
+                Err(error) => error,
+            }
+        })
+    }
+}
+
+/// What the engine calls its options in Rust, and what they are called here.
+const WORDS: [(&str, &str); 12] = [
+    ("`Local::accept_best_effort`", "`best_effort=True`"),
+    ("`OpenOptions::accept_best_effort`", "`best_effort=True`"),
+    ("`accept_best_effort`", "`best_effort=True`"),
+    ("`first_lease_within`", "`wait`"),
+    ("`build_detached`", "`wait=0`"),
+    ("`lease_store`", "`ringflake.open`"),
+    ("(`id_width`)", "(`width`)"),
+    ("`LocalSpace::init`: ", ""),
+    ("`History::New`", "history `new`"),
+    ("`History::Unused`", "history `unused`"),
+    ("`History::Unknown`", "history `unknown`"),
+    ("`Floor::AnyTick`", "any tick"),
+];
+
+/// The message of the error and of its causes, in the words of Python.
+pub(crate) fn with_causes(error: &dyn Error) -> String {
+    let mut message = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        message += &format!(": {error}");
+        cause = error.source();
+    }
+    for (rust, python) in WORDS {
+        message = message.replace(rust, python);
+    }
+    message
+}
+
+impl From<TakeError> for Box<Failure> {
+    #[cold]
+    fn from(error: TakeError) -> Self {
+        let mut failure = match error {
+            TakeError::Empty => Failure::new(
+                Kind::Empty,
+                "the rings are empty: try again, raise `capacity` or `threshold`, or leave out \
+                 `on_empty`",
+            ),
+            TakeError::NoPage { .. } => Failure::of(Kind::Resource, &error),
+            TakeError::Refused(Refused::BorrowLimit { retry_after, limit }) => Failure::new(
+                Kind::BorrowLimit,
+                format!(
+                    "the next ID lies more than {limit:?} ahead of the clock: retry in \
+                     {retry_after:?}, or raise `blocks` or `borrow_limit`"
+                ),
+            ),
+            _ => Failure::of(Kind::NoLease, &error),
+        };
+        failure.retry_after = error.retry_after();
+        failure
+    }
+}
+
+impl From<BuildError> for Box<Failure> {
+    fn from(error: BuildError) -> Self {
+        let (waited, error) = match error {
+            BuildError::NoLeaseYet { waited, error } => (waited, error),
+            BuildError::Local(LocalError::OtherWidth {
+                namespace,
+                recorded,
+                given,
+            }) => {
+                let [recorded, given] =
+                    [recorded, given].map(|width| width.name().replace('-', "_"));
+                return Failure::new(
+                    Kind::Config,
+                    format!(
+                        "namespace {namespace:?} was made with `width=\"{recorded}\"`, and this is \
+                         `width=\"{given}\"`: give the same width, or another name"
+                    ),
+                );
+            }
+            error => {
+                let mut failure = Failure::of(of_build(&error), &error);
+                if let BuildError::Store(error) | BuildError::Local(LocalError::Store(error)) =
+                    &error
+                {
+                    failure.retry_after = retry_after(error);
+                }
+                return failure;
+            }
+        };
+        let waited = waited.as_secs_f64();
+        let mut failure = Failure::new(
+            Kind::NoLease,
+            format!(
+                "no lease came within {waited:.1} s: {}; give a longer `wait`, or `wait=0` to \
+                 start without a lease",
+                with_causes(&error)
+            ),
+        );
+        failure.retry_after = retry_after(&error).or(Some(Duration::from_secs(1)));
+        failure
+    }
+}
+
+fn retry_after(error: &StoreError) -> Option<Duration> {
+    match error {
+        StoreError::FloorAhead { retry_after, .. }
+        | StoreError::Exhausted { retry_after, .. }
+        | StoreError::ClockStepped { retry_after, .. } => Some(*retry_after),
+        _ => None,
+    }
+}
+
+fn of_build(error: &BuildError) -> Kind {
+    match error {
+        BuildError::Store(error) => of_store(error),
+        BuildError::System(_) | BuildError::Ring(engine::RingError::Memory(_)) => Kind::Resource,
+        BuildError::Local(error) => match error {
+            LocalError::Store(error) => of_store(error),
+            LocalError::Name(_)
+            | LocalError::NameLength { .. }
+            | LocalError::ReservedName { .. }
+            | LocalError::Place(_) => Kind::Config,
+            LocalError::Secret(_)
+            | LocalError::SecretFile { .. }
+            | LocalError::NoSecret { .. }
+            | LocalError::SecretLost { .. }
+            | LocalError::OtherSecret { .. }
+            | LocalError::SecretBrought { .. }
+            | LocalError::SecretUsed { .. } => Kind::Secret,
+            _ => Kind::Store,
+        },
+        _ => Kind::Config,
+    }
+}
+
+fn of_store(error: &StoreError) -> Kind {
+    match error {
+        StoreError::FingerprintMismatch { .. } | StoreError::SecretInUse { .. } => Kind::Secret,
+        StoreError::LayoutMismatch { .. } => Kind::Config,
+        StoreError::ClockStepped { .. } => Kind::NoLease,
+        _ => Kind::Store,
+    }
+}
+
+impl From<SecretError> for Box<Failure> {
+    fn from(error: SecretError) -> Self {
+        Failure::of(Kind::Secret, &error)
+    }
+}
+
+impl From<ParseIdError> for Box<Failure> {
+    fn from(error: ParseIdError) -> Self {
+        Failure::of(Kind::Parse, &error)
+    }
+}
+
+impl From<LayoutError> for Box<Failure> {
+    fn from(error: LayoutError) -> Self {
+        Failure::of(Kind::ForeignId, &error)
+    }
+}
