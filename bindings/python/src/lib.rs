@@ -12,6 +12,8 @@ mod generator;
 mod text;
 
 use engine::Id;
+use pyo3::exceptions::PyImportError;
+use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -50,9 +52,25 @@ fn to_text(an_id: &Bound<'_, PyAny>, prefix: Option<&str>) -> PyResult<String> {
     Ok(self::text::write(id, prefix)?)
 }
 
+/// Refuses subinterpreters: their objects would be shared through statics.
+fn check_interpreter(py: Python<'_>) -> PyResult<()> {
+    // SAFETY: the GIL is held, so there is a current interpreter.
+    let interpreter = unsafe { ffi::PyInterpreterState_Get() };
+    // SAFETY: the current interpreter.
+    match unsafe { ffi::PyInterpreterState_GetID(interpreter) } {
+        0 => Ok(()),
+        -1 => Err(PyErr::fetch(py)),
+        _ => Err(PyImportError::new_err(
+            "ringflake can't be used in a subinterpreter: use it in the main interpreter, or in \
+             another process",
+        )),
+    }
+}
+
 // State is protected by the GIL, see `generator`.
 #[pymodule(gil_used = true)]
 fn _ringflake(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    check_interpreter(module.py())?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<Generator>()?;
     module.add_function(wrap_pyfunction!(open_now, module)?)?;

@@ -41,6 +41,49 @@ def ids(local: Callable[..., ringflake.Generator]) -> ringflake.Generator:
     return local()
 
 
+STORE_OPTIONS = {
+    "namespace": "orders",
+    "plain": True,
+    # One block.
+    "layout": "30/5/29@2024-10-27T03:33:20Z/1s",
+    "block_bits": 5,
+    "borrow_limit": 100_000.0,
+    "init_if_new": "new",
+    "best_effort": True,
+}
+
+
+@pytest.fixture
+def one_block(tmp_path: Any) -> Callable[..., ringflake.Generator]:
+    """Opens a store with one block, which one generator at a time can have."""
+
+    def make(**options: Any) -> ringflake.Generator:
+        return ringflake.open(f"sqlite:{tmp_path / 'one.db'}", **{**STORE_OPTIONS, **options})
+
+    return make
+
+
+@pytest.fixture
+def locked(tmp_path: Any) -> Iterator[Callable[[str], "subprocess.Popen[str]"]]:
+    """Locks a file of SQLite by another process, until that is killed."""
+    running = []
+
+    def lock(path: str) -> "subprocess.Popen[str]":
+        code = (
+            "import sqlite3, sys, time; file = sqlite3.connect(sys.argv[1], isolation_level=None);"
+            "file.execute('BEGIN EXCLUSIVE'); print('locked', flush=True); time.sleep(1000)"
+        )
+        command = [sys.executable, "-c", code, path]
+        running.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+        assert running[-1].stdout and running[-1].stdout.readline() == "locked\n"
+        return running[-1]
+
+    yield lock
+    for process in running:
+        process.kill()
+        process.communicate()
+
+
 @pytest.fixture
 def script(tmp_path: Any) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Runs a program in an interpreter of its own."""

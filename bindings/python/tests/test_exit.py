@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 from typing import Callable
 
 import pytest
+from conftest import STORE_OPTIONS
 
 Script = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -47,18 +49,16 @@ def test_daemon_threads_may_take_until_the_end(script: Script, work: str, end: s
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
 
 
-def test_leases_are_released_at_the_end(script: Script) -> None:
-    nodes = [
-        script(
-            """
-            import ringflake
-            ids = ringflake.local("orders", best_effort=True)
-            print(ids.inspect(ids.take()).node // 32)
-            """
-        ).stdout
-        for _ in range(3)
-    ]
-    assert nodes[0] and len(set(nodes)) == 1
+def test_leases_are_released_at_the_end(script: Script, tmp_path: Path) -> None:
+    """Fails with NoLeaseError if the program before it still holds the only block."""
+    program = f"""
+        import ringflake
+        ids = ringflake.open("sqlite:{tmp_path}/one.db", wait=1.0, **{STORE_OPTIONS!r})
+        print(ids.take() > 0)
+        """
+    for _ in range(3):
+        ended = script(program)
+        assert (ended.stdout, ended.stderr) == ("True\n", "")
 
 
 def test_atexit_functions_may_take(script: Script) -> None:
@@ -101,19 +101,17 @@ def test_a_subinterpreter_is_refused_in_words(script: Script) -> None:
             import _interpreters as interpreters
         except ImportError:
             import _xxsubinterpreters as interpreters
+        code = "try: import ringflake" "\\n" "except ImportError as error: print(error, flush=True)"
         number = interpreters.create()
-        code = '''
-        try:
-            import ringflake
-        except ImportError as error:
-            print(error, flush=True)
-        '''
-        import textwrap
-        interpreters.run_string(number, textwrap.dedent(code))
-        interpreters.destroy(number)
+        interpreters.run_string(number, code)
+        print(ringflake.local("orders", best_effort=True).take() > 0)
         """
     )
-    assert "ringflake can't be used in a subinterpreter" in ended.stdout, ended
+    # From Python 3.12 on, Python itself refuses.
+    ours = "ringflake can't be used in a subinterpreter"
+    theirs = "ringflake._ringflake does not support loading in subinterpreters"
+    assert ours in ended.stdout or theirs in ended.stdout, ended
+    assert ended.stdout.endswith("True\n") and not ended.stderr, ended
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no /proc")

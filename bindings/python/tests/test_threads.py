@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import signal
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from typing import Any, Callable, List
 
 import pytest
 import ringflake
+from conftest import STORE_OPTIONS
 
 Script = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -71,45 +71,36 @@ def test_wait_ready_releases_the_gil_and_ends_when_closed(local: Any, tmp_path: 
     assert ended.is_set()
 
 
-def test_dropping_a_generator_releases_its_leases(local: Any) -> None:
-    ids = ringflake.local("dropped", best_effort=True)
-    node = ids.inspect(ids.take()).node // 32
+def test_dropping_a_generator_releases_its_leases(one_block: Any) -> None:
+    ids = one_block()
+    with pytest.raises(ringflake.NoLeaseError):
+        one_block(wait=0.1)
     gone = weakref.ref(ids)
     del ids
-    gc.collect()
     assert gone() is None
-    again = local("dropped")
-    assert again.inspect(again.take()).node // 32 == node
+    one_block(wait=1.0).shutdown(60)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 @pytest.mark.parametrize(
     "call",
-    [
-        "ids.wait_ready()",
-        "ids.wait_ready(timeout=1000)",
-        "ringflake.open(url, namespace='orders', plain=True, wait=1000)",
-    ],
+    ["ids.wait_ready()", "ids.wait_ready(timeout=1000)", "ringflake.open(url, wait=1000, **options)"],
 )
-def test_ctrl_c_interrupts_what_waits(script: Script, tmp_path: Any, call: str) -> None:
-    ended = script(
-        f"""
-        import os, signal, sqlite3, threading, ringflake
-        url = "sqlite:{tmp_path}/store.db"
-        options = dict(namespace="orders", plain=True, best_effort=True)
-        ringflake.open(url, init_if_new="new", **options).shutdown(60)
-        database = sqlite3.connect("{tmp_path}/store.db", isolation_level=None)
-        database.execute("BEGIN EXCLUSIVE")
-        ids = ringflake.open(url, wait=0, **options)
-        timer = threading.Timer(0.5, os.kill, [os.getpid(), signal.SIGINT])
-        timer.start()
-        try:
-            {call.replace("plain=True", "plain=True, best_effort=True")}
-        except KeyboardInterrupt:
-            print("interrupted", flush=True)
-        os._exit(0)
-        """
-    )
+def test_ctrl_c_interrupts_what_waits(script: Script, one_block: Any, tmp_path: Any, call: str) -> None:
+    one_block().shutdown(60)
+    with one_block():
+        ended = script(
+            f"""
+            import os, signal, threading, ringflake
+            url, options = "sqlite:{tmp_path}/one.db", {STORE_OPTIONS!r}
+            ids = ringflake.open(url, wait=0, **options)
+            threading.Timer(0.5, os.kill, [os.getpid(), signal.SIGINT]).start()
+            try:
+                {call}
+            except KeyboardInterrupt:
+                print("interrupted", flush=True)
+            """
+        )
     assert (ended.stdout, ended.stderr) == ("interrupted\n", "")
 
 

@@ -12,12 +12,7 @@ from __future__ import annotations
 import os
 from typing import Literal, Optional, Union
 
-try:
-    from ._ringflake import Generator, __version__, open_now, parse, to_text
-except ImportError as error:
-    if "subinterpreters" in str(error):
-        raise ImportError("ringflake can't be used in a subinterpreter: use it in the main one, or in a process") from None
-    raise
+from ._ringflake import Generator, __version__, open_now, parse, to_text
 from ._types import (
     BorrowLimitError,
     ClosedError,
@@ -59,7 +54,6 @@ __all__ = [
 ]
 
 _Path = Union[str, "os.PathLike[str]"]
-_Width = Literal["full", "positive", "js_safe"]
 
 
 def local(
@@ -67,7 +61,7 @@ def local(
     /,
     *,
     data_dir: Optional[_Path] = None,
-    width: _Width = "full",
+    width: Literal["full", "positive", "js_safe"] = "full",
     layout: Optional[str] = None,
     plain: bool = False,
     capacity: Optional[int] = None,
@@ -96,7 +90,7 @@ def open(
     block_bits: Optional[int] = None,
     init_if_new: Optional[Literal["new", "unknown"]] = None,
     timeout: Optional[float] = None,
-    width: _Width = "full",
+    width: Literal["full", "positive", "js_safe"] = "full",
     layout: Optional[str] = None,
     plain: bool = False,
     capacity: Optional[int] = None,

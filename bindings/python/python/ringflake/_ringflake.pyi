@@ -1,11 +1,11 @@
-from array import array
-from types import TracebackType
-from typing import Any, Dict, List, Optional, Tuple, Type, Union, final
+from typing import Any, Dict, List, Optional, Tuple, final
 
 from _typeshed import WriteableBuffer
 from typing_extensions import Self, SupportsIndex
 
 from ._types import Parts, Stats
+
+__all__ = ["__version__", "Generator", "open_now", "open_later", "parse", "to_text"]
 
 __version__: str
 
