@@ -1,17 +1,17 @@
 //! Forks: the identity of a process, and the hooks that Python calls around a fork.
 //!
 //! # What is promised
-//! F1. A fork by `os.fork` copies no half-done SQLite operation of a thread that opens or shuts
-//! down a generator: unless such a thread is busy for longer than [`PATIENCE`].
-//! F2. No hook waits for the GIL while it keeps another thread from getting it.
+//! F1. A fork by `os.fork` copies no half-done SQLite operation of a thread that opens, shuts down
+//! or drops a generator, unless the thread is busy for longer than [`PATIENCE`].
+//! F2. No hook and no busy thread waits for the other one's GIL.
 //! F3. A child starts with nothing busy and nothing forking.
 //!
 //! # Why
 //! [`Busy`] and [`before`] exclude each other as in Dekker's algorithm: each announces itself
 //! (`BUSY`, `FORKING`) and then reads the other's word, all in one total order (`SeqCst`). If
 //! both announce, `Busy` steps back and waits until no fork is under way, and `before` waits
-//! until nothing is busy (F1). `before` waits with the GIL released, and a [`Busy`] thread is one
-//! of the library's own, which never asks for the GIL (F2). [`after_in_child`] runs in the only
+//! until nothing is busy (F1). `before` waits with the GIL released, and a [`Busy`] thread
+//! neither has the GIL nor asks for it (F2). [`after_in_child`] runs in the only
 //! thread of the child, so nothing else can write the words that it resets (F3).
 //!
 //! # Gap
@@ -29,7 +29,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 /// The longest time that a fork waits for busy threads, and that they wait for forks.
-const PATIENCE: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// Threads that may be in SQLite.
@@ -57,7 +57,7 @@ impl Process {
     }
 }
 
-/// Holds off forks. Only for threads that never ask for the GIL.
+/// Holds off forks. Not while the thread has the GIL, or waits for it.
 #[derive(Debug)]
 pub(crate) struct Busy(());
 

@@ -159,11 +159,22 @@ impl Generator {
                 mem::forget(parents);
             }
             if is_closed {
-                py.detach(|| drop(ids));
+                self.release(py, ids);
                 return Err(Failure::closed().into());
             }
             return Ok(ids);
         }
+    }
+
+    /// Drops a generator of this process, and waits for a second at most until its leases are
+    /// released.
+    fn release(&self, py: Python<'_>, ids: Arc<CachedGenerator>) {
+        let uses_sqlite = self.config.uses_sqlite();
+        py.detach(|| {
+            let busy = uses_sqlite.then(Busy::begin);
+            drop(ids);
+            drop(busy);
+        });
     }
 
     /// Calls `take` on this process's generator, with the GIL held or not.
@@ -406,7 +417,7 @@ impl Generator {
             // A call in another thread goes on with its clone, and the last one to drop it
             // releases the leases.
             if start.elapsed() >= timeout {
-                py.detach(|| drop(ids));
+                self.release(py, ids);
                 return Ok(false);
             }
             py.detach(|| thread::sleep(PAUSE));
@@ -416,7 +427,7 @@ impl Generator {
                 return checked.map(|()| true);
             }
             if let Err(error) = checked {
-                py.detach(|| drop(ids));
+                self.release(py, ids);
                 return Err(error);
             }
         };
@@ -475,8 +486,8 @@ impl Drop for Generator {
             mem::forget(ids);
             return;
         }
-        // May wait for a second, until the leases are released.
-        Python::try_attach(|py| py.detach(|| drop(ids)));
+        // `None` after the end of the interpreter, which drops it as well.
+        let _ = Python::try_attach(|py| self.release(py, ids));
     }
 }
 
