@@ -98,7 +98,7 @@ impl From<Box<Failure>> for PyErr {
     }
 }
 
-/// What the engine calls its options in Rust, and what they are called here.
+/// Names of the engine's options in its messages, and the keyword arguments for them.
 const WORDS: [(&str, &str); 12] = [
     ("`Local::accept_best_effort`", "`best_effort=True`"),
     ("`OpenOptions::accept_best_effort`", "`best_effort=True`"),

@@ -77,7 +77,7 @@ pub(crate) struct Generator {
     /// The process in which a thread opens, if one does.
     opening: Locked<Option<Process>>,
     config: Config,
-    /// What `config` was read from.
+    /// The keyword arguments, for `pickle`.
     options: Py<PyDict>,
 }
 
