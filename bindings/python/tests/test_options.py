@@ -212,6 +212,20 @@ def test_a_wrong_url_is_rejected_without_its_password(store: Any, url: str) -> N
     assert "hunter2" not in str(caught.value)
 
 
+@pytest.mark.parametrize("scheme", ["postgres", "mysql", "redis", "etcd"])
+def test_a_server_that_is_away_is_no_lease_yet(scheme: str) -> None:
+    url = f"{scheme}://ids:hunter2@localhost:1" + ("/1" if scheme != "etcd" else "")
+    try:
+        ringflake.open(url, namespace="orders", plain=True, wait=0.2)
+    except ringflake.NoLeaseError as error:
+        assert "no lease came within 0.2 s" in str(error) and error.retry_after is not None
+        assert "hunter2" not in str(error)
+    except ringflake.ConfigError as error:
+        assert f"built without the {scheme} store" in str(error)
+    else:
+        pytest.fail("there is a server")
+
+
 def test_another_width_of_a_namespace_is_rejected_in_words_of_python(local: Any) -> None:
     local(width="full")
     with pytest.raises(ringflake.ConfigError, match='was made with `width="full"`'):
