@@ -16,7 +16,7 @@ pub use self::builder::LayoutBuilder;
 pub use self::error::{LayoutError, LayoutField};
 pub use self::node_fields::{NodeFields, NodeFieldsError};
 pub use self::spec::{MissingPart, ParseLayoutError};
-pub(crate) use self::utc::{Moment, Utc};
+pub(crate) use self::utc::{Moment, Utc, span};
 
 /// How a raw number is divided, and what its time field counts.
 ///

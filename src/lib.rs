@@ -155,6 +155,8 @@ mod layout;
 pub mod lease;
 #[cfg(feature = "sqlite")]
 pub mod local;
+#[cfg(all(test, feature = "sqlite", feature = "uuid"))]
+mod message_tests;
 #[cfg(feature = "metrics")]
 pub mod metrics;
 mod per_core;

@@ -326,11 +326,11 @@ impl fmt::Display for SecretError {
         match self {
             Self::HexLength { found } => write!(
                 f,
-                "a secret is {DIGITS} hexadecimal digits, but {found} bytes of text were given"
+                "a secret must be {DIGITS} hexadecimal digits, got {found} bytes of text"
             ),
             Self::HexDigit { position } => write!(
                 f,
-                "the character at position {position}, counted from 0, is no hexadecimal digit; \
+                "the character at position {position}, counted from 0, is not a hexadecimal digit; \
                  a secret is {DIGITS} of 0-9, a-f, A-F"
             ),
             Self::FileUnreadable { path, .. } => {
@@ -342,8 +342,8 @@ impl fmt::Display for SecretError {
             }
             Self::FileNotTrusted { path, reason } => write!(
                 f,
-                "the secret file {} may be somebody else's: {reason}, or read it yourself and \
-                 hand it over on a pipe",
+                "the secret file {} may belong to another user: {reason}, or pass its content on a \
+                 pipe",
                 path.display()
             ),
             Self::FileLength { path, found } => {
@@ -363,13 +363,13 @@ impl fmt::Display for SecretError {
             Self::FileDigit { path, position } => write!(
                 f,
                 "the character at position {position}, counted from 0, of the secret file {} \
-                 is no hexadecimal digit; the file must have {DIGITS} of 0-9, a-f, A-F, \
+                 is not a hexadecimal digit; the file must have {DIGITS} of 0-9, a-f, A-F, \
                  or {BYTES} raw bytes",
                 path.display()
             ),
             Self::Random { .. } => f.write_str(
-                "the operating system's random source failed; \
-                 bring a secret made elsewhere, or try again",
+                "the operating system's random source failed; try again, or use a secret made \
+                 elsewhere",
             ),
         }
     }

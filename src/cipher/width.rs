@@ -121,8 +121,8 @@ impl fmt::Display for IdWidthUnavailable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "encrypted IDs of {} bits need the feature `{}` of ringflake: turn it on in \
-             Cargo.toml, or choose `plain`",
+            "this program was built without encrypted IDs of {} bits: build it with the feature \
+             `{}`, or use plain IDs",
             self.width.bits(),
             self.width
         )

@@ -41,8 +41,7 @@ impl fmt::Display for FacadeError {
             ),
             Self::Lengths { given, room } => write!(
                 f,
-                "{given} are given and there is room for {room}; \
-                 a batch needs slices of one length"
+                "a batch needs two slices of the same length, got {given} and {room}"
             ),
         }
     }

@@ -286,28 +286,24 @@ pub enum PolicyError {
 impl fmt::Display for PolicyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Percent { percent } => write!(
-                f,
-                "a threshold of {percent} % can't be kept: choose 1 to 100 %"
-            ),
+            Self::Percent { percent } => {
+                write!(f, "the threshold must be 1 to 100 %, got {percent} %")
+            }
             Self::Assist { percent } => write!(
                 f,
-                "takes can't assist below {percent} % of the slots: choose 1 to 100 %, or None \
-                 for no assists"
+                "the level for assists must be 1 to 100 %, or off, got {percent} %"
             ),
             Self::Slots { slots, capacity } => write!(
                 f,
-                "a threshold of {slots} slots can't be kept in a ring of {capacity}: \
-                 choose 1 to {capacity}"
+                "the threshold must be 1 to {capacity} slots, the ring's capacity, got {slots}"
             ),
             Self::MaxAge { max_age, tick } => write!(
                 f,
-                "an age limit of {max_age:?} is shorter than the layout's tick: \
-                 choose at least {tick:?}"
+                "the maximum age must be at least the layout's tick, {tick:?}, got {max_age:?}"
             ),
             Self::Period { period } => write!(
                 f,
-                "a scheduled fill every {period:?} is too often: choose at least {:?}",
+                "the period of scheduled fills must be at least {:?}, got {period:?}",
                 ScheduledFill::MIN_PERIOD
             ),
         }

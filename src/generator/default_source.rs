@@ -83,9 +83,8 @@ impl<S> fmt::Debug for AlreadyInitialised<S> {
 impl<S> fmt::Display for AlreadyInitialised<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
-            "ringflake::init was called before, and the first source stays: call it once, \
-             early in main, and ringflake::id afterwards; where processes are forked, in each \
-             child alone",
+            "the default source of IDs is already set, and stays: call ringflake::init once, early \
+             in main; where processes are forked, only in each child",
         )
     }
 }

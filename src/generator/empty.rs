@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::ErrorKind;
 use std::time::Duration;
 
+use crate::layout::span;
 use crate::timeline::Refused;
 
 /// The reaction of a take that has found every [stripe](crate::CachedGeneratorBuilder::stripes)
@@ -111,23 +112,24 @@ impl fmt::Display for TakeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Empty => f.write_str(
-                "the ring is empty: try again, raise the threshold or the capacity, \
-                 or choose OnEmpty::Generate",
+                "the ring is empty: try again, raise the threshold or the capacity, or let takes \
+                 generate IDs in place",
             ),
             Self::TimedOut { waited } => write!(
                 f,
-                "the ring stayed empty for {waited:?}: raise the threshold, the capacity \
-                 or the number of producers, or choose OnEmpty::Generate"
+                "the ring stayed empty for {}: raise the threshold, the capacity or the number of \
+                 producers, or let takes generate IDs in place",
+                span(*waited)
             ),
             Self::Refused(refused) => refused.fmt(f),
             Self::NoPage { kind } => write!(
                 f,
-                "the system gave no page of memory for a handle ({kind}): raise the limits of \
+                "the system refused a page of memory for a handle ({kind}): raise the limits of \
                  the process, or take from the generator, which needs none"
             ),
             Self::NotInitialised => f.write_str(
-                "this process has no source of IDs yet: \
-                 call ringflake::init with a generator, early in main",
+                "this process has no default source of IDs yet: call ringflake::init with a \
+                 generator, early in main",
             ),
         }
     }
@@ -147,7 +149,7 @@ mod tests {
             (TakeError::TimedOut { waited }, ["for 30ms", "producers"]),
         ] {
             let text = error.to_string();
-            for part in parts.into_iter().chain(["threshold", "OnEmpty::Generate"]) {
+            for part in parts.into_iter().chain(["threshold", "in place"]) {
                 assert!(text.contains(part), "{text}");
             }
         }

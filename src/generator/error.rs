@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::cipher::{IdWidth, IdWidthUnavailable};
 use crate::fill::PolicyError;
-use crate::layout::{Layout, LayoutError, Moment, Utc};
+use crate::layout::{Layout, LayoutError, Moment, Utc, span};
 use crate::lease::protocol::PlanError;
 use crate::lease::{LeaseError, NamespaceError, StoreError};
 use crate::ring::RingError;
@@ -210,24 +210,14 @@ pub enum BuildError {
 }
 
 impl fmt::Display for BuildError {
+    /// One line: what is wrong, with the values. [`note`](Self::note) and
+    /// [`help`](Self::help) have the rest.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoCipher => f.write_str(
-                "no cipher was chosen: give a secret with `secret`, or choose `plain` for \
-                 IDs that are sorted by time and readable by anybody",
-            ),
-            Self::PlainAndSecret => f.write_str(
-                "both `plain` and `secret` were called: IDs are either plain or encrypted; \
-                 leave one of the calls out",
-            ),
-            Self::NoLease => f.write_str(
-                "no lease was given: there is no default node, because two generators that \
-                 share one make duplicates; give a lease with `lease`, or a store with `lease_store`",
-            ),
-            Self::TwoLeases => f.write_str(
-                "both a lease and a store were given: choose `lease` for nodes that nobody else \
-                 has, or `lease_store` to have them granted",
-            ),
+            Self::NoCipher => f.write_str("no secret was given, and plain IDs were not chosen"),
+            Self::PlainAndSecret => f.write_str("a secret was given for plain IDs"),
+            Self::NoLease => f.write_str("neither a lease nor a store was given"),
+            Self::TwoLeases => f.write_str("both a lease and a store were given"),
             Self::LeaseTaken {
                 nodes,
                 ticks,
@@ -235,10 +225,8 @@ impl fmt::Display for BuildError {
                 other_ticks,
             } => write!(
                 f,
-                "the lease on nodes {nodes:?}, ticks {ticks:?}, is taken: another generator of \
-                 this process has nodes {other_nodes:?}, ticks {other_ticks:?}, and two would make \
-                 duplicates; clone that generator, or drop it and build on the same lease again, \
-                 or use other nodes"
+                "the lease on nodes {nodes:?}, ticks {ticks:?}, overlaps one in use: another \
+                 generator of this process has nodes {other_nodes:?}, ticks {other_ticks:?}"
             ),
             Self::LeaseUsed {
                 nodes,
@@ -248,10 +236,7 @@ impl fmt::Display for BuildError {
             } => write!(
                 f,
                 "the lease on nodes {nodes:?}, ticks {ticks:?}, was used in part: a generator of \
-                 this process may have issued IDs of nodes {used_nodes:?}, ticks {used_ticks:?}, \
-                 and they would be issued again; build on the lease that it had or a clone of it, \
-                 which goes on after them, or start at tick {} or later, or use other nodes",
-                used_ticks.end
+                 this process may have issued IDs of nodes {used_nodes:?}, ticks {used_ticks:?}"
             ),
             Self::LeaseOfParent {
                 nodes,
@@ -259,66 +244,55 @@ impl fmt::Display for BuildError {
                 parents_nodes,
             } => write!(
                 f,
-                "the lease on nodes {nodes:?}, ticks {ticks:?}, meets what the parent of this \
-                 forked process had: it has used nodes {parents_nodes:?} and may go on with them, \
-                 whatever is dropped here; use nodes of the child's own, or build after the fork \
-                 and not before"
+                "the lease on nodes {nodes:?}, ticks {ticks:?}, overlaps nodes {parents_nodes:?} \
+                 of the parent of this forked process"
             ),
             Self::LeaseGivenUp { nodes, ticks } => write!(
                 f,
                 "the lease on nodes {nodes:?}, ticks {ticks:?}, was given up when its generator \
-                 was invalidated, since a copy of this process may go on with it: use nodes that \
-                 the copy does not have"
+                 was invalidated"
             ),
-            Self::NoStore { option } => write!(
-                f,
-                "`{option}` is about leases from a store, and none was given: \
-                 give one with `lease_store`, or leave `{option}` out"
-            ),
-            Self::NoNamespace => f.write_str(
-                "a store was given, but no namespace: name the ID space with `namespace`",
-            ),
+            Self::NoStore { option } => {
+                write!(f, "`{option}` needs a store, and none was given")
+            }
+            Self::NoNamespace => f.write_str("a store was given without a namespace"),
             Self::Namespace(error) => error.fmt(f),
             Self::Plan(error) => error.fmt(f),
             Self::FirstLeaseDuration { value, max } => write!(
                 f,
-                "a first lease of {value:?} is not possible: choose more than nothing, and at most \
-                 the lease duration, {max:?}"
+                "the first lease duration must be above 0 and at most the lease duration, {}, got \
+                 {value:?}",
+                span(*max)
             ),
             Self::Store(error) => error.fmt(f),
-            Self::NoLeaseYet { waited, error } => write!(
-                f,
-                "no lease came within {:.1} s: {error}; let `first_lease_within` be longer, or \
-                 begin without one with `build_detached`",
-                waited.as_secs_f64()
-            ),
+            Self::NoLeaseYet { waited, error } => {
+                write!(f, "no lease was granted within {}: {error}", span(*waited))
+            }
             #[cfg(feature = "sqlite")]
             Self::Local(error) => error.fmt(f),
             #[cfg(feature = "sqlite")]
             Self::TwoWidths { builder, local } => write!(
                 f,
-                "the builder has `id_width(IdWidth::{builder:?})`, and its `local` \
-                 `id_width(IdWidth::{local:?})`: give the width once, as the namespace was made"
+                "two ID widths were given: {builder} for the generator and {local} for its \
+                 namespace"
             ),
             #[cfg(feature = "sqlite")]
-            Self::LocalHas { option } => write!(
-                f,
-                "`local` sets what `{option}` would: leave `{option}` out, or use \
-                 `lease_store` in place of `local`"
-            ),
+            Self::LocalHas { option } => {
+                write!(
+                    f,
+                    "`{option}` was given for a local namespace, which sets it"
+                )
+            }
             Self::LeaseNotPast {
                 end_unix_ms,
                 now_unix_ms,
             } => write!(
                 f,
-                "the lease ends at Unix time {end_unix_ms} ms, and the clock says {now_unix_ms} ms: \
-                 give a lease of past ticks alone, and take IDs of the present from a \
-                 CachedGenerator or a DirectGenerator"
+                "the lease ends at {}, which is not past: the clock shows {}",
+                Utc(*end_unix_ms),
+                Utc(*now_unix_ms)
             ),
-            Self::NoMoments => f.write_str(
-                "a store was given, but no moments: say with `between` from when to when the rows \
-                 are, or give a lease with `lease`",
-            ),
+            Self::NoMoments => f.write_str("a store was given without a range of past times"),
             Self::Moments {
                 from,
                 to,
@@ -326,8 +300,7 @@ impl fmt::Display for BuildError {
                 end_unix_ms,
             } => write!(
                 f,
-                "there are no IDs from {} to {}: give a range that is not empty, from {} to {} at \
-                 most",
+                "there are no IDs from {} to {}: the layout goes from {} to {}",
                 Moment(*from),
                 Moment(*to),
                 Utc(*epoch_unix_ms),
@@ -335,69 +308,146 @@ impl fmt::Display for BuildError {
             ),
             Self::EncryptionWidens { bits, width } => write!(
                 f,
-                "IDs of a layout of {bits} bits fit a double, but encrypted ones have {} bits: \
-                 choose `id_width(IdWidth::JsSafe)`, `plain`, or a layout of more than {} bits",
-                width.bits(),
-                IdWidth::JsSafe.bits()
+                "IDs of a layout of {bits} bits fit a double, but encrypted ones have {} bits",
+                width.bits()
             ),
             Self::LayoutTooWide { bits, width } => write!(
                 f,
-                "a layout of {bits} bits does not fit IDs of {} bits, those of \
-                 `IdWidth::{width:?}`: choose a layout of at most {0}, as {}, or wider IDs",
-                width.bits(),
-                match width {
-                    IdWidth::JsSafe => "`Layout::JS_SAFE`",
-                    _ => "`Layout::POSITIVE` and `Layout::POSITIVE_MS`",
-                }
+                "a layout of {bits} bits does not fit IDs of {} bits ({width})",
+                width.bits()
             ),
             Self::IdWidthUnavailable(error) => error.fmt(f),
             Self::Layout(error) => error.fmt(f),
             Self::Lease(error) => error.fmt(f),
             Self::LeaseLayout { lease, generator } => write!(
                 f,
-                "the lease is for the layout {lease} and the generator for {generator}: \
-                 build both with the same one"
+                "the lease has the layout {lease}, and the generator {generator}"
             ),
             Self::Policy(error) => error.fmt(f),
             Self::Ring(error) => error.fmt(f),
-            Self::Producers { count } => {
-                write!(f, "{count} producer threads are not possible: choose 1 to 64")
-            }
+            Self::Producers { count } => write!(f, "producers must be 1 to 64, got {count}"),
             Self::Stripes { count, most } => write!(
                 f,
-                "{count} stripes are not possible: choose a power of two from 1 to {most}, or \
-                 none for one for each core"
+                "stripes must be a power of two from 1 to {most}, got {count}"
             ),
-            Self::WaitWithoutThreshold => f.write_str(
-                "OnEmpty::Wait needs a threshold fill, or nothing wakes a producer: \
-                 give one, or choose OnEmpty::Generate",
-            ),
-            Self::NeverFilled => f.write_str(
-                "nothing ever fills the ring, and with OnEmpty::Error every take would fail: \
-                 give a `padding_fill`, a `threshold_fill` or a `scheduled_fill`, or choose \
-                 OnEmpty::Generate",
-            ),
-            Self::FullHookWithoutSchedule => f.write_str(
-                "`on_full_hook` is called by scheduled fills alone: give a `scheduled_fill`, or \
-                 leave `on_full_hook` out",
-            ),
+            Self::WaitWithoutThreshold => {
+                f.write_str("takes wait for a fill, and no threshold starts one")
+            }
+            Self::NeverFilled => f.write_str("nothing fills the ring, so every take would fail"),
+            Self::FullHookWithoutSchedule => {
+                f.write_str("a hook for a full ring was given without scheduled fills")
+            }
             Self::BorrowLimit { limit, max } => write!(
                 f,
-                "a borrow limit of {limit:?} is too long for a static lease: a restart would have \
-                 to wait for as long, or repeat IDs; choose at most {max:?}, or lease nodes from a \
-                 store with `lease_store`"
+                "the borrow limit must be at most {} for a static lease, got {limit:?}",
+                span(*max)
             ),
             Self::RollbackBits { bits, nodes } => write!(
                 f,
-                "{bits} rollback bits can't be taken from the nodes {}..{}: choose 1 to 8 bits, \
-                 and a number of nodes that is a multiple of 2^bits",
+                "rollback bits must be 1 to 8, and divide the nodes {}..{} evenly, got {bits}",
                 nodes.start, nodes.end
             ),
-            Self::System(_) => f.write_str(
-                "the system refused memory or a thread: see the cause, and the limits that \
-                 the process runs under",
-            ),
+            Self::System(_) => f.write_str("the system refused memory or a thread"),
         }
+    }
+}
+
+impl BuildError {
+    /// Why it matters, in one sentence; none where the first line says all.
+    ///
+    /// Costs no allocation.
+    pub fn note(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::NoLease => {
+                "there is no default node: two generators with the same node issue the same IDs"
+            }
+            Self::LeaseTaken { .. } | Self::LeaseUsed { .. } | Self::LeaseOfParent { .. } => {
+                "IDs would be issued twice"
+            }
+            Self::LeaseGivenUp { .. } => "a copy of this process may still use it",
+            Self::BorrowLimit { .. } => {
+                "after a restart the generator would wait for as long, or repeat IDs"
+            }
+            Self::Store(error) | Self::NoLeaseYet { error, .. } => return error.note(),
+            #[cfg(feature = "sqlite")]
+            Self::Local(error) => return error.note(),
+            _ => return None,
+        })
+    }
+
+    /// What to do about it, in one sentence; none where the first line says it.
+    ///
+    /// Names methods of the builders where the program is wrong, and no item of this crate
+    /// where its surroundings are: the store, the clock or the system. Costs no allocation.
+    pub fn help(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::NoCipher => {
+                "give a secret with `secret`, or choose `plain` for IDs that sort by time and that \
+                 anybody can read"
+            }
+            Self::PlainAndSecret => "leave out `plain` or `secret`",
+            Self::NoLease => "give a lease with `lease`, or a store with `lease_store`",
+            Self::TwoLeases => {
+                "choose `lease` for nodes that nobody else has, or `lease_store` to request them"
+            }
+            Self::LeaseTaken { .. } => {
+                "clone that generator, drop it and build on the same lease again, or use other nodes"
+            }
+            Self::LeaseUsed { .. } => {
+                "build on the same lease or its clone, start after the used ticks, or use other \
+                 nodes"
+            }
+            Self::LeaseOfParent { .. } => {
+                "use other nodes in the child, or build only after the fork"
+            }
+            Self::LeaseGivenUp { .. } => "use nodes that the copy does not have",
+            Self::NoStore { .. } => "give a store with `lease_store`, or leave the option out",
+            Self::NoNamespace => "name the ID space with `namespace`",
+            Self::NoLeaseYet {
+                error: StoreError::Unavailable { .. } | StoreError::Ambiguous { .. },
+                ..
+            } => {
+                "wait longer with `first_lease_within`, or start without a lease with \
+                 `build_detached`"
+            }
+            Self::Store(error) | Self::NoLeaseYet { error, .. } => return error.help(),
+            #[cfg(feature = "sqlite")]
+            Self::Local(error) => return error.help(),
+            #[cfg(feature = "sqlite")]
+            Self::TwoWidths { .. } => "give the width once, as the namespace was created",
+            #[cfg(feature = "sqlite")]
+            Self::LocalHas { .. } => {
+                "leave the option out, or use `lease_store` in place of `local`"
+            }
+            Self::LeaseNotPast { .. } => {
+                "use a lease of past ticks; a `CachedGenerator` or `DirectGenerator` issues IDs of \
+                 the present"
+            }
+            Self::NoMoments => "give the range with `between`, or a lease with `lease`",
+            Self::Moments { .. } => "give a range inside the layout that is not empty",
+            Self::EncryptionWidens { .. } => {
+                "use the ID width js-safe, plain IDs, or a layout of more than 53 bits"
+            }
+            Self::LayoutTooWide {
+                width: IdWidth::JsSafe,
+                ..
+            } => "use a layout of at most 53 bits, such as js-safe, or wider IDs",
+            Self::LayoutTooWide { .. } => {
+                "use a layout of at most 63 bits, such as positive or positive-ms, or wider IDs"
+            }
+            Self::LeaseLayout { .. } => "build both with the same layout",
+            Self::WaitWithoutThreshold => "give a `threshold_fill`, or choose `OnEmpty::Generate`",
+            Self::NeverFilled => {
+                "give a `padding_fill`, a `threshold_fill` or a `scheduled_fill`, or choose \
+                 `OnEmpty::Generate`"
+            }
+            Self::FullHookWithoutSchedule => "give a `scheduled_fill`, or leave `on_full_hook` out",
+            Self::BorrowLimit { .. } => {
+                "lower the limit, or lease nodes from a store with `lease_store`"
+            }
+            Self::System(_) => "check the cause, and the resource limits of the process",
+            _ => return None,
+        })
     }
 }
 

@@ -117,8 +117,8 @@ impl fmt::Display for UuidError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} carries no ID: such a UUID is an ID's 16 hexadecimal digits in place of the i of \
-             iiiiiiii-iiii-8iii-8i66-6c616b653634",
+            "the UUID {} holds no ID: one that does has the form \
+             iiiiiiii-iiii-8iii-8i66-6c616b653634, where the i are an ID in hexadecimal",
             self.uuid
         )
     }

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
-use super::utc::{self, Utc};
+use super::utc::{LATEST_UNIX_MS, Utc, span};
 
 /// One of the three fields of a raw. Displays as `time`, `node` or `sequence`.
 #[non_exhaustive]
@@ -136,23 +136,20 @@ impl fmt::Display for LayoutError {
                 write!(
                     f,
                     "{time}/{node}/{sequence} bits have no tick: {in_a_tick} IDs of a node are {} \
-                     a second with ticks of 1 ms, and {in_a_tick} with ticks of 1 s; choose one \
-                     with `tick`",
+                     a second with ticks of 1 ms, and {in_a_tick} with ticks of 1 s; give one",
                     in_a_tick * 1_000
                 )
             }
             Self::Tick { tick } => write!(
                 f,
-                "a tick of {tick:?} is not a whole number of milliseconds from 1 to {}; \
-                 choose one such as 1s or 10ms",
-                u64::MAX
+                "a tick of {tick:?} is not a whole number of milliseconds from 1 to 2^64 - 1; \
+                 choose one such as 1s or 10ms"
             ),
             Self::EpochTooLate { epoch_unix_ms } => write!(
                 f,
-                "the epoch {epoch_unix_ms} ms after 1970 is too late; \
-                 choose one from 0 to {} ({})",
-                utc::LATEST_UNIX_MS,
-                Utc(utc::LATEST_UNIX_MS)
+                "the epoch, {}, is too late; choose one up to {}",
+                Utc(epoch_unix_ms),
+                Utc(LATEST_UNIX_MS)
             ),
             Self::EndTooLate {
                 time_bits,
@@ -160,9 +157,10 @@ impl fmt::Display for LayoutError {
                 epoch_unix_ms,
             } => write!(
                 f,
-                "2^{time_bits} ticks of {tick_ms} ms from {epoch_unix_ms} ms after 1970 \
-                 end later than {} ms after 1970; use fewer time bits or a shorter tick",
-                u64::MAX
+                "2^{time_bits} ticks of {} from {} end later than 2^64 ms after 1970; use fewer \
+                 time bits or a shorter tick",
+                span(Duration::from_millis(tick_ms)),
+                Utc(epoch_unix_ms)
             ),
             Self::OutOfRange { field, value, max } => write!(
                 f,
@@ -184,7 +182,7 @@ impl fmt::Display for LayoutError {
                 now_unix_ms,
             } => write!(
                 f,
-                "the layout ran out of ticks at {} and the clock says {}; if the clock is \
+                "the layout ran out of ticks at {} and the clock shows {}; if the clock is \
                  right, move to a layout with more time bits, and keep its IDs apart from \
                  the old ones: a later epoch alone would issue the same numbers again",
                 Utc(end_unix_ms),

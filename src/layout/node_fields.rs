@@ -252,7 +252,10 @@ impl fmt::Display for NodeFieldsError {
                 )
             }
             Self::Repeated { name } => {
-                write!(f, "{name} stands more than once; give each field once")
+                write!(
+                    f,
+                    "the field {name} is given more than once; give each field once"
+                )
             }
             Self::Unknown { name, known } => {
                 write!(

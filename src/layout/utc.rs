@@ -14,7 +14,8 @@ impl fmt::Display for Utc {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(unix_ms) = *self;
         if unix_ms > LATEST_UNIX_MS {
-            return write!(f, "{unix_ms} ms after 1970");
+            // No date has five digits of a year, and this is exact enough for people.
+            return write!(f, "the year {}", 1970 + unix_ms / 31_556_952_000);
         }
         let time = UNIX_EPOCH + Duration::from_millis(unix_ms);
         if unix_ms.is_multiple_of(1_000) {
@@ -23,6 +24,13 @@ impl fmt::Display for Utc {
             humantime::format_rfc3339_millis(time).fmt(f)
         }
     }
+}
+
+/// Displays a time in days to milliseconds, such as `1m 30s`, rounded up.
+pub(crate) fn span(time: Duration) -> humantime::FormattedDuration {
+    let ms = time.as_nanos().div_ceil(1_000_000);
+    let ms = u64::try_from(ms).unwrap_or(u64::MAX);
+    humantime::format_duration(Duration::from_millis(ms))
 }
 
 /// Displays a moment as [`Utc`] does, to the millisecond.

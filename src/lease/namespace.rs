@@ -270,18 +270,17 @@ impl fmt::Display for NamespaceError {
         match self {
             Self::NameLength { bytes } => write!(
                 f,
-                "the namespace's name has {bytes} bytes: give 1 to {}",
+                "the namespace's name must have 1 to {} bytes, got {bytes}",
                 Namespace::MAX_NAME
             ),
             Self::NameCharacter { at, found } => write!(
                 f,
-                "the namespace's name holds {found:?} at byte {at}: \
+                "the namespace's name has {found:?} at byte {at}: \
                  use a-z, 0-9, and after the first character also '-', '_' and '.'"
             ),
             Self::BlockBits { block_bits, max } => write!(
                 f,
-                "blocks of 2^{block_bits} nodes are larger than the layout's 2^{max} nodes: \
-                 give 0 to {max} block bits"
+                "block bits must be 0 to {max}, the layout's node bits, got {block_bits}"
             ),
         }
     }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use crate::layout::Layout;
+use crate::layout::{Layout, Utc};
 use crate::lease::claim::Claim;
 
 /// Ownership of a range of nodes times a half-open interval of ticks.
@@ -180,18 +180,19 @@ impl fmt::Display for LeaseError {
                 epoch_unix_ms,
             } => write!(
                 f,
-                "the clock shows {unix_ms} ms, before the layout's epoch at {epoch_unix_ms} ms: \
-                 set the clock, or name the tick to start at"
+                "the clock shows {}, before the layout's epoch at {}: \
+                 set the clock, or name the tick to start at",
+                Utc(*unix_ms),
+                Utc(*epoch_unix_ms)
             ),
             Self::LayoutEnded {
                 start,
                 layout_ticks,
             } => write!(
                 f,
-                "the lease would start at tick {start}, but the layout has run out of its \
-                 {layout_ticks} ticks: move to a layout with more time bits, and \
-                 keep its IDs apart from the old ones: a later epoch alone would issue the \
-                 same numbers again"
+                "the layout has run out of ticks: the lease would start at tick {start} of \
+                 {layout_ticks}; move to a layout with more time bits, and keep its IDs apart from \
+                 the old ones"
             ),
         }
     }

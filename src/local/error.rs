@@ -109,53 +109,42 @@ impl From<StoreError> for LocalError {
 }
 
 impl fmt::Display for LocalError {
+    /// One line: what is wrong, with the values. [`note`](Self::note) and
+    /// [`help`](Self::help) have the rest.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Name(error) => error.fmt(f),
             Self::NameLength { bytes } => write!(
                 f,
-                "the namespace's name has {bytes} bytes: give 1 to {}",
+                "the namespace's name must have 1 to {} bytes, got {bytes}",
                 Namespace::MAX_NAME - "-plain".len()
             ),
             Self::ReservedName { name } => write!(
                 f,
-                "the namespace's name {name:?} ends in -plain, as those of plain IDs do: leave \
-                 that away and choose plain IDs, or take another name"
+                "the namespace's name {name:?} ends in -plain, which is reserved for plain IDs"
             ),
-            Self::NoHome => f.write_str(
-                "there is no home directory to keep leases and secrets in: name a directory \
-                 with RINGFLAKE_DATA_DIR, or in the program",
-            ),
-            Self::Directory { path, .. } => write!(
-                f,
-                "{} can't be made or used to keep processes apart: see that this user may \
-                 write there, or name another directory with RINGFLAKE_DATA_DIR",
-                path.display()
-            ),
+            Self::NoHome => f.write_str("this user has no home directory for leases and secrets"),
+            Self::Directory { path, .. } => {
+                write!(f, "{} can't be created, written or locked", path.display())
+            }
             Self::Place(error) => error.fmt(f),
             Self::Secret(error) => error.fmt(f),
-            Self::SecretFile { path, .. } => write!(
-                f,
-                "the secret can't be written to {}: see that this user may write there, and \
-                 that the disk has room",
-                path.display()
-            ),
+            Self::SecretFile { path, .. } => {
+                write!(f, "the secret can't be written to {}", path.display())
+            }
             Self::NoSecret { namespace, path } => write!(
                 f,
-                "namespace {namespace:?} has no secret yet in {}: the first program that makes \
-                 IDs in it makes one; to read IDs, name the directory that they were made in",
+                "namespace {namespace:?} has no secret yet: {} does not exist",
                 path.display()
             ),
             Self::SecretLost { namespace, path } => write!(
                 f,
-                "namespace {namespace:?} was used before, and its secret {} is gone: put it \
-                 back from a backup, or take another name",
+                "the secret of namespace {namespace:?}, {}, is missing",
                 path.display()
             ),
             Self::OtherSecret { namespace, path } => write!(
                 f,
-                "namespace {namespace:?} was made with another secret than the one that is now \
-                 in {}: put the first one back, or take another name",
+                "namespace {namespace:?} was created with another secret than the one in {}",
                 path.display()
             ),
             Self::OtherWidth {
@@ -164,55 +153,102 @@ impl fmt::Display for LocalError {
                 given,
             } => write!(
                 f,
-                "namespace {namespace:?} was made for IDs of {} bits ({recorded}), not of {} \
-                 ({given}), and with one secret IDs of both would come twice: choose \
-                 `id_width(IdWidth::{recorded:?})`, or another name, which has a secret of its own",
+                "namespace {namespace:?} was created for IDs of {} bits ({recorded}), not {} \
+                 ({given})",
                 recorded.bits(),
                 given.bits()
             ),
             Self::SecretBrought { path, directory } => {
                 match path {
                     Some(path) => write!(f, "the secret {}", path.display()),
-                    None => f.write_str("the secret that is given"),
+                    None => f.write_str("the given secret"),
                 }?;
-                write!(
-                    f,
-                    " was not made in {}, or was given to a store since, and IDs may be made \
-                     with it elsewhere: where they are, share a store with `lease_store`; where \
-                     nobody else has it, say so once, with `LocalSpace::init`: `History::New` if no \
-                     ID was ever made with it, and else `History::Unknown`",
-                    directory.display()
-                )
+                write!(f, " has no history in {}", directory.display())
             }
             Self::SecretUsed {
                 namespace,
                 directory,
             } => write!(
                 f,
-                "IDs are made with this secret from leases.db in {} (namespace {namespace}), and \
-                 with leases from elsewhere as well they would come twice: use another secret \
-                 there",
+                "namespace {namespace:?} in {} already issues IDs with this secret",
                 directory.display()
             ),
-            Self::SecretGiven => f.write_str(
-                "a local namespace has a secret of its own: leave `secret` out, or use it with \
-                 `lease_store`",
-            ),
-            Self::Copied { directory } => write!(
-                f,
-                "{} is a copy, and IDs may have been made from the original: go back to that, \
-                 or, if nobody can use it any more, adopt this one: raise the floor of one of its \
-                 namespaces over lost grants",
-                directory.display()
-            ),
-            Self::Store(StoreError::NotDurable { store, reason }) => write!(
-                f,
-                "{store} can lose what it has confirmed, and then IDs come twice: {reason}; name \
-                 a directory on a local disk with RINGFLAKE_DATA_DIR, or accept the risk with \
-                 `Local::accept_best_effort`"
-            ),
+            Self::SecretGiven => {
+                f.write_str("a secret was given for a local namespace, which has its own")
+            }
+            Self::Copied { directory } => {
+                write!(f, "{} is a copy of another directory", directory.display())
+            }
             Self::Store(error) => error.fmt(f),
         }
+    }
+}
+
+impl LocalError {
+    /// Why it matters, in one sentence; none where the first line says all.
+    ///
+    /// Names no item of this crate, so that an operator can read it. Costs no allocation.
+    pub fn note(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::SecretLost { .. } => "without it nobody can read the IDs issued so far",
+            Self::OtherWidth { .. } => "IDs of two widths under one secret can be the same",
+            Self::SecretBrought { .. } => {
+                "IDs may already have been issued with it somewhere else; a fresh history here \
+                 could repeat them"
+            }
+            Self::SecretUsed { .. } => {
+                "with leases from elsewhere as well, IDs would be issued twice"
+            }
+            Self::Copied { .. } => "IDs may have been issued from the original since",
+            Self::Store(error) => return error.note(),
+            _ => return None,
+        })
+    }
+
+    /// What to do about it, in one sentence; none where the first line says it.
+    ///
+    /// Names no item of this crate and no command, so that each program can add its own.
+    /// Costs no allocation.
+    pub fn help(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::ReservedName { .. } => {
+                "for plain IDs leave the ending out and choose plain IDs; else use another name"
+            }
+            Self::NoHome => "set RINGFLAKE_DATA_DIR to a directory",
+            Self::Directory { .. } => {
+                "give this user write permission, or set RINGFLAKE_DATA_DIR to another directory"
+            }
+            Self::SecretFile { .. } => {
+                "give this user write permission, and check that the disk has free space"
+            }
+            Self::NoSecret { .. } => {
+                "the first program that issues IDs there creates it; to read IDs, use the \
+                 directory that they were issued from"
+            }
+            Self::SecretLost { .. } => "restore it from a backup, or use another name",
+            Self::OtherSecret { .. } => "restore the first secret, or use another name",
+            Self::OtherWidth { .. } => {
+                "use the width that it was created for, or another name, which has its own secret"
+            }
+            Self::SecretBrought { .. } => {
+                "share a store with the programs that use it; where there are none, initialise it \
+                 here once, as new if no ID was ever issued with it, and else as unknown"
+            }
+            Self::SecretUsed { .. } => "use another secret for the store",
+            Self::SecretGiven => "leave the secret out, or use it with a store",
+            Self::Copied { .. } => {
+                "go back to the original; if nobody can use it any more, adopt this copy by \
+                 raising the floor of a namespace over lost grants"
+            }
+            Self::Store(StoreError::NotDurable { .. }) => {
+                "set RINGFLAKE_DATA_DIR to a directory on a local disk, or accept the risk \
+                 explicitly"
+            }
+            Self::Store(error) => return error.help(),
+            Self::Name(_) | Self::NameLength { .. } | Self::Place(_) | Self::Secret(_) => {
+                return None;
+            }
+        })
     }
 }
 

@@ -340,22 +340,22 @@ impl fmt::Display for SizingError {
         match self {
             Self::Takes { wanted, taken } => write!(
                 f,
-                "the peak asks for {} IDs/s, and the threads take at most {} IDs/s one by one; take \
+                "the peak needs {} IDs/s, and the threads take at most {} IDs/s one by one; take \
                  batches, or use more threads on more cores",
                 about(*wanted),
                 about(*taken)
             ),
             Self::TooSlow { wanted, made } => write!(
                 f,
-                "the load asks for {} IDs/s on average, and producers and takes make at most {} \
+                "the load needs {} IDs/s on average, and producers and takes generate at most {} \
                  IDs/s; use more producers on more cores, or share the load among processes",
                 about(*wanted),
                 about(*made)
             ),
             Self::TooLarge => write!(
                 f,
-                "a burst takes more IDs than the largest ring, of {} slots, can hold in reserve; \
-                 share the load among processes",
+                "a burst takes more IDs than the largest ring holds, {} slots; share the load among \
+                 processes",
                 RingBuffer::MAX_CAPACITY
             ),
         }
@@ -545,7 +545,7 @@ mod tests {
                     wanted: 5e8,
                     made: 399.9e6,
                 },
-                "500M IDs/s on average, and producers and takes make at most 400M",
+                "500M IDs/s on average, and producers and takes generate at most 400M",
             ),
             (
                 "1M 100M:10s/1h",

@@ -14,8 +14,8 @@ pub struct PushError(pub Id);
 impl fmt::Display for PushError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
-            "the ring is full, or its room is promised to others: \
-             take some IDs first, then push this one again",
+            "the ring is full, or its free slots are reserved: take some IDs, then push this one \
+             again",
         )
     }
 }
@@ -41,11 +41,10 @@ impl fmt::Display for RingError {
         match self {
             Self::Capacity { capacity } => write!(
                 f,
-                "a ring of {capacity} slots can't be made: \
-                 the capacity must be a power of two from 1 to {MAX_CAPACITY}",
+                "the capacity must be a power of two from 1 to {MAX_CAPACITY}, got {capacity}",
             ),
             Self::Memory(_) => {
-                f.write_str("the memory for the ring could not be had: choose a smaller capacity")
+                f.write_str("the system refused the memory for the ring: choose a smaller capacity")
             }
         }
     }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::layout::{Utc, span};
 use crate::lease::StoreFailure;
 
 /// Why no ID can be made at the moment.
@@ -66,16 +67,20 @@ impl fmt::Display for Refused {
         match self {
             Self::BorrowLimit { retry_after, limit } => write!(
                 f,
-                "the next ID lies more than {limit:?} ahead of the clock: retry in \
-                 {retry_after:?}, widen the lease or raise the borrow limit"
+                "the next ID is more than {} ahead of the clock: retry in {}, widen the lease or \
+                 raise the borrow limit",
+                span(*limit),
+                span(*retry_after)
             ),
             Self::LeaseEnded {
                 end_unix_ms,
                 now_unix_ms,
             } => write!(
                 f,
-                "the lease, which ends at Unix time {end_unix_ms} ms, is used up \
-                 (the clock says {now_unix_ms} ms): build a generator with a new lease"
+                "the lease, which ends at {}, is used up (the clock shows {}): build a generator \
+                 with a new lease",
+                Utc(*end_unix_ms),
+                Utc(*now_unix_ms)
             ),
             Self::NoLease {
                 end_unix_ms,
@@ -86,17 +91,18 @@ impl fmt::Display for Refused {
                 if *end_unix_ms > 0 {
                     write!(
                         f,
-                        ": the last one, which ends at Unix time {end_unix_ms} ms, is used up \
-                         (the clock says {now_unix_ms} ms)"
+                        ": the last one, which ends at {}, is used up (the clock shows {})",
+                        Utc(*end_unix_ms),
+                        Utc(*now_unix_ms)
                     )?;
                 }
                 match failure {
                     Some(failure) => write!(f, "; {failure}"),
-                    None => f.write_str("; the store is being asked for another"),
+                    None => f.write_str("; a new one is requested from the store"),
                 }
             }
             Self::Invalidated => f.write_str(
-                "the generator was invalidated and its lease given up: \
+                "the generator was invalidated and gave up its lease: \
                  build a generator with a new lease",
             ),
             Self::Forked => f.write_str(

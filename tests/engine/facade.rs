@@ -137,7 +137,7 @@ fn a_batch_of_two_lengths_is_refused_and_writes_nothing() {
     assert_eq!(error, FacadeError::Lengths { given: 3, room: 2 });
     assert_eq!(
         error.to_string(),
-        "3 are given and there is room for 2; a batch needs slices of one length"
+        "a batch needs two slices of the same length, got 3 and 2"
     );
     assert_eq!(public, [PublicId::from_u64(77); 2]);
     let error = facade.open_batch(&public, &mut ids).unwrap_err();

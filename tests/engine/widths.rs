@@ -9,7 +9,7 @@ use ringflake::{
 
 use ringflake_kit::oracle::Oracle;
 use ringflake_kit::small::{clock_at, layout, lease, secret_of_its_own};
-use ringflake_kit::{assert_says, eventually};
+use ringflake_kit::{assert_says, eventually, in_full};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -164,18 +164,8 @@ fn a_layout_wider_than_the_ids_is_refused() {
     let secret = secret_of_its_own();
     for secret in [Some(&secret), None] {
         for (width, fits, too_wide, presets) in [
-            (
-                IdWidth::Positive,
-                [30, 16, 17],
-                [30, 17, 17],
-                "Layout::POSITIVE_MS",
-            ),
-            (
-                IdWidth::JsSafe,
-                [31, 10, 12],
-                [31, 11, 12],
-                "Layout::JS_SAFE",
-            ),
+            (IdWidth::Positive, [30, 16, 17], [30, 17, 17], "positive-ms"),
+            (IdWidth::JsSafe, [31, 10, 12], [31, 11, 12], "js-safe"),
         ] {
             let [time, node, sequence] = too_wide;
             let error = refusal(layout(time, node, sequence), width, secret).unwrap();
@@ -186,7 +176,7 @@ fn a_layout_wider_than_the_ids_is_refused() {
                 "{error:?}"
             );
             let most = format!("at most {}", width.bits());
-            assert_says(&error.to_string(), &[&bits.to_string(), &most, presets]);
+            assert_says(&in_full(&error), &[&bits.to_string(), &most, presets]);
 
             let [time, node, sequence] = fits;
             let refused = refusal(layout(time, node, sequence), width, secret);
@@ -199,7 +189,7 @@ fn a_layout_wider_than_the_ids_is_refused() {
                 );
                 assert_says(
                     &error.to_string(),
-                    &["53 bits", "feature `js-safe`", "`plain`"],
+                    &["53 bits", "feature `js-safe`", "plain IDs"],
                 );
             } else {
                 assert!(refused.is_none(), "{refused:?}");
@@ -221,8 +211,8 @@ fn a_layout_for_doubles_is_led_to_the_width_that_keeps_it() {
             );
             let widened = format!("{} bits", width.bits());
             assert_says(
-                &error.to_string(),
-                &[&widened, "`id_width(IdWidth::JsSafe)`", "`plain`"],
+                &in_full(&error),
+                &[&widened, "ID width js-safe", "plain IDs"],
             );
             // Without encryption they are as long as the layout.
             let plain = refusal(layout(time, 10, 12), width, None);

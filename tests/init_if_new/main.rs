@@ -33,7 +33,7 @@ fn reason(outcome: Result<CachedGenerator, BuildError>) -> String {
     match outcome.unwrap_err() {
         BuildError::Store(error @ StoreError::HistoryUnknown { .. }) => {
             let text = error.to_string();
-            assert_says(&text, &["History::Unknown", "let a person initialise it"]);
+            assert_says(&text, &["may have lost it"]);
             text
         }
         other => panic!("{other:?}"),
@@ -85,8 +85,7 @@ fn an_unknown_history_says_when_leases_begin() {
     else {
         panic!("{early:?}");
     };
-    let shown = format!("within {:.1} s", waited.as_secs_f64());
-    assert_says(&text, &["first_lease_within", "build_detached", &shown]);
+    assert_says(&text, &["no lease was granted within"]);
     assert!(waited < PATIENCE, "it was waited for: {waited:?}");
     // The default failover time is a minute, and a tick is a second.
     let expected = Duration::from_secs(60)..Duration::from_secs(63);

@@ -8,8 +8,8 @@ use ringflake::lease::{
 };
 use ringflake::{BuildError, CachedGenerator, Clock, IdWidth, Layout, Secret, SystemClock};
 
-use ringflake_kit::assert_says;
 use ringflake_kit::small::secret_of_its_own;
+use ringflake_kit::{assert_says, in_full};
 
 const LAYOUT: Layout = Layout::POSITIVE;
 const WIDTHS: [IdWidth; 2] = [IdWidth::Full, IdWidth::Positive];
@@ -64,10 +64,7 @@ fn check<S: LeaseStore + 'static>(store: impl Fn(usize) -> S) {
                     .iter()
                     .any(|&width| *offered == Fingerprint::of_width(&secret, width))
             );
-            assert_says(
-                &error.to_string(),
-                &["orders", "`id_width`", "another secret"],
-            );
+            assert_says(&in_full(&error), &["orders", "ID width", "another secret"]);
         }
     }
 }
@@ -151,8 +148,8 @@ mod local {
             panic!("{error:?}")
         };
         assert_eq!((found.as_str(), (*recorded, *given)), (namespace, widths));
-        let advice = format!("`id_width(IdWidth::{recorded:?})`");
-        assert_says(&error.to_string(), &[namespace, &advice]);
+        let said = format!("{} bits ({recorded})", recorded.bits());
+        assert_says(&error.to_string(), &[namespace, &said]);
     }
 
     #[test]
@@ -205,8 +202,8 @@ mod local {
                         if (of, at) == (builder, local)),
                     "{error:?}"
                 );
-                let both = [builder, local].map(|width| format!("IdWidth::{width:?}"));
-                assert_says(&error.to_string(), &[&both[0], &both[1], "once"]);
+                let both = [builder, local].map(|width| width.to_string());
+                assert_says(&in_full(&error), &[&both[0], &both[1], "once"]);
             }
         }
         // Nothing was made.

@@ -253,7 +253,7 @@ fn a_store_that_is_away_is_asked_once_and_comes_back_for_all() {
             .filter(|it| it.contains("another generator"))
             .collect();
         // It is what that one has met, not what was left for it.
-        assert!(!of_another.iter().any(|it| it.contains("not asked")));
+        assert!(!of_another.iter().any(|it| it.contains("not sent")));
         !of_another.is_empty()
     });
     rig.store.heal();

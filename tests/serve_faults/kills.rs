@@ -109,8 +109,7 @@ fn a_data_directory_that_was_put_back_is_refused() {
     fs::rename(home.data_dir(), home.file("original")).unwrap();
     fs::rename(home.file("backup"), home.data_dir()).unwrap();
     let log = server.refuse_to_start(&home);
-    let last = log.lines().last().unwrap();
-    assert_says(last, &["namespace \"orders\" can't be opened", "copy"]);
+    assert_says(&log, &["namespace \"orders\" can't be opened", "is a copy"]);
 
     fs::rename(home.data_dir(), home.file("backup")).unwrap();
     fs::rename(home.file("original"), home.data_dir()).unwrap();

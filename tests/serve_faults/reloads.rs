@@ -60,7 +60,10 @@ fn reloads_under_load_are_noticed_by_nobody() {
         let before = server.log().lines().count();
         fs::write(server.config(), text).unwrap();
         server.signal(libc::SIGHUP);
-        server.wait_for_times("not reloaded: what was read before counts", number + 1);
+        server.wait_for_times(
+            "not reloaded: the previous configuration stays in use",
+            number + 1,
+        );
         load.wait_for(BETWEEN);
         assert_eq!(server.log().lines().count(), before + 1, "{}", server.log());
         assert_eq!(auth(&server, TOKEN), "+OK");

@@ -399,7 +399,7 @@ pub unsafe extern "C" fn ringflake_wait_ready(
         };
         Err(Failure::new(
             RINGFLAKE_TIMED_OUT,
-            format!("no lease came within {timeout_ms} ms: {cause}"),
+            format!("no lease was granted within {timeout_ms} ms: {cause}"),
         ))
     })
 }

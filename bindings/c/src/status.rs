@@ -163,22 +163,9 @@ impl From<BuildError> for Box<Failure> {
     fn from(error: BuildError) -> Self {
         let (waited, error) = match error {
             BuildError::NoLeaseYet { waited, error } => (waited, error),
-            // The engine's message is in the words of the Rust library.
-            BuildError::Local(LocalError::OtherWidth {
-                namespace,
-                recorded,
-                given,
-            }) => {
-                return Failure::new(
-                    RINGFLAKE_CONFIG,
-                    format!(
-                        "namespace {namespace:?} was made with `id-width = {recorded}`, and this \
-                         is `id-width = {given}`: give the same width, or another name"
-                    ),
-                );
-            }
             error => {
-                let mut failure = Failure::of(of_build(&error), &error);
+                let message = with_help(with_causes(&error), help_of_build(&error));
+                let mut failure = Failure::new(of_build(&error), message);
                 failure.retry_after = match error {
                     BuildError::Store(error) | BuildError::Local(LocalError::Store(error)) => {
                         retry_after(&error)
@@ -189,17 +176,58 @@ impl From<BuildError> for Box<Failure> {
             }
         };
         let waited = waited.as_secs_f64();
-        let mut failure = Failure::new(
-            RINGFLAKE_NO_LEASE,
-            format!(
-                "no lease came within {waited:.1} s: {}; give a longer `wait`, or \
-                 `detached = true` to start without a lease",
-                with_causes(&error)
-            ),
+        let message = format!(
+            "no lease was granted within {waited:.1}s: {}; give a longer `wait`, or `detached = \
+             true` to start without a lease",
+            with_causes(&error)
         );
+        let mut failure =
+            Failure::new(RINGFLAKE_NO_LEASE, with_help(message, help_of_store(&error)));
         failure.retry_after = retry_after(&error).or(Some(Duration::from_secs(1)));
         failure
     }
+}
+
+fn with_help(message: String, help: Option<&str>) -> String {
+    match help {
+        Some(help) => format!("{message}; {help}"),
+        None => message,
+    }
+}
+
+/// What to do about it, in the keys of a configuration.
+fn help_of_build(error: &BuildError) -> Option<&str> {
+    Some(match error {
+        BuildError::Store(error) => return help_of_store(error),
+        BuildError::Local(LocalError::OtherWidth { .. }) => {
+            "set `id-width` as it was created, or use another name"
+        }
+        BuildError::Local(LocalError::Store(StoreError::NotDurable { .. })) => {
+            "set `data-dir` to a directory on a local disk, or accept the risk with `best-effort = \
+             true`"
+        }
+        BuildError::Local(LocalError::NoHome | LocalError::Directory { .. }) => {
+            "give this user write permission, or set `data-dir` to another directory"
+        }
+        error => return error.help(),
+    })
+}
+
+/// The same of a store.
+fn help_of_store(error: &StoreError) -> Option<&str> {
+    Some(match error {
+        StoreError::NotDurable { .. } => {
+            "change that setting, or accept the risk with `best-effort = true`"
+        }
+        StoreError::NotInitialised { .. } | StoreError::HistoryUnknown { .. } => {
+            "initialise it, or set `init-if-new` if no ID was ever issued in it"
+        }
+        StoreError::FingerprintMismatch { .. } => {
+            "use the secret and the `id-width` that it was initialised with, or another namespace \
+             with another secret"
+        }
+        error => return error.help(),
+    })
 }
 
 fn retry_after(error: &StoreError) -> Option<Duration> {

@@ -3,9 +3,9 @@
 use std::error::Error;
 use std::fmt;
 use std::ops::Range;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
-use crate::layout::{Moment, Utc};
+use crate::layout::{Moment, Utc, span};
 
 /// Why a [`BackfillGenerator`](crate::BackfillGenerator) gave no ID.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,8 +44,8 @@ impl fmt::Display for BackfillError {
                 end_unix_ms,
             } => write!(
                 f,
-                "{} lies outside of the lease, which goes from {} to {}: make one over the \
-                 ticks of all moments, of nodes that no run has used at them",
+                "{} lies outside the lease, which goes from {} to {}: use a lease over all \
+                 moments, on nodes that were not used at those times",
                 Moment(*moment),
                 Utc(*start_unix_ms),
                 Utc(*end_unix_ms)
@@ -57,8 +57,9 @@ impl fmt::Display for BackfillError {
                 nodes,
             } => write!(
                 f,
-                "all {ids} IDs of the {tick_ms} ms from {} on nodes {nodes:?} are issued: \
-                 give the lease more nodes, or move the moment to another tick",
+                "all {ids} IDs of the {} from {} on nodes {nodes:?} are issued: use a lease with \
+                 more nodes, or move the moment to another tick",
+                span(Duration::from_millis(*tick_ms)),
                 Utc(*tick_unix_ms)
             ),
             Self::Forked => f.write_str(

@@ -78,7 +78,7 @@ fn a_first_lease_has_a_length_and_is_no_longer_than_others() {
         let error = first(wrong).unwrap_err();
         let text = error.to_string();
         assert!(
-            text.contains(&format!("{wrong:?}")) && text.contains("60s"),
+            text.contains(&format!("{wrong:?}")) && text.contains("1m"),
             "{text}"
         );
     }

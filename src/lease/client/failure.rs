@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
+use crate::layout::Utc;
 use crate::lease::error::StoreError;
 
 /// The kind of a [`StoreError`], and since when the store has answered with
@@ -33,7 +34,7 @@ impl fmt::Display for StoreFailure {
             kind,
             since_unix_ms,
         } = self;
-        write!(f, "since Unix time {since_unix_ms} ms its store {kind}")
+        write!(f, "since {} its store {kind}", Utc(*since_unix_ms))
     }
 }
 
@@ -63,37 +64,37 @@ macro_rules! kinds {
 
 kinds! {
     /// [`StoreError::NotInitialised`].
-    NotInitialised "has no such namespace: initialise it, and declare a history that was lost",
+    NotInitialised "has no such namespace",
     /// [`StoreError::FingerprintMismatch`] or [`StoreError::LayoutMismatch`].
-    Mismatch "holds another secret, layout or block size for the namespace",
+    Mismatch "records another secret, layout or block size for the namespace",
     /// [`StoreError::Format`].
-    Format "has the namespace in another version's format",
+    Format "records the namespace in another version's format",
     /// [`StoreError::Fenced`].
     Fenced "has fenced the blocks that were held",
     /// [`StoreError::Exhausted`].
-    Exhausted "has no free block: hold fewer a process, or make smaller ones",
+    Exhausted "has no free block",
     /// [`StoreError::FloorAhead`].
-    FloorAhead "waits out the grants that a lost history may have made",
+    FloorAhead "grants nothing until the floor that was raised over lost grants",
     /// [`StoreError::HistoryLost`].
-    HistoryLost "has lost what it had confirmed, and will grant above that",
+    HistoryLost "has lost a grant that it confirmed",
     /// [`StoreError::LayoutEnded`].
-    LayoutEnded "has come to the end of the layout's ticks",
+    LayoutEnded "has reached the end of the layout's ticks",
     /// [`StoreError::Copied`].
-    Copied "is a copy of the file that the leases are in",
+    Copied "is a copy of the file that granted the leases",
     /// [`StoreError::ClockStepped`].
-    ClockStepped "waits a minute because this machine's clock was set",
+    ClockStepped "grants nothing for a minute, because this machine's clock was set",
     /// [`StoreError::ClockSkew`] or [`StoreError::BeforeEpoch`].
-    Clock "refuses because its clock and this machine's are too far apart, or before the epoch",
+    Clock "rejects requests: its clock and this machine's differ too much, or show a time before the epoch",
     /// [`StoreError::NotDurable`].
-    NotDurable "is set up so that it can forget what it has confirmed",
+    NotDurable "can lose grants that it confirmed",
     /// [`StoreError::Unavailable`].
     Unavailable "can't be reached",
     /// [`StoreError::Denied`].
-    Denied "refuses the login: check user, password and certificate",
+    Denied "rejects the login",
     /// [`StoreError::Ambiguous`].
-    Ambiguous "breaks off before it has answered",
+    Ambiguous "breaks the connection before it replies",
     /// Everything else.
-    Other "answers with an error",
+    Other "returns an error",
 }
 
 impl StoreFailureKind {

@@ -50,9 +50,9 @@ pub enum Fence {
 impl fmt::Display for Fence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NeverGranted => write!(f, "the store knows of no grant"),
+            Self::NeverGranted => write!(f, "the store records no grant of it"),
             Self::Epoch { held, recorded } => {
-                write!(f, "epoch {held} was followed by epoch {recorded}")
+                write!(f, "epoch {held} was superseded by epoch {recorded}")
             }
             Self::End { known, recorded } => {
                 write!(f, "its end is at tick {recorded}, not at {known}")
@@ -61,9 +61,9 @@ impl fmt::Display for Fence {
                 write!(f, "its end at tick {known} is below the floor at {floor}")
             }
             Self::Incarnation => write!(f, "the store was replaced or restored"),
-            Self::Upstream => write!(f, "the machine doesn't have the block any more"),
+            Self::Upstream => write!(f, "this machine no longer holds the block"),
             Self::Quarantined { reason } => {
-                write!(f, "it is quarantined until it is repaired, since {reason}")
+                write!(f, "it is quarantined until it is repaired: {reason}")
             }
         }
     }

@@ -1,27 +1,25 @@
-//! The messages of [`StoreError`], which say what to do next.
+//! The messages of [`StoreError`]: what is wrong, why it matters, and what to do.
 
 use std::fmt;
+use std::time::Duration;
 
-use super::StoreError;
-use crate::layout::Utc;
+use super::{Fence, StoreError};
+use crate::layout::{Utc, span};
 
 impl fmt::Display for StoreError {
+    /// One line: what is wrong, with the values. [`note`](Self::note) and
+    /// [`help`](Self::help) have the rest.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotInitialised { namespace } => write!(
-                f,
-                "the store has no namespace {namespace:?}: initialise it; \
-                 if it was there before, its history is lost and must be declared unknown"
-            ),
-            Self::AlreadyInitialised { namespace } => write!(
-                f,
-                "the store has a namespace {namespace:?} already: use it, or choose another name"
-            ),
+            Self::NotInitialised { namespace } => {
+                write!(f, "the store has no namespace {namespace:?}")
+            }
+            Self::AlreadyInitialised { namespace } => {
+                write!(f, "the store already has a namespace {namespace:?}")
+            }
             Self::HistoryUnknown { namespace, reason } => write!(
                 f,
-                "the store has no namespace {namespace:?}, and may have lost it: {reason}; \
-                 declare its history unknown (`History::Unknown`), or, if no ID was ever issued \
-                 in it, let a person initialise it once, with `History::New`"
+                "the store has no namespace {namespace:?}, and may have lost it: {reason}"
             ),
             Self::FingerprintMismatch {
                 namespace,
@@ -29,23 +27,17 @@ impl fmt::Display for StoreError {
                 offered,
             } => write!(
                 f,
-                "namespace {namespace:?} belongs to the secret with fingerprint {recorded}, \
-                 not {offered}: use that secret and the width of IDs (`id_width`) that it was \
-                 initialised with, or a namespace of its own for this secret; for another width \
-                 also another secret"
+                "namespace {namespace:?} belongs to the secret and ID width with fingerprint \
+                 {recorded}, not {offered}"
             ),
             Self::SecretInUse { namespace, other } if namespace == other => write!(
                 f,
-                "namespace {namespace:?} had this secret for IDs of another width (`id_width`) \
-                 before its record was lost, and with one secret IDs of both widths could be the \
-                 same: initialise it at the width that it had, with its history declared unknown, \
-                 or give it a secret of its own"
+                "namespace {namespace:?} had this secret for IDs of another width before its \
+                 record was lost"
             ),
             Self::SecretInUse { namespace, other } => write!(
                 f,
-                "the secret of namespace {namespace:?} is that of namespace {other:?} already, \
-                 and with one secret both could issue the same IDs: give {namespace:?} a secret of \
-                 its own, or use {other:?}"
+                "namespace {namespace:?} has the same secret as namespace {other:?}"
             ),
             Self::Format {
                 namespace,
@@ -53,8 +45,8 @@ impl fmt::Display for StoreError {
                 known,
             } => write!(
                 f,
-                "namespace {namespace:?} is recorded in format {recorded}, and this version reads \
-                 format {known}: use a version at least as new as the one that wrote the record"
+                "namespace {namespace:?} is recorded in format {recorded}, and this version \
+                 reads format {known}"
             ),
             Self::LayoutMismatch {
                 namespace,
@@ -62,23 +54,18 @@ impl fmt::Display for StoreError {
                 offered,
             } => write!(
                 f,
-                "namespace {namespace:?} was initialised as {recorded}, not as {offered}: \
-                 use what is recorded, or a namespace and a secret of their own for this one"
+                "namespace {namespace:?} was initialised as {recorded}, not as {offered}"
             ),
-            Self::Fenced { block, fence } => write!(
-                f,
-                "block {block} is fenced: {fence}; use what was confirmed, \
-                 then drop the block and acquire another"
-            ),
+            Self::Fenced { block, fence } => write!(f, "block {block} is fenced: {fence}"),
             Self::Exhausted {
                 wanted,
                 blocks,
                 retry_after,
             } => write!(
                 f,
-                "none of {wanted} blocks asked for is free, all {blocks} are held: \
-                 the first ends in {retry_after:?} if it is not renewed; \
-                 hold fewer blocks a process or make blocks smaller in a new namespace"
+                "no block is free: {wanted} requested, all {blocks} are held, and the first ends \
+                 in {} unless it is renewed",
+                span(*retry_after)
             ),
             Self::BeforeFloor {
                 start,
@@ -87,10 +74,8 @@ impl fmt::Display for StoreError {
                 floor_unix_ms,
             } => write!(
                 f,
-                "the past ticks asked for begin at tick {start} ({}), and nothing is granted before \
-                 the namespace's floor, tick {floor} ({}), since it may have been given away without \
-                 this record: begin there or later, or give the IDs of the time before a namespace \
-                 and a secret of their own, initialised with `History::Unused`",
+                "the requested past ticks start at tick {start} ({}), before the namespace's floor \
+                 at tick {floor} ({})",
                 Utc(*start_unix_ms),
                 Utc(*floor_unix_ms),
             ),
@@ -101,9 +86,8 @@ impl fmt::Display for StoreError {
                 latest_unix_ms,
             } => write!(
                 f,
-                "the past ticks asked for end at tick {end} ({}), which is not over by the store's \
-                 clock: let them end at tick {latest} ({}) or before; IDs of the present are made by \
-                 the other generators",
+                "the requested past ticks end at tick {end} ({}), which the store's clock has not \
+                 reached: the latest end is tick {latest} ({})",
                 Utc(*end_unix_ms),
                 Utc(*latest_unix_ms),
             ),
@@ -116,33 +100,25 @@ impl fmt::Display for StoreError {
             } => {
                 write!(
                     f,
-                    "none of {wanted} blocks asked for is free from tick {start} ({}) on: of all \
-                     {blocks} something was given away that ends later",
+                    "no block is free from tick {start} ({}): {wanted} requested, and all {blocks} \
+                     have later grants",
                     Utc(*start_unix_ms),
                 )?;
-                if let Some(lowest) = lowest_mark_unix_ms {
-                    write!(f, ", of one of them up to {}", Utc(*lowest))?;
+                match lowest_mark_unix_ms {
+                    Some(lowest) => write!(f, "; the earliest start is {}", Utc(*lowest)),
+                    None => Ok(()),
                 }
-                f.write_str(
-                    "; ask for later ticks, or give these IDs a namespace and a secret of their own, \
-                     initialised with `History::Unused`, and smaller blocks if \
-                     many imports are to come",
-                )
             }
-            Self::PresentOnly { store } => write!(
-                f,
-                "{store} grants ticks of the present alone: ask the store behind it for those of the \
-                 past"
-            ),
+            Self::PresentOnly { store } => write!(f, "{store} grants no past ticks"),
             Self::FloorAhead {
                 floor,
                 horizon_end,
                 retry_after,
             } => write!(
                 f,
-                "grants start at the floor, tick {floor}, and must end by tick {horizon_end} at \
-                 present: try again in {retry_after:?}; the floor was raised over grants \
-                 that may have been lost"
+                "no grant is possible for {}: the floor is at tick {floor}, and grants must end by \
+                 tick {horizon_end}",
+                span(*retry_after)
             ),
             Self::FloorTooFar {
                 tick,
@@ -152,44 +128,33 @@ impl fmt::Display for StoreError {
                 idle,
             } => write!(
                 f,
-                "tick {tick} begins at {}, and with the floor there nothing would be granted for \
-                 {} s: a floor is never lowered; give a tick up to {latest} ({}), which lies above \
-                 all that was ever granted, or, if so long a pause is meant, force it with \
-                 `Floor::AnyTick`",
+                "a floor at tick {tick} ({}) would stop all grants for {}: the latest floor \
+                 without force is tick {latest} ({})",
                 Utc(*tick_unix_ms),
-                idle.as_secs(),
+                span(Duration::from_secs(idle.as_secs())),
                 Utc(*latest_unix_ms),
             ),
-            Self::NotQuarantined { block } => write!(
-                f,
-                "block {block} is not quarantined, and nothing was done: a check lists the blocks \
-                 that are"
-            ),
+            Self::NotQuarantined { block } => write!(f, "block {block} is not quarantined"),
             Self::HistoryLost {
                 confirmed,
                 recorded,
             } => {
                 write!(
                     f,
-                    "the store has lost what it confirmed, {confirmed}: it knows "
+                    "the store has lost a grant that it confirmed, {confirmed}: it records "
                 )?;
                 match recorded {
                     Some((epoch, mark)) => write!(f, "epoch {epoch} up to tick {mark}"),
-                    None => f.write_str("of no grant of that block"),
-                }?;
-                f.write_str(
-                    "; its floor is raised above all that was granted, and grants start there",
-                )
+                    None => f.write_str("no grant of that block"),
+                }
             }
             Self::LayoutEnded {
                 start,
                 layout_ticks,
             } => write!(
                 f,
-                "a grant would start at tick {start}, but the layout has run out of its \
-                 {layout_ticks} ticks: move to a layout with more time bits, and \
-                 keep its IDs apart from the old ones: a later epoch alone would issue the \
-                 same numbers again"
+                "the layout has run out of ticks: the next grant would start at tick {start} of \
+                 {layout_ticks}"
             ),
             Self::ClockSkew {
                 store_unix_ms,
@@ -197,71 +162,176 @@ impl fmt::Display for StoreError {
                 limit,
             } => write!(
                 f,
-                "the store's clock shows {store_unix_ms} ms and the client's {client_unix_ms} ms, \
-                 {} ms apart where {} ms are allowed: synchronise the one that is wrong",
-                store_unix_ms.abs_diff(*client_unix_ms),
-                limit.as_millis()
+                "the store's clock shows {} and the client's {}: {} apart, and the limit is {}",
+                Utc(*store_unix_ms),
+                Utc(*client_unix_ms),
+                span(Duration::from_millis(
+                    store_unix_ms.abs_diff(*client_unix_ms)
+                )),
+                span(*limit)
             ),
             Self::BeforeEpoch {
                 unix_ms,
                 epoch_unix_ms,
             } => write!(
                 f,
-                "the store's clock shows {unix_ms} ms, before the layout's epoch at \
-                 {epoch_unix_ms} ms: set the clock"
+                "the store's clock shows {}, before the layout's epoch at {}",
+                Utc(*unix_ms),
+                Utc(*epoch_unix_ms)
             ),
-            Self::NotDurable { store, reason } => write!(
-                f,
-                "{store} can lose what it has confirmed, and with it the promise of uniqueness: \
-                 {reason}; change the setting, or accept the risk explicitly when opening the store"
-            ),
+            Self::NotDurable { store, reason } => {
+                write!(f, "{store} can lose grants that it confirmed: {reason}")
+            }
             Self::Copied {
                 store,
                 recorded,
                 found,
             } => write!(
                 f,
-                "{store} is a copy, or was put back to an earlier state: it was written for \
-                 {recorded}, and this is {found}; go back to the original, or, if nobody can \
-                 use that any more, adopt this one by raising its floor over lost grants"
+                "{store} is a copy, or was restored to an earlier state: it was written for \
+                 {recorded}, and this is {found}"
             ),
             Self::ClockStepped {
                 expected_unix_ms,
                 shown_unix_ms,
                 limit,
-                retry_after,
+                ..
             } => write!(
                 f,
-                "the machine's clock was set to {shown_unix_ms} ms where its uptime leads to \
-                 {expected_unix_ms} ms, {} ms apart where {} ms are allowed: set it right, or, \
-                 if it is right now, try again in {retry_after:?}",
-                expected_unix_ms.abs_diff(*shown_unix_ms),
-                limit.as_millis()
+                "the machine's clock was set to {}, and its uptime leads to {}: {} apart, and the \
+                 limit is {}",
+                Utc(*shown_unix_ms),
+                Utc(*expected_unix_ms),
+                span(Duration::from_millis(
+                    expected_unix_ms.abs_diff(*shown_unix_ms)
+                )),
+                span(*limit)
             ),
-            Self::Unavailable { .. } => {
-                write!(f, "the store can't be reached; nothing was done, try again")
-            }
-            Self::Denied { .. } => write!(
-                f,
-                "the store refused the login; nothing was done: check user, password and \
-                 certificate, and whom the server lets in"
-            ),
+            Self::Unavailable { .. } => f.write_str("the store can't be reached"),
+            Self::Denied { .. } => f.write_str("the store rejected the login"),
             Self::Ambiguous { operation, .. } => write!(
                 f,
-                "the connection broke during {operation}, and whether it was done is unknown; \
-                 treat it as not granted, and don't send it again"
+                "the connection to the store broke during {operation}: the outcome is unknown"
             ),
             Self::Invalid {
                 what,
                 value,
                 min,
                 max,
-            } => write!(f, "{what} is {value}: give {min} to {max}"),
-            Self::Corrupt { detail, .. } => write!(
-                f,
-                "the store holds what this version did not write: {detail}; \
-                 restore it, and declare the history unknown"
-            ),
+            } => write!(f, "{what} must be {min} to {max}, got {value}"),
+            Self::Corrupt { detail, .. } => write!(f, "the store's record is corrupt: {detail}"),
         }
+    }
+}
+
+impl StoreError {
+    /// Why it matters, in one sentence; none where the first line says all.
+    ///
+    /// Names no item of this crate, so that an operator can read it. Costs no allocation.
+    pub fn note(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::SecretInUse { .. } => "two ID spaces with one secret could issue the same IDs",
+            Self::BeforeFloor { .. } => {
+                "ticks before the floor may have been granted without this record"
+            }
+            Self::FloorAhead { .. } => "the floor was raised over grants that may have been lost",
+            Self::FloorTooFar { .. } => "a floor is never lowered",
+            Self::HistoryLost { .. } => {
+                "the floor was raised above every lost grant; new grants start there"
+            }
+            Self::NotDurable { .. } => "after such a loss, IDs can be issued twice",
+            Self::Copied { .. } => "the original may still grant the same leases",
+            Self::LayoutEnded { .. } => {
+                "the same layout with a later epoch would issue the same IDs again"
+            }
+            Self::Unavailable { .. } | Self::Denied { .. } => "nothing was granted or changed",
+            Self::Ambiguous { .. } => "the store may or may not have carried out the request",
+            _ => return None,
+        })
+    }
+
+    /// What to do about it, in one sentence; none where the first line says it.
+    ///
+    /// Names no item of this crate and no command, so that each program can add its own.
+    /// Costs no allocation.
+    pub fn help(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::NotInitialised { .. } => {
+                "initialise it; if it existed before, declare its history unknown"
+            }
+            Self::AlreadyInitialised { .. } => "use it, or choose another name",
+            Self::HistoryUnknown { .. } => {
+                "initialise it with its history declared unknown, or as new if no ID was ever \
+                 issued in it"
+            }
+            Self::FingerprintMismatch { .. } => {
+                "use the secret and the ID width that it was initialised with, or another \
+                 namespace with another secret"
+            }
+            Self::SecretInUse { namespace, other } if namespace == other => {
+                "initialise it with the ID width that it had and its history declared unknown, or \
+                 use another secret"
+            }
+            Self::SecretInUse { .. } => "use another secret, or the other namespace",
+            Self::Format { .. } => "use a version at least as new as the one that wrote the record",
+            Self::LayoutMismatch { .. } => {
+                "use the recorded layout and block size, or another namespace with another secret"
+            }
+            Self::Fenced {
+                fence: Fence::Quarantined { .. },
+                ..
+            } => "repair the block, or acquire another",
+            Self::Fenced { .. } => "acquire another block",
+            Self::Exhausted { .. } => {
+                "hold fewer blocks in each process, or use a new namespace with smaller blocks"
+            }
+            Self::BeforeFloor { .. } => {
+                "start at the floor or later, or import older IDs into a namespace that was \
+                 initialised as unused, with a secret of its own"
+            }
+            Self::NotPast { .. } => {
+                "end at the latest end or before; other generators issue IDs of the present"
+            }
+            Self::PastExhausted {
+                lowest_mark_unix_ms: Some(_),
+                ..
+            } => {
+                "start later, or import these IDs into a namespace that was initialised as unused, \
+                 with a secret of its own"
+            }
+            Self::PastExhausted { .. } => {
+                "import these IDs into a namespace that was initialised as unused, with a secret \
+                 of its own and smaller blocks"
+            }
+            Self::PresentOnly { .. } => "request past ticks from its upstream store",
+            Self::FloorAhead { .. } => "try again after that time",
+            Self::FloorTooFar { .. } => {
+                "choose an earlier tick, or force the floor if the pause is intended"
+            }
+            Self::NotQuarantined { .. } => "a check lists the quarantined blocks",
+            Self::HistoryLost { .. } => "try again: the next grant starts at the floor",
+            Self::LayoutEnded { .. } => {
+                "move to a layout with more time bits, and keep its IDs apart from the old ones"
+            }
+            Self::ClockSkew { .. } => "synchronise both clocks",
+            Self::BeforeEpoch { .. } => "set the store's clock",
+            Self::NotDurable { .. } => {
+                "change that setting, or accept the risk explicitly when opening the store"
+            }
+            Self::Copied { .. } => {
+                "go back to the original; if nobody can use it any more, adopt this copy by \
+                 raising its floor over lost grants"
+            }
+            Self::ClockStepped { .. } => {
+                "set the clock; a clock that is right now is accepted after a while"
+            }
+            Self::Unavailable { .. } => "try again",
+            Self::Denied { .. } => {
+                "check the user, the password, the certificate, and the server's access rules"
+            }
+            Self::Ambiguous { .. } => "treat the request as not granted, and do not send it again",
+            Self::Corrupt { .. } => "restore the store, and declare its history unknown",
+            Self::Invalid { .. } => return None,
+        })
     }
 }

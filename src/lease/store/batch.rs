@@ -74,11 +74,7 @@ struct NotAsked(String);
 
 impl fmt::Display for NotAsked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "not asked, because of the answer to a renewal before it: {}",
-            self.0
-        )
+        write!(f, "not sent, because an earlier renewal failed: {}", self.0)
     }
 }
 
@@ -136,7 +132,7 @@ mod tests {
                 match answer {
                     Err(StoreError::Unavailable { source }) => {
                         let said = source.to_string();
-                        assert!(said.starts_with("not asked"), "{said}");
+                        assert!(said.starts_with("not sent"), "{said}");
                         assert!(said.ends_with("gone"), "{said}");
                     }
                     other => panic!("{other:?}"),

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::layout::span;
 use crate::lease::store::report::StoreReport;
 
 /// Something that keeps a store from granting a lease at present. Printed, it says what to
@@ -45,36 +46,38 @@ impl fmt::Display for Obstacle {
         match self {
             Self::Copied => f.write_str(
                 "the file was replaced, restored or copied since its last lease: once nobody uses \
-                 the earlier one any more, for good, raise the floor over lost grants, and leases \
-                 begin above all that it granted",
+                 the earlier one any more, raise the floor over lost grants",
             ),
             Self::HistoryLost { failover } => write!(
                 f,
                 "the store was restarted, replaced or restored since its last lease: the next \
-                 request raises the floor above all that it can have granted, and leases are \
-                 given {} later",
-                humantime::format_duration(*failover)
+                 request raises the floor, and grants start {} later",
+                span(*failover)
             ),
             Self::Skew { skew_ms, limit_ms } => write!(
                 f,
-                "the clocks of store and client are {skew_ms} ms apart where {limit_ms} ms are \
-                 allowed: synchronise the one that is wrong"
+                "the clocks of store and client are {} apart, and the limit is {}: synchronise \
+                 both",
+                span(Duration::from_millis(*skew_ms)),
+                span(Duration::from_millis(
+                    (*limit_ms).try_into().unwrap_or(u64::MAX)
+                ))
             ),
             Self::LayoutEnded => {
                 f.write_str("the layout has run out of ticks: move to one with more time bits")
             }
             Self::FloorAhead { retry_after } => write!(
                 f,
-                "the floor lies beyond the horizon, above what may have been granted before: \
-                 leases begin in {} s",
-                retry_after.as_millis().div_ceil(1000)
+                "the floor was raised over grants that may have been lost: grants start in {}",
+                span(*retry_after)
             ),
             Self::Exhausted { quarantined: 0 } => f.write_str(
-                "every block is held: hold fewer a process, or release those whose holder is gone",
+                "every block is held: hold fewer in each process, or release those whose holder is \
+                 gone",
             ),
             Self::Exhausted { quarantined } => write!(
                 f,
-                "every block is held, but for {quarantined} that are quarantined: repair those"
+                "every block is held or quarantined: repair the {quarantined} that are quarantined"
             ),
         }
     }
@@ -183,8 +186,8 @@ mod tests {
         tier.store = "tier:/a".to_owned();
         assert_eq!(tier.obstacles(), []);
         for (report, said) in [
-            (ahead, "in 8 s"),
-            (skewed, "5001 ms"),
+            (ahead, "in 8s"),
+            (skewed, "5s 1ms"),
             (full, "every block"),
             (damaged, "1 that are quarantined"),
             (lost, "raises the floor"),

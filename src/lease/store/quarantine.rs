@@ -112,16 +112,16 @@ pub(in crate::lease) fn fault(
     let (blocks, ticks) = (namespace.blocks(), namespace.layout().ticks());
     if block >= blocks {
         Some(format!(
-            "a record is of block {block}, where there are {blocks}"
+            "a record is of block {block}, and there are {blocks} blocks"
         ))
     } else if mark > ticks {
         Some(format!(
-            "its mark (hwm_end) is tick {mark}, where the layout has {ticks}"
+            "its mark is tick {mark}, and the layout has {ticks} ticks"
         ))
     } else if epoch > mark {
         Some(format!("its epoch {epoch} is above its mark {mark}"))
     } else if epoch == 0 && mark > 0 {
-        Some(format!("its epoch is 0, and its mark is {mark}"))
+        Some(format!("its epoch is 0, but its mark is tick {mark}"))
     } else {
         None
     }
@@ -203,7 +203,7 @@ mod tests {
         for (epoch, mark, said) in [
             (1, TICKS + 1, "1073741825"),
             (8, 7, "epoch 8"),
-            (0, 9, "mark is 9"),
+            (0, 9, "mark is tick 9"),
             (u64::MAX, 5, "above its mark 5"),
         ] {
             let found = judged(7, epoch, mark).unwrap_err();

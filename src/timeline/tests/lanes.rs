@@ -1,7 +1,6 @@
 //! Several leases at a time, as a store grants them.
 
 use super::*;
-use crate::lease::{StoreFailure, StoreFailureKind};
 
 /// Four IDs a node and tick.
 fn layout() -> Layout {
@@ -262,50 +261,4 @@ fn a_tick_is_used_up_when_all_lanes_in_use_are() {
     assert!(!used_up(), "one begins now");
     assert_eq!(rig.claim_all(4), [(3, 3, 4)]);
     assert!(used_up());
-}
-
-#[test]
-fn each_refusal_says_what_to_do() {
-    let failure = StoreFailure::new(StoreFailureKind::Unavailable, 17);
-    let no_lease = |end_unix_ms, failure| Refused::NoLease {
-        end_unix_ms,
-        now_unix_ms: 56,
-        failure,
-    };
-    for (refused, parts) in [
-        (
-            Refused::BorrowLimit {
-                retry_after: Duration::from_secs(4),
-                limit: Duration::from_secs(60),
-            },
-            ["more than 60s ahead", "retry in 4s"],
-        ),
-        (
-            Refused::LeaseEnded {
-                end_unix_ms: 34,
-                now_unix_ms: 56,
-            },
-            ["34 ms", "says 56 ms"],
-        ),
-        (
-            no_lease(34, None),
-            ["ends at Unix time 34 ms", "being asked"],
-        ),
-        (no_lease(1, None), ["ends at Unix time 1 ms", "being asked"]),
-        (
-            no_lease(0, None),
-            ["no lease is in force; the store", "being asked"],
-        ),
-        (
-            no_lease(0, Some(failure)),
-            ["no lease is in force; ", &failure.to_string()],
-        ),
-        (Refused::Invalidated, ["invalidated", "a new lease"]),
-        (Refused::Forked, ["forked", "in the child"]),
-    ] {
-        let message = refused.to_string();
-        for part in parts {
-            assert!(message.contains(part), "no {part:?} in: {message}");
-        }
-    }
 }

@@ -26,7 +26,7 @@ pub(crate) const WORKERS: u32 = 8;
 const DEADLINE: Duration = Duration::from_secs(90);
 
 /// The message of a store whose record holds less than it has confirmed.
-pub(crate) const LOST: &str = "the store has lost what it confirmed";
+pub(crate) const LOST: &str = "the store has lost a grant that it confirmed";
 
 /// The space of a scenario where there are far more blocks than workers: 128.
 pub(crate) const WIDE: u32 = 9;

@@ -11,6 +11,7 @@
 //! | `RINGFLAKE_SCHEDULES=N` | so many schedules of the lease protocol, whatever is long |
 //! | `RINGFLAKE_SEED=N`, `RINGFLAKE_MUTATION=NAME` | one schedule, event by event |
 //! | `RINGFLAKE_FLEET=all` | fleets of every shape |
+//! | `RINGFLAKE_MESSAGES=overwrite` | tests of messages write their snapshots, to be read as a difference |
 //! | `RINGFLAKE_REQUIRE_SERVERS` | a server that is not installed fails its tests, in place of a note that they are skipped; so does a machine whose threads can't change cores |
 //! | `RINGFLAKE_TEST_PATIENCE=SECONDS` | how long `eventually` waits |
 
@@ -34,6 +35,7 @@ pub mod proxy;
 #[cfg(unix)]
 pub mod server;
 pub mod small;
+pub mod snapshot;
 pub mod tls;
 pub mod tricky_clock;
 pub mod waking;
@@ -53,6 +55,13 @@ pub fn short_or_long<T>(short: T, long: T) -> T {
 /// The words of a command line or a list, in which none has a space.
 pub fn words(line: &str) -> Vec<&str> {
     line.split_whitespace().collect()
+}
+
+/// The error with its note and its help.
+pub fn in_full(error: &ringflake::BuildError) -> String {
+    let rest = [error.note(), error.help()];
+    let lines = rest.into_iter().flatten().map(|line| format!("\n{line}"));
+    error.to_string() + &lines.collect::<String>()
 }
 
 /// That a text says all of this.

@@ -252,7 +252,7 @@ fn an_unknown_commit_ends_a_call_with_several_renewals() {
                 }
                 (Err(StoreError::Unavailable { source }), std::cmp::Ordering::Greater) => {
                     let said = source.to_string();
-                    assert!(said.starts_with("not asked"), "{said}");
+                    assert!(said.starts_with("not sent"), "{said}");
                 }
                 other => panic!("{other:?}, of renewal {index}"),
             }

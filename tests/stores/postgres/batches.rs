@@ -123,7 +123,7 @@ fn a_server_that_is_gone_is_tried_once() {
     for (index, answer) in answers.into_iter().enumerate() {
         match answer {
             Err(error @ StoreError::Unavailable { .. }) => {
-                let asked = !all_of(&error).contains("not asked");
+                let asked = !all_of(&error).contains("not sent");
                 assert_eq!(asked, index < 60, "{index}: {}", all_of(&error));
             }
             other => panic!("{other:?}"),

@@ -75,7 +75,7 @@ fn a_copy_grants_nothing_for_as_long_as_nobody_adopts_it() {
             copied(copy.release(&space, grant.block, grant.epoch)),
             copied(copy.raise_floor(&space, floor, original.clock.unix_ms())),
         ] {
-            assert_says(&said, &[&path, "raising its floor"]);
+            assert_says(&said, &[&path, "is a copy"]);
         }
         let fence = fenced(original.renew(&mut copy, &grant));
         assert_eq!(fence, Fence::Incarnation);

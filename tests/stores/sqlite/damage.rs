@@ -95,7 +95,10 @@ fn a_record_in_a_newer_format_is_refused() {
         format_mismatch(store.list(&space())),
         format_mismatch(store.check(&space(), now())),
     ] {
-        assert_says(&said, &["recorded: 2, known: 1", "at least as new as"]);
+        assert_says(
+            &said,
+            &["recorded: 2, known: 1", "this version reads format 1"],
+        );
     }
 }
 

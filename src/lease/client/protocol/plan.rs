@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::layout::span;
 use crate::lease::{Holder, Namespace, StoreLimits};
 
 /// The plan for the leases of a process.
@@ -160,18 +161,17 @@ pub enum PlanError {
 impl fmt::Display for PlanError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Blocks { value, max } => write!(
-                f,
-                "{value} blocks are asked for: give 1 to {max}, or use larger blocks"
-            ),
+            Self::Blocks { value, max } => write!(f, "blocks must be 1 to {max}, got {value}"),
             Self::WidenTo { value, min, max } => write!(
                 f,
-                "widening ends at {value} blocks: give {min}, to never widen, up to {max}"
+                "the most blocks to widen to must be {min} to {max}, got {value}"
             ),
             Self::LeaseDuration { value, min, max } => {
                 write!(
                     f,
-                    "the lease duration is {value:?}: give {min:?} to {max:?}"
+                    "the lease duration must be {} to {}, got {value:?}",
+                    span(*min),
+                    span(*max)
                 )
             }
         }

@@ -215,7 +215,7 @@ fn put_back(case: &mut Case<'_>, how: How, under_way: bool) -> Outcome<()> {
 /// The secret is made in one directory and used in two.
 fn two_directories(case: &mut Case<'_>, kept: bool) -> Outcome<()> {
     const WAYS_OUT: [&str; 4] = [
-        "was not made in",
+        "has no history in",
         "--store",
         "--history new",
         "--history unknown",

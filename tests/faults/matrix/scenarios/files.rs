@@ -193,7 +193,7 @@ pub(super) fn copy(from: &Path, to: &Path) -> Outcome<()> {
 }
 
 /// The store's message for a replaced or truncated file.
-const PUT_BACK: &str = "is a copy, or was put back to an earlier state";
+const PUT_BACK: &str = "is a copy, or was restored to an earlier state";
 
 /// Waits until every worker is refused for one of these reasons.
 fn wait_for_refusals(pool: &WorkerPool, reasons: &[&str]) -> Outcome<()> {

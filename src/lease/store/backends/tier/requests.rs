@@ -9,6 +9,7 @@
 use std::error::Error;
 use std::fmt;
 
+use crate::layout::Utc;
 use crate::lease::error::StoreError;
 use crate::lease::store::request::{Acquire, Renew};
 
@@ -46,9 +47,10 @@ impl fmt::Display for Failing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "the machine's blocks end here, and the upstream store has failed since {} ms \
-             since 1970: {}",
-            self.since_unix_ms, self.message
+            "no block of this machine has ticks left, and the upstream store has failed since \
+             {}: {}",
+            Utc(self.since_unix_ms),
+            self.message
         )
     }
 }

@@ -70,8 +70,8 @@ impl fmt::Display for Forked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "this process was forked while another thread was using SQLite, whose locks can't \
-             be told in the child: fork before the store is used, or start the child by exec"
+            "this process was forked while another thread used SQLite, so the state of its locks is \
+             unknown: fork before the store is used, or start the child by exec"
         )
     }
 }
