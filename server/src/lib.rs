@@ -30,6 +30,8 @@ mod http;
 mod limits;
 mod listener;
 mod log_limit;
+#[cfg(test)]
+mod message_tests;
 mod namespaces;
 mod plan;
 mod proxy_protocol;

@@ -24,7 +24,7 @@ use ringflake::{BuildError, CachedGenerator, LocalError, SecretError, Shutdown};
 use crate::causes::Causes;
 use crate::log_limit::LogLimit;
 use crate::readiness::{self, DataDirCheck, Obstacle};
-use crate::wording::ForOperators;
+use crate::wording::{help_of_build, help_of_local};
 
 #[derive(Debug)]
 pub(crate) struct Namespace {
@@ -116,21 +116,43 @@ impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unknown => f.write_str(
-                "there is no such namespace: add it to the configuration, or let clients begin \
-                 namespaces there",
+                "unknown namespace: add it to the configuration, or allow clients to create \
+                 namespaces",
             ),
             Self::TooMany { most } => write!(
                 f,
-                "there are {most} namespaces already, which is the limit: use one of them, or \
-                 raise limits.namespaces in the configuration"
+                "the limit of {most} namespaces is reached: use one of them, or raise \
+                 limits.namespaces in the configuration"
             ),
-            Self::Stopping => f.write_str("the server stops: ask another one, or this one later"),
+            Self::Stopping => {
+                f.write_str("the server is stopping: use another one, or try again later")
+            }
             Self::Name(error) => error.fmt(f),
-            Self::Build(error) => ForOperators(&**error).fmt(f),
+            Self::Build(error) => error.fmt(f),
             Self::Store(error) => error.fmt(f),
             Self::Secret(error) => error.fmt(f),
-            Self::LocalName(error) | Self::Local(error) => ForOperators(&**error).fmt(f),
+            Self::LocalName(error) | Self::Local(error) => error.fmt(f),
             Self::UrlFile { path, .. } => write!(f, "{} can't be read", path.display()),
+        }
+    }
+}
+
+impl OpenError {
+    /// Why it matters, in one sentence; none where the first line says all.
+    pub fn note(&self) -> Option<&'static str> {
+        match self {
+            Self::Build(error) => error.note(),
+            Self::LocalName(error) | Self::Local(error) => error.note(),
+            _ => None,
+        }
+    }
+
+    /// What an operator can do about it; none where the first line says it. Allocates.
+    pub fn help(&self) -> Option<String> {
+        match self {
+            Self::Build(error) => help_of_build(error),
+            Self::LocalName(error) | Self::Local(error) => help_of_local(error),
+            _ => None,
         }
     }
 }
@@ -269,10 +291,11 @@ impl Namespaces {
         // A full disk is one cause, whatever names are asked for.
         if let Some(suppressed) = self.failures.permit(&root_cause(error)) {
             let suppressed = (suppressed > 0).then_some(suppressed);
-            let error = Causes(error).to_string();
+            let (help, error) = (error.help(), Causes(error).to_string());
             tracing::warn!(
                 namespace = name,
                 error,
+                help,
                 suppressed,
                 "cannot open a namespace"
             );

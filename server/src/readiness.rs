@@ -50,13 +50,13 @@ impl fmt::Display for Obstacle {
             Self::NoLease => f.write_str("no lease is in force"),
             Self::Ahead { retry_after } => write!(
                 f,
-                "the next ID lies further ahead of the clock than may be borrowed, and can be \
-                 issued in {} s",
+                "the next ID is further ahead of the clock than the borrow limit allows: retry in \
+                 {}s",
                 whole_seconds(*retry_after)
             ),
             Self::DataDir { kind } => write!(
                 f,
-                "the data directory can't be written, so no namespace can begin: {kind}"
+                "the data directory can't be written, so no namespace can be created: {kind}"
             ),
         }
     }
@@ -282,6 +282,6 @@ mod tests {
             retry_after: Duration::from_millis(1_001),
         }
         .to_string();
-        assert!(text.ends_with("issued in 2 s"), "{text}");
+        assert!(text.ends_with("retry in 2s"), "{text}");
     }
 }

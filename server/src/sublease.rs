@@ -264,7 +264,7 @@ impl Subleases {
             // Any client can name what is not there.
             if !matches!(error, OpenError::Unknown | OpenError::Name(_)) {
                 let error = Causes(&error);
-                tracing::warn!(namespace = name, %error, "a store of leases could not be opened");
+                tracing::warn!(namespace = name, %error, "the lease store can't be opened");
             }
             Refusal::Open(error)
         })?;

@@ -18,6 +18,7 @@ use crate::causes::Causes;
 use crate::config::{Config, NamespaceSettings, StoreUrl};
 use crate::namespaces::OpenError;
 use crate::sublease::Origin;
+use crate::wording::help_of_store;
 
 /// How long the start waits for a store unless the configuration says otherwise.
 const WAIT: Duration = Duration::from_secs(5);
@@ -78,7 +79,8 @@ impl Supply {
                 tracing::warn!(
                     namespace = name,
                     error = %Causes(&error),
-                    "no lease yet: the server starts without, and goes on trying"
+                    help = help_of_store(&error),
+                    "no lease yet: the server starts without one and keeps trying"
                 );
                 self.draft(name)?.builder.build_detached()
             }

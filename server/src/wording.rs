@@ -1,159 +1,70 @@
-//! Errors of the library in the words of the server's settings: its own name Rust items, which
-//! operators don't have.
-
-use std::fmt;
+//! What to do about errors of the library, in the words of the server's settings.
 
 use ringflake::lease::StoreError;
 use ringflake::{BuildError, LocalError};
 
-/// An error, displayed for an operator.
-pub(crate) struct ForOperators<'a, E>(pub(crate) &'a E);
-
-impl fmt::Display for ForOperators<'_, BuildError> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            BuildError::Local(error) => ForOperators(error).fmt(f),
-            BuildError::Store(error) => ForOperators(error).fmt(f),
-            BuildError::NoLeaseYet { waited, error } => {
-                write!(f, "no lease came within {:.1} s: ", waited.as_secs_f64())?;
-                ForOperators(error).fmt(f)
-            }
-            BuildError::LayoutTooWide { bits, width } => write!(
-                f,
-                "a layout of {bits} bits does not fit IDs of {} bits: choose another layout, or \
-                 leave out id-width = \"{width}\"",
-                width.bits()
-            ),
-            BuildError::EncryptionWidens { bits, width } => write!(
-                f,
-                "a layout of {bits} bits fits a double, but encrypted IDs have {} bits: set \
-                 id-width = \"js-safe\" or plain = true, or choose another layout",
-                width.bits()
-            ),
-            error => error.fmt(f),
+/// What to do about a generator that could not be built.
+pub(crate) fn help_of_build(error: &BuildError) -> Option<String> {
+    Some(match error {
+        BuildError::Local(error) => return help_of_local(error),
+        BuildError::Store(error) | BuildError::NoLeaseYet { error, .. } => {
+            return help_of_store(error);
         }
-    }
+        BuildError::LayoutTooWide { width, .. } => {
+            format!("use another layout, or leave out id-width = \"{width}\"")
+        }
+        BuildError::EncryptionWidens { .. } => {
+            "set id-width = \"js-safe\" or plain = true, or use another layout".to_owned()
+        }
+        error => return error.help().map(str::to_owned),
+    })
 }
 
-impl fmt::Display for ForOperators<'_, LocalError> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            LocalError::Store(StoreError::NotDurable { store, reason }) => write!(
-                f,
-                "{store} can lose what it has confirmed, and then IDs come twice: {reason}; set \
-                 data-dir to a directory on a local disk, or accept the risk with \
-                 best-effort = true"
-            ),
-            LocalError::Store(error) => ForOperators(error).fmt(f),
-            LocalError::OtherWidth {
-                namespace,
-                recorded,
-                given,
-            } => write!(
-                f,
-                "namespace {namespace:?} was made for IDs of {} bits, not of {}, and with one \
-                 secret IDs of both would come twice: set id-width = \"{recorded}\", or use \
-                 another name, which has a secret of its own",
-                recorded.bits(),
-                given.bits()
-            ),
-            LocalError::SecretBrought { path, directory } => {
-                let secret = path
-                    .as_ref()
-                    .map_or_else(String::new, |path| format!(" {}", path.display()));
-                write!(
-                    f,
-                    "the secret{secret} was not made in {0}, or was given to a store since, and \
-                     other programs may make IDs with it: share a store with them (store), or, if \
-                     there are none, run once 'ringflake store init --data-dir {0} --namespace \
-                     NAME --history new' if no ID was ever made with it, and else with \
-                     '--history unknown'",
-                    directory.display()
-                )
-            }
-            error => error.fmt(f),
+/// What to do about a data directory that can't be used.
+pub(crate) fn help_of_local(error: &LocalError) -> Option<String> {
+    Some(match error {
+        LocalError::NoHome => "set data-dir to a directory".to_owned(),
+        LocalError::Directory { .. } => {
+            "give this user write permission, or set data-dir to another directory".to_owned()
         }
-    }
+        LocalError::Store(StoreError::NotDurable { .. }) => {
+            "set data-dir to a directory on a local disk, or accept the risk with best-effort = \
+             true"
+                .to_owned()
+        }
+        LocalError::Store(error) => return help_of_store(error),
+        LocalError::OtherWidth { recorded, .. } => {
+            format!("set id-width = \"{recorded}\", or use another name, which has its own secret")
+        }
+        LocalError::SecretBrought { directory, .. } => format!(
+            "share a store with the programs that use it (store); where there are none, run once \
+             'ringflake store init --data-dir {} --namespace NAME --history new' if no ID was ever \
+             issued with it, and else the same with '--history unknown'",
+            directory.display()
+        ),
+        error => return error.help().map(str::to_owned),
+    })
 }
 
-impl fmt::Display for ForOperators<'_, StoreError> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            StoreError::NotDurable { store, reason } => write!(
-                f,
-                "{store} can lose what it has confirmed, and then IDs come twice: {reason}; \
-                 change that setting of the store, or accept the risk with best-effort = true"
-            ),
-            StoreError::HistoryUnknown { namespace, reason } => write!(
-                f,
-                "the store has no namespace {namespace:?}, and may have lost it: {reason}; run \
-                 'ringflake store init --history unknown', or '--history new' if no ID was ever \
-                 made in it"
-            ),
-            // The rest of these names an item of the library in brackets.
-            StoreError::FingerprintMismatch { .. } | StoreError::SecretInUse { .. } => {
-                f.write_str(&self.0.to_string().replace(" (`id_width`)", " (id-width)"))
-            }
-            error => error.fmt(f),
+/// What to do about a store that grants nothing.
+pub(crate) fn help_of_store(error: &StoreError) -> Option<String> {
+    Some(match error {
+        StoreError::NotDurable { .. } => {
+            "change that setting of the store, or accept the risk with best-effort = true"
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use ringflake::IdWidth;
-
-    use super::*;
-
-    #[test]
-    fn no_error_names_an_item_of_the_library() {
-        let not_durable = || StoreError::NotDurable {
-            store: "leases.db".into(),
-            reason: "it is in memory".into(),
-        };
-        let unknown = StoreError::HistoryUnknown {
-            namespace: "orders".into(),
-            reason: "its file is new".into(),
-        };
-        let no_lease = |error| BuildError::NoLeaseYet {
-            waited: Duration::from_secs(5),
-            error,
-        };
-        let (positive, full) = (IdWidth::Positive, IdWidth::Full);
-        let other_width = LocalError::OtherWidth {
-            namespace: "orders".into(),
-            recorded: positive,
-            given: full,
-        };
-        let too_wide = BuildError::LayoutTooWide {
-            bits: 64,
-            width: positive,
-        };
-        let widens = BuildError::EncryptionWidens {
-            bits: 53,
-            width: full,
-        };
-        let local = |error| BuildError::Local(error);
-        let brought = |path: Option<&str>| LocalError::SecretBrought {
-            path: path.map(Into::into),
-            directory: "/var/lib/ringflake".into(),
-        };
-        for (error, said) in [
-            (local(LocalError::Store(not_durable())), "data-dir"),
-            (BuildError::Store(not_durable()), "best-effort = true"),
-            (no_lease(not_durable()), "best-effort = true"),
-            (no_lease(unknown), "--history unknown"),
-            (local(brought(Some("a.secret"))), "--history unknown"),
-            (local(brought(None)), "--history unknown"),
-            (local(other_width), "id-width = \"positive\""),
-            (too_wide, "id-width = \"positive\""),
-            (widens, "id-width = \"js-safe\""),
-        ] {
-            let text = ForOperators(&error).to_string();
-            assert!(text.contains(said), "{said} is not in: {text}");
-            assert!(!text.contains('`') && !text.contains("::"), "{text}");
+        StoreError::NotInitialised { .. } => {
+            "run 'ringflake store init --history new' if no ID was issued in it yet, and else with \
+             '--history unknown'"
         }
+        StoreError::HistoryUnknown { .. } => {
+            "run 'ringflake store init --history unknown', or with '--history new' if no ID was \
+             ever issued in it"
+        }
+        StoreError::FingerprintMismatch { .. } => {
+            "set secret-file and id-width as they were when it was initialised, or use another \
+             namespace with another secret"
+        }
+        error => error.help()?,
     }
+    .to_owned())
 }

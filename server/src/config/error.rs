@@ -78,25 +78,43 @@ impl fmt::Display for ConfigError {
                 has_tls,
             } => {
                 let missing = match (has_token, has_tls) {
+                    (false, false) => "tokens and TLS",
+                    (false, true) => "tokens",
+                    _ => "TLS",
+                };
+                write!(f, "{address} is open to the network without {missing}")
+            }
+            Self::NoSocket => f.write_str("no socket to listen on was given"),
+        }
+    }
+}
+
+impl ConfigError {
+    /// What an operator can do about it; none where the first line says it. Allocates.
+    pub fn help(&self) -> Option<String> {
+        match self {
+            Self::OpenToTheNetwork {
+                has_token, has_tls, ..
+            } => {
+                let missing = match (has_token, has_tls) {
                     (false, false) => "a take token (tokens.take) and a certificate (tls)",
                     (false, true) => "a take token (tokens.take)",
-                    _ => "a certificate (tls), without which tokens can be read on the way",
+                    _ => "a certificate (tls), so that tokens can't be read on the way",
                 };
-                write!(
-                    f,
-                    "{address} is open to the network, and there is no {}: give {missing}, listen \
-                     on 127.0.0.1 or a Unix socket, or say \
-                     --open-to-the-network-without-tokens-or-tls",
-                    match has_token {
-                        false => "token",
-                        true => "TLS",
-                    }
-                )
+                Some(format!(
+                    "give {missing}, listen on 127.0.0.1 or a Unix socket, or accept the risk with \
+                     --open-to-the-network-without-tokens-or-tls"
+                ))
             }
-            Self::NoSocket => f.write_str(
-                "there is no socket to listen on: give an address for the Redis protocol \
-                 (resp.listen) or HTTP (http.listen), or a Unix socket (resp.unix, http.unix)",
+            Self::NoSocket => Some(
+                "give an address for the Redis protocol (resp.listen) or HTTP (http.listen), or a \
+                 Unix socket (resp.unix, http.unix)"
+                    .to_owned(),
             ),
+            Self::Unreadable { .. }
+            | Self::Syntax { .. }
+            | Self::Value { .. }
+            | Self::Content { .. } => None,
         }
     }
 }

@@ -74,7 +74,9 @@ fn from(text: &str) -> Result<Settings, ConfigError> {
 /// Why a file is refused, by its text or by what it adds up to.
 #[track_caller]
 fn refusal(text: &str) -> String {
-    from(text).and_then(Config::new).unwrap_err().to_string()
+    let error = from(text).and_then(Config::new).unwrap_err();
+    let help = error.help().map(|help| format!("\n{help}"));
+    format!("{error}{}", help.unwrap_or_default())
 }
 
 #[test]
@@ -192,7 +194,7 @@ fn the_network_needs_a_token_and_tls() {
     for (text, said) in [
         (OPEN.to_owned(), "tokens.take) and a certificate"),
         (format!("{OPEN}{TLS}"), "give a take token (tokens.take),"),
-        (format!("{OPEN}{TOKEN}"), "there is no TLS"),
+        (format!("{OPEN}{TOKEN}"), "without TLS"),
     ] {
         let refused = refusal(&text);
         assert!(refused.contains(said), "{refused}");

@@ -95,7 +95,7 @@ impl App {
             Ok(Ok(Ok(namespace))) => Ok(namespace),
             Ok(Ok(Err(error))) => Err(refused(&error)),
             // It goes on, and the next request may find it.
-            Err(_) => Err(cannot_open("its store takes long to answer")),
+            Err(_) => Err(cannot_open("its store is slow to respond")),
             Ok(Err(_)) => Err(cannot_open("it failed")),
         }
     }
@@ -120,7 +120,7 @@ pub(super) fn refused(error: &OpenError) -> Problem {
         OpenError::TooMany { .. } => Problem::new(Kind::TOO_MANY_NAMESPACES, error.to_string()),
         OpenError::Stopping => Problem::new(Kind::BUSY, error.to_string()).retry_after(SOON),
         // The rest names files and servers, which are not the client's business. It is logged.
-        _ => cannot_open("it was refused"),
+        _ => cannot_open("it was rejected"),
     }
 }
 
@@ -149,7 +149,7 @@ impl Context {
     /// The context that `call` has put into this request.
     pub(super) fn of<B>(request: &Request<B>) -> Result<Self, Problem> {
         let context = request.extensions().get().cloned();
-        context.ok_or_else(|| Problem::new(Kind::BUSY, "the connection ends: try again"))
+        context.ok_or_else(|| Problem::new(Kind::BUSY, "the connection is closing: try again"))
     }
 
     /// The request is authorized: its connection is no stranger's any more.

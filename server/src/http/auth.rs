@@ -38,7 +38,7 @@ pub(super) fn check(rights: &dyn Rights, head: &Parts, role: Role) -> Result<(),
     }
     if !rights.is_anybodys(role) {
         let detail = format!(
-            "nobody has the right {role} here: name a file of tokens as tokens.{role} in the \
+            "nobody has the permission {role} here: name a file of tokens as tokens.{role} in the \
              server's configuration, and send one of them"
         );
         return Err(Problem::new(Kind::FORBIDDEN, detail)
@@ -47,22 +47,22 @@ pub(super) fn check(rights: &dyn Rights, head: &Parts, role: Role) -> Result<(),
     match token {
         Ok(Some(token)) if is_known(rights, token) => Err(Problem::new(
             Kind::FORBIDDEN,
-            format!("the token has not the right {role}: use one that has it"),
+            format!("the token lacks the permission {role}: use one that has it"),
         )
         .challenge("Bearer realm=\"ringflake\", error=\"insufficient_scope\"")),
         Ok(Some(_)) | Err(()) => Err(Problem::new(
             Kind::UNAUTHENTICATED,
             format!(
-                "the token is not known here: send one that has the right {role}, as in \
-                 Authorization: Bearer TOKEN"
+                "unknown token: send one with the permission {role}, as in Authorization: \
+                 Bearer TOKEN"
             ),
         )
         .challenge("Bearer realm=\"ringflake\", error=\"invalid_token\"")),
         Ok(None) => Err(Problem::new(
             Kind::UNAUTHENTICATED,
             format!(
-                "this needs a token with the right {role}: send it as in Authorization: Bearer \
-                 TOKEN"
+                "a token with the permission {role} is needed: send it as in Authorization: \
+                 Bearer TOKEN"
             ),
         )
         .challenge("Bearer realm=\"ringflake\"")),

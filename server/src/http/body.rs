@@ -49,7 +49,7 @@ pub(super) async fn read(body: Body, most: usize, context: &Context) -> Result<B
         )),
         Err(_) => Err(Problem::new(
             Kind::TIMEOUT,
-            "the body did not come in time: send it again, without a pause",
+            "the body did not arrive in time: send it again without a pause",
         )),
     }
 }
@@ -83,7 +83,7 @@ pub(super) fn object<T: DeserializeOwned>(
         return Err(Problem::new(
             Kind::UNSUPPORTED_MEDIA_TYPE,
             format!(
-                "the body is not application/json: send JSON with that Content-Type, as in \
+                "the body is not application/json: send JSON with that Content-Type, such as \
                  {example}"
             ),
         ));
@@ -93,7 +93,7 @@ pub(super) fn object<T: DeserializeOwned>(
         && serde_json::from_slice::<serde::de::IgnoredAny>(body).is_ok()
     {
         return Err(Problem::invalid(format!(
-            "the body is no JSON object: send one, as in {example}"
+            "the body is not a JSON object: send one, such as {example}"
         )));
     }
     serde_json::from_slice(body).map_err(|error| {

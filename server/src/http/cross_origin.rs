@@ -57,7 +57,7 @@ pub(super) fn check(head: &Parts) -> Result<(), Problem> {
         return Err(Problem::new(Kind::UNKNOWN_HOST, detail));
     }
     if is_from_elsewhere(head) {
-        let detail = "the page of another site made a browser send this: use a program, or the \
+        let detail = "a page of another site sent this request: use a program, or the \
                       page of this server; if it is behind a proxy, have the field Host passed \
                       on, or set tokens";
         return Err(Problem::new(Kind::CROSS_SITE, detail));

@@ -39,9 +39,7 @@ impl Format {
         let found = Self::ALL.into_iter().find(|format| format.name() == name);
         found.ok_or_else(|| {
             let names = Self::ALL.map(Self::name).join(", ");
-            Problem::invalid(format!(
-                "format is none of {names}: give one of these, or none"
-            ))
+            Problem::invalid(format!("format must be one of {names}"))
         })
     }
 

@@ -157,7 +157,7 @@ mod tests {
             (
                 &[Err(Some(7)), Err(Some(9)), Ok(3)][..],
                 Some(9),
-                "issued in 9 s",
+                "retry in 9s",
             ),
             (
                 &[Err(Some(7)), NO_LEASE, Ok(3)],

@@ -39,7 +39,7 @@ pub(super) async fn inspect(
     negotiate::require(&head.headers, "application/json")?;
     let query = Query::read(head.uri.query(), &["namespace", "format"])?;
     let name = query.get("namespace").ok_or_else(|| {
-        Problem::invalid("there is no namespace: give it in the query, as in ?namespace=orders")
+        Problem::invalid("the namespace is missing: give it in the query, as in ?namespace=orders")
     })?;
     check_name(name)?;
     auth::spend(&*app.rights, &head, Role::Inspect, name, 1)?;
@@ -51,12 +51,12 @@ pub(super) async fn inspect(
     let id = format.read(text)?;
     // A look does not begin a namespace.
     let namespace = app.namespaces.get(name).ok_or_else(|| {
-        let detail = "no namespace of this name is in use: take an ID of it first, or give \
+        let detail = "no namespace of this name is in use: take an ID from it first, or give \
                       another";
         Problem::new(Kind::UNKNOWN_NAMESPACE, detail)
     })?;
     let parts = namespace.generator.inspect(id).map_err(|_| {
-        let detail = "the ID is none of this namespace's: give the namespace and the format that \
+        let detail = "the ID was not issued in this namespace: give the namespace and the format that \
                       it was taken with";
         Problem::new(Kind::FOREIGN_ID, detail)
     })?;

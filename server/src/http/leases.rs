@@ -98,7 +98,7 @@ pub(super) async fn acquire(
     };
     if holder.as_ref().is_some_and(|name| !is_name(name)) {
         return Err(Problem::invalid(format!(
-            "holder is not allowed: give 1 to {HOLDER} printable characters of ASCII"
+            "holder must be 1 to {HOLDER} printable ASCII characters"
         )));
     }
     let wanted = AcquireRequest {
@@ -183,9 +183,7 @@ fn duration(seconds: Option<u64>) -> Result<Duration, Problem> {
     let most = MOST_DURATION.as_secs();
     match (1..=most).contains(&seconds) {
         true => Ok(Duration::from_secs(seconds)),
-        false => Err(Problem::invalid(format!(
-            "duration_s is not allowed: give 1 to {most}"
-        ))),
+        false => Err(Problem::invalid(format!("duration_s must be 1 to {most}"))),
     }
 }
 
@@ -213,12 +211,12 @@ async fn ask(
         if let Some(suppressed) = app.store_failures.permit("slow") {
             tracing::warn!(
                 suppressed,
-                "a store takes longer than the request of a client's lease may"
+                "the store is slower than the time limit of a lease request"
             );
         }
-        store_away("the store takes long to answer")
+        store_away("the store is slow to respond")
     })?;
-    let failed = || store_away("it failed");
+    let failed = || store_away("the store failed");
     match outcome.map_err(|_| failed())? {
         Ok(mut unclaimed) => unclaimed.given.take().ok_or_else(failed),
         Err(refusal) => Err(problem(app, &refusal)),
@@ -246,8 +244,8 @@ impl Drop for Unclaimed {
 
 fn store_away(why: &str) -> Problem {
     let detail = format!(
-        "{why}, and whether it was done is unknown: issue no more than you know of, and try \
-         again; if it lasts, the log of the server has more"
+        "{why}; the outcome is unknown: issue IDs only within known leases, and try again; the \
+         server's log has the cause"
     );
     Problem::new(Kind::NO_LEASE, detail).retry_after(app::SOON)
 }
@@ -258,26 +256,22 @@ fn problem(app: &App, refusal: &Refusal) -> Problem {
         Refusal::Open(error) => return app::refused(error),
         Refusal::Store(error) => return of_store(app, error),
         Refusal::Busy => {
-            let detail = "as many wait for the store as may at once: try again";
+            let detail = "too many requests wait for the store: try again";
             return Problem::new(Kind::BUSY, detail).retry_after(app::SOON);
         }
         Refusal::OverBudget(wait) => {
-            let detail = "as many leases were given out as may be in a minute: keep and renew those \
-                          that you have, or raise limits.leases-per-minute in the server's \
-                          configuration";
+            let detail = "the limit of new leases in a minute is reached: keep and renew the leases at \
+                          hand, or raise limits.leases-per-minute in the server's configuration";
             return Problem::new(Kind::TOO_MANY_LEASES, detail).retry_after(*wait);
         }
         Refusal::Unknown => (
             Kind::LEASE_LOST,
-            "the text is none that was given here for a lease: issue nothing from it, and ask for \
-             another one at /v1/leases"
-                .to_owned(),
+            "unknown lease: issue no IDs from it, and request another one at /v1/leases".to_owned(),
         ),
         Refusal::Elsewhere => (
             Kind::LEASE_ELSEWHERE,
-            "the lease is another server's, and can't be renewed or released here: leases below a \
-             tier belong to the server of that tier. It is good up to its until. Ask that server, \
-             or here for another one at /v1/leases"
+            "another server granted the lease, and only that server can renew or release it; it \
+             is valid until its end: use that server, or request another one here at /v1/leases"
                 .to_owned(),
         ),
         Refusal::Lost(error) => {
@@ -286,8 +280,8 @@ fn problem(app: &App, refusal: &Refusal) -> Problem {
                 error => error.to_string(),
             };
             let detail = format!(
-                "the lease is not yours any more: {why}. Issue nothing more from it, and ask for \
-                 another one at /v1/leases, with this one in had"
+                "the lease is no longer yours: {why}. Issue no more IDs from it, and request another \
+                 one at /v1/leases, with this one in had"
             );
             (Kind::LEASE_LOST, detail)
         }
@@ -306,19 +300,19 @@ fn of_store(app: &App, error: &StoreError) -> Problem {
         StoreError::Ambiguous { .. } => {
             let error = Causes(error);
             if let Some(suppressed) = app.store_failures.permit("ambiguous") {
-                tracing::warn!(%error, suppressed, "what came of a client's lease is unknown");
+                tracing::warn!(%error, suppressed, "the outcome of a lease request is unknown");
             }
-            store_away("the store was cut off before it had answered")
+            store_away("the connection to the store broke before it replied")
         }
         error => {
             // It names servers and files, which are not the client's business.
             let error = Causes(error);
             if let Some(suppressed) = app.store_failures.permit("refused") {
-                tracing::warn!(%error, suppressed, "a store refused what a client's lease needs");
+                tracing::warn!(%error, suppressed, "the store rejected a lease request");
             }
-            let detail = "the store refused, or can't be reached, and nothing was done: issue no \
-                          more than you know of, and try again; if it lasts, the log of the server \
-                          has more";
+            let detail = "the store rejected the request or can't be reached; nothing was changed: \
+                          issue IDs only within known leases, and try again; the server's log has \
+                          the cause";
             Problem::new(Kind::NO_LEASE, detail).retry_after(app::SOON)
         }
     }

@@ -39,27 +39,27 @@ macro_rules! kinds {
 kinds! {
     MALFORMED: BAD_REQUEST "malformed" "The request can't be read",
     UNAUTHENTICATED: UNAUTHORIZED "unauthenticated" "A token is needed",
-    FORBIDDEN: FORBIDDEN "forbidden" "The token has not this right",
-    CROSS_SITE: FORBIDDEN "cross-site" "The page of another site sent this",
-    NOT_FOUND: NOT_FOUND "not-found" "There is nothing at this path",
-    UNKNOWN_NAMESPACE: NOT_FOUND "unknown-namespace" "There is no such namespace",
-    NO_ID: NOT_FOUND "no-id" "The path has no ID of this format",
-    FOREIGN_ID: NOT_FOUND "foreign-id" "The ID was not made in this namespace",
-    METHOD_NOT_ALLOWED: METHOD_NOT_ALLOWED "method-not-allowed" "The path has not this method",
-    NOT_ACCEPTABLE: NOT_ACCEPTABLE "not-acceptable" "There is no answer of this type",
+    FORBIDDEN: FORBIDDEN "forbidden" "The token lacks this permission",
+    CROSS_SITE: FORBIDDEN "cross-site" "Cross-site request",
+    NOT_FOUND: NOT_FOUND "not-found" "Path not found",
+    UNKNOWN_NAMESPACE: NOT_FOUND "unknown-namespace" "Unknown namespace",
+    NO_ID: NOT_FOUND "no-id" "The path has no ID in this format",
+    FOREIGN_ID: NOT_FOUND "foreign-id" "The ID was not issued in this namespace",
+    METHOD_NOT_ALLOWED: METHOD_NOT_ALLOWED "method-not-allowed" "Method not allowed for this path",
+    NOT_ACCEPTABLE: NOT_ACCEPTABLE "not-acceptable" "No response of this media type",
     TIMEOUT: REQUEST_TIMEOUT "timeout" "The request took too long to arrive",
-    TOO_MANY_NAMESPACES: CONFLICT "too-many-namespaces" "There are too many namespaces",
+    TOO_MANY_NAMESPACES: CONFLICT "too-many-namespaces" "Too many namespaces",
     BODY_TOO_LARGE: PAYLOAD_TOO_LARGE "body-too-large" "The body is too large",
     URI_TOO_LONG: URI_TOO_LONG "uri-too-long" "The URI is too long",
-    UNSUPPORTED_MEDIA_TYPE: UNSUPPORTED_MEDIA_TYPE "unsupported-media-type" "The body is of a type that is not read here",
-    UNKNOWN_HOST: MISDIRECTED_REQUEST "unknown-host" "The server is not known by this name",
+    UNSUPPORTED_MEDIA_TYPE: UNSUPPORTED_MEDIA_TYPE "unsupported-media-type" "Unsupported media type",
+    UNKNOWN_HOST: MISDIRECTED_REQUEST "unknown-host" "Unknown host name",
     INVALID: UNPROCESSABLE_ENTITY "invalid" "A value is not allowed",
     HEAD_TOO_LARGE: REQUEST_HEADER_FIELDS_TOO_LARGE "head-too-large" "The header is too large",
-    LEASE_LOST: CONFLICT "lease-lost" "The lease is not the client's any more",
-    LEASE_ELSEWHERE: CONFLICT "lease-elsewhere" "The lease is another server's",
-    RATE_LIMITED: TOO_MANY_REQUESTS "rate-limited" "The token has used up its rate",
-    TOO_MANY_LEASES: TOO_MANY_REQUESTS "too-many-leases" "Too many leases were given out",
-    NO_LEASE: SERVICE_UNAVAILABLE "no-lease" "The store can't do this at the moment",
+    LEASE_LOST: CONFLICT "lease-lost" "The client no longer holds the lease",
+    LEASE_ELSEWHERE: CONFLICT "lease-elsewhere" "Another server granted the lease",
+    RATE_LIMITED: TOO_MANY_REQUESTS "rate-limited" "The rate limit of the token is reached",
+    TOO_MANY_LEASES: TOO_MANY_REQUESTS "too-many-leases" "The limit of leases is reached",
+    NO_LEASE: SERVICE_UNAVAILABLE "no-lease" "The store grants no lease at the moment",
     CANNOT_ISSUE: SERVICE_UNAVAILABLE "cannot-issue" "No ID can be issued at the moment",
     BUSY: SERVICE_UNAVAILABLE "busy" "The server is busy",
     CANNOT_OPEN: SERVICE_UNAVAILABLE "cannot-open" "The namespace can't be opened at the moment",
@@ -175,6 +175,15 @@ mod tests {
     use ringflake::Refused;
 
     use super::*;
+
+    #[test]
+    fn every_kind_reads_as_in_its_snapshot() {
+        let line =
+            |kind: &Kind| format!("{} {}: {}\n", kind.status.as_u16(), kind.name, kind.title);
+        let text: String = Kind::ALL.iter().map(line).collect();
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/messages/http.txt");
+        ringflake_kit::snapshot::assert_snapshot(path, &text);
+    }
 
     #[test]
     fn a_kind_has_a_name_of_its_own() {

@@ -67,7 +67,7 @@ async fn reserved(
 async fn not_found() -> Problem {
     Problem::new(
         Kind::NOT_FOUND,
-        "there is nothing at this path: ask for /openapi.json, which says what there is",
+        "path not found: /openapi.json lists all paths",
     )
 }
 

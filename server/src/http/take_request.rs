@@ -45,14 +45,14 @@ impl TakeRequest {
         }
         let namespace = form.namespace.or(in_query).ok_or_else(|| {
             Problem::invalid(
-                "there is no namespace: give it in the query, as in ?namespace=orders, or in a \
+                "the namespace is missing: give it in the query, as in ?namespace=orders, or in a \
                  JSON body, as in {\"namespace\":\"orders\"}",
             )
         })?;
         let checked = |count: u64| {
             let count = usize::try_from(count).ok();
             let count = count.filter(|count| (1..=most).contains(count));
-            count.ok_or_else(|| Problem::invalid(format!("count is not allowed: give 1 to {most}")))
+            count.ok_or_else(|| Problem::invalid(format!("count must be 1 to {most}")))
         };
         // Anything but digits is out of range.
         let in_query = query.get("count").map(|text| match is_digits(text) {
@@ -108,12 +108,12 @@ impl Query {
             let Some(&known) = names.iter().find(|known| **known == name) else {
                 let names = names.join(", ");
                 return Err(Problem::invalid(format!(
-                    "the query has another parameter than these, which are allowed: {names}"
+                    "unknown parameter in the query: the allowed ones are {names}"
                 )));
             };
             if found.iter().any(|(own, _)| *own == known) {
                 return Err(Problem::invalid(format!(
-                    "the query has {known} twice: give it once"
+                    "the query has {known} more than once: give it once"
                 )));
             }
             found.push((known, value.into_owned()));

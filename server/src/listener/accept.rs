@@ -97,7 +97,7 @@ impl Acceptor {
                 protocol = self.protocol,
                 %error,
                 suppressed,
-                "no connection can be accepted at the moment; it is tried again"
+                "can't accept connections; retrying"
             );
         }
     }

@@ -203,21 +203,23 @@ impl fmt::Display for OpenFailure {
         match self {
             Self::Name => write!(
                 f,
-                "a namespace's name has 1 to {NAME_BYTES} bytes and is UTF-8"
+                "the namespace's name must be UTF-8 of 1 to {NAME_BYTES} bytes"
             ),
             Self::NotInUse => {
-                f.write_str("no namespace of this name is in use: take an ID of it first")
+                f.write_str("no namespace of this name is in use: take an ID from it first")
             }
             Self::Refused(why) => f.write_str(why),
             Self::Build => f.write_str(
-                "the namespace can't be opened at the moment, and the server's log says why: \
-                 try again in a second",
+                "the namespace can't be opened at the moment: try again in a second; the \
+                 server's log has the cause",
             ),
             Self::Slow => f.write_str(
-                "the namespace is still being opened, its store takes long to answer: try again \
-                 in a second",
+                "the namespace is still being opened, because its store is slow: try again in a \
+                 second",
             ),
-            Self::Ends => f.write_str("the server stops: ask another one, or this one later"),
+            Self::Ends => {
+                f.write_str("the server is stopping: use another one, or try again later")
+            }
         }
     }
 }
@@ -401,6 +403,23 @@ impl WorkerContext {
 mod tests {
     use super::*;
     use crate::resp::tests::kit::{Everything, generator};
+
+    #[test]
+    fn every_open_failure_reads_as_in_its_snapshot() {
+        let show = |name: &str, failure: &OpenFailure| {
+            ringflake_kit::snapshot::entry(name, format!("{} {failure}", failure.code()), &[])
+        };
+        let text = ringflake_kit::messages!(show, OpenFailure {
+            Name,
+            NotInUse,
+            Refused(OpenError::Unknown.to_string()),
+            Build,
+            Slow,
+            Ends,
+        });
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/messages/resp.txt");
+        ringflake_kit::snapshot::assert_snapshot(path, &text);
+    }
 
     fn context() -> WorkerContext {
         let namespaces = Namespaces::new(Box::new(|_| Ok(generator())), 3);

@@ -372,7 +372,7 @@ fn a_namespace_that_can_not_be_opened_is_tried_again() {
     );
     for reply in &replies[..2] {
         assert!(
-            error(reply).starts_with("ERR there is no such namespace"),
+            error(reply).starts_with("ERR unknown namespace"),
             "{reply:?}"
         );
     }

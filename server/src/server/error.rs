@@ -9,7 +9,7 @@ use ringflake::LocalError;
 use crate::config::{ConfigError, Protocol};
 use crate::listener::Address;
 use crate::namespaces::OpenError;
-use crate::wording::ForOperators;
+use crate::wording::help_of_local;
 
 /// Why a server did not start. Its sockets are closed, and its leases given back.
 #[derive(Debug)]
@@ -61,15 +61,11 @@ impl fmt::Display for StartError {
             } => {
                 write!(f, "{protocol} can't listen on {address}")?;
                 match source.kind() {
-                    io::ErrorKind::AddrInUse => in_use(f, *protocol, address),
-                    io::ErrorKind::PermissionDenied => f.write_str(
-                        ": ports below 1024 are root's, and sockets need a directory that this \
-                         user may write; choose another, or have the service manager bind it",
-                    ),
+                    io::ErrorKind::AddrInUse => f.write_str(", which is in use"),
                     _ => Ok(()),
                 }
             }
-            Self::DataDir(error) => ForOperators(error).fmt(f),
+            Self::DataDir(error) => error.fmt(f),
             Self::Namespace { name, .. } => write!(f, "namespace {name:?} can't be opened"),
             Self::Front { protocol, .. } => {
                 write!(f, "the threads of {protocol} can't be started")
@@ -78,26 +74,53 @@ impl fmt::Display for StartError {
     }
 }
 
-/// The likely holder of the address, and the way out.
-fn in_use(f: &mut fmt::Formatter<'_>, protocol: Protocol, address: &Address) -> fmt::Result {
-    let Address::Tcp(address) = address else {
-        return f.write_str(": another server listens there; stop it, or choose another path");
-    };
-    match protocol {
-        Protocol::Resp if address.port() == 6379 => f.write_str(
-            ": it is in use, maybe by a Redis; choose another port with --resp 127.0.0.1:6380, or \
-             none with --resp off",
-        ),
-        _ => {
-            let mut next = *address;
-            next.set_port(address.port().checked_add(1).unwrap_or(1024));
-            write!(
-                f,
-                ": it is in use, maybe by another server; choose another port, as --{protocol} \
-                 {next}, or none with --{protocol} off"
-            )
+impl StartError {
+    /// Why it matters, in one sentence; none where the first line says all.
+    pub fn note(&self) -> Option<&'static str> {
+        match self {
+            Self::DataDir(error) => error.note(),
+            Self::Namespace { source, .. } => source.note(),
+            _ => None,
         }
     }
+
+    /// What an operator can do about it; none where the first line says it. Allocates.
+    pub fn help(&self) -> Option<String> {
+        match self {
+            Self::Config(error) => error.help(),
+            Self::Bind {
+                protocol,
+                address,
+                source,
+            } => match source.kind() {
+                io::ErrorKind::AddrInUse => Some(in_use(*protocol, address)),
+                io::ErrorKind::PermissionDenied => Some(
+                    "choose a port from 1024 on, or a socket in a directory that this user may \
+                     write, or let the service manager bind it"
+                        .to_owned(),
+                ),
+                _ => None,
+            },
+            Self::DataDir(error) => help_of_local(error),
+            Self::Namespace { source, .. } => source.help(),
+            Self::Front { .. } => None,
+        }
+    }
+}
+
+/// What to do about an address that another program has.
+fn in_use(protocol: Protocol, address: &Address) -> String {
+    let Address::Tcp(address) = address else {
+        return "stop the server that listens there, or choose another path".to_owned();
+    };
+    if protocol == Protocol::Resp && address.port() == 6379 {
+        return "a Redis may listen there: choose another port with --resp 127.0.0.1:6380, or none \
+                with --resp off"
+            .to_owned();
+    }
+    let mut next = *address;
+    next.set_port(address.port().checked_add(1).unwrap_or(1024));
+    format!("choose another port, such as --{protocol} {next}, or none with --{protocol} off")
 }
 
 impl Error for StartError {

@@ -240,7 +240,7 @@ fn a_reload_is_checked_against_the_sockets_that_stay() {
     let reloaded = server.reload(&config(&[tls, take, open])).unwrap();
     assert_eq!(reloaded, [OPEN]);
     let error = server.reload(&config(&[tls, open])).unwrap_err();
-    assert!(error.to_string().contains(OPEN), "{error}");
+    assert!(error.help().unwrap().contains(OPEN), "{error}");
     // It has TLS until its end.
     let reloaded = server.reload(&config(&[take, open])).unwrap();
     assert_eq!(reloaded, [OPEN, "tls"]);
@@ -261,9 +261,9 @@ fn a_name_that_clients_may_not_begin_is_refused_before_the_table_is_looked_at() 
     let mut stream = BufReader::new(connect(port(&server, Protocol::Resp)));
     assert!(take(&mut stream).unwrap().starts_with(':'));
     for (name, why) in [
-        ("others", "there is no such namespace"),
+        ("others", "unknown namespace"),
         ("app-plain", "ends in -plain"),
-        ("app-1", "there are 1 namespaces already"),
+        ("app-1", "the limit of 1 namespaces"),
     ] {
         let answer = ask(&mut stream, &format!("INCR {name}")).unwrap();
         assert!(answer.contains(why), "{answer}");

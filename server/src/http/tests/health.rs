@@ -76,7 +76,7 @@ fn a_lease_that_begins_later_than_may_be_borrowed_is_not_ready() {
     let (status, seconds, in_seconds, detail) = readiness(&served);
     assert_eq!((status, seconds, in_seconds), (503, 0, Some(3_890)));
     let detail = detail.unwrap();
-    assert!(detail.contains("in 3890 s"), "{detail}");
+    assert!(detail.contains("in 3890s"), "{detail}");
     assert_takes(&served, 503);
 
     clock.advance(Duration::from_millis(3_889_999));

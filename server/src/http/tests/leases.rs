@@ -79,7 +79,7 @@ fn a_lease_is_given_and_renewed_and_released() {
     let reply = ask(&mut wire, RENEW, &old);
     assert_eq!((reply.status, &*reply.problem()), (409, "lease-lost"));
     assert!(
-        reply.text().contains("Issue nothing more from it"),
+        reply.text().contains("Issue no more IDs from it"),
         "{reply:?}"
     );
 
@@ -101,10 +101,10 @@ fn what_is_wrong_with_a_request_for_a_lease_is_said() {
     let mut wire = served.connect();
     let table = r#"
         /v1/leases       | | 400 malformed | an object
-        /v1/leases       | [] | 422 invalid | no JSON object
+        /v1/leases       | [] | 422 invalid | not a JSON object
         /v1/leases       | {} | 422 invalid | namespace (a text)
         /v1/leases       | {"namespace":"Orders"} | 422 invalid | a-z
-        /v1/leases       | {"namespace":"none"} | 404 unknown-namespace | no such
+        /v1/leases       | {"namespace":"none"} | 404 unknown-namespace | unknown namespace
         /v1/leases       | {"namespace":"orders","nodes":null} | 422 invalid | whole numbers
         /v1/leases       | {"namespace":"orders","nodes":0} | 422 invalid | 1 to 16
         /v1/leases       | {"namespace":"orders","blocks":17} | 422 invalid | 1 to 16
@@ -116,10 +116,10 @@ fn what_is_wrong_with_a_request_for_a_lease_is_said() {
         /v1/leases       | {"namespace":"orders","had":["x"]} | 422 invalid | leave it out
         /v1/leases       | {"namespace":"orders","more":1} | 422 invalid | its members are
         /v1/leases?x=1   | {"namespace":"orders"} | 422 invalid | a query
-        /v1/leases/renew | {"lease":"x"} | 409 lease-lost | ask for another
+        /v1/leases/renew | {"lease":"x"} | 409 lease-lost | request another
         /v1/leases/renew | {"lease":7} | 422 invalid | lease (a text)
         /v1/leases/renew | {"lease":"x","duration_s":0} | 422 invalid | 1 to 604800
-        /v1/leases/release | {"lease":"x"} | 409 lease-lost | ask for another"#;
+        /v1/leases/release | {"lease":"x"} | 409 lease-lost | request another"#;
     for row in table.trim().lines() {
         let cells: Vec<_> = row.split('|').map(str::trim).collect();
         let reply = wire.post_json(cells[0], cells[1]);
@@ -245,7 +245,7 @@ fn a_lease_of_another_server_is_not_called_lost() {
     for path in [RENEW, RELEASE] {
         let reply = ask(&mut wire, path, &lease);
         assert_eq!((reply.status, &*reply.problem()), (409, "lease-elsewhere"));
-        assert!(reply.text().contains("good up to its until"), "{reply:?}");
+        assert!(reply.text().contains("valid until its end"), "{reply:?}");
     }
     let body = json!({ "namespace": "orders", "had": [lease["lease"]] });
     assert_eq!(ask(&mut wire, ACQUIRE, &body).status, 200);

@@ -55,7 +55,8 @@ impl Reply {
         let problem: serde_json::Value = serde_json::from_slice(&self.body).unwrap();
         assert_eq!(problem["status"], self.status);
         let detail = problem["detail"].as_str().unwrap();
-        assert!(detail.contains(':'), "what to do next: {detail}");
+        let is_advice = detail.contains(':') || detail.contains(" must be ");
+        assert!(is_advice, "what to do next: {detail}");
         let kind = problem["type"].as_str().unwrap();
         let kind = kind.strip_prefix("urn:ringflake:problem:");
         kind.unwrap().to_owned()
