@@ -42,7 +42,7 @@ pub(crate) struct KeyArgs {
     #[arg(long, conflicts_with = "secret_file")]
     pub(crate) plain: bool,
     /// How many bits IDs have, always the same under one secret: full for 64, positive for
-    /// 63 (no ID is a negative number), js-safe for 53 (JavaScript has them exactly)
+    /// 63 (never negative), js-safe for 53 (exact in JavaScript)
     #[arg(long, value_name = "WIDTH", default_value = "full", hide_possible_values = true, value_parser = id_width())]
     pub(crate) id_width: IdWidth,
 }
@@ -57,11 +57,11 @@ fn id_width() -> impl TypedValueParser<Value = IdWidth> {
 /// A namespace of a store, with its layout and key.
 #[derive(Debug, Args)]
 pub(crate) struct TargetArgs {
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Store")]
     pub(crate) store: StoreArgs,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Form of the IDs")]
     pub(crate) layout: LayoutArgs,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Form of the IDs")]
     pub(crate) key: KeyArgs,
 }
 
@@ -70,30 +70,28 @@ pub(crate) struct TargetArgs {
 pub(crate) struct SupplyArgs {
     #[command(flatten)]
     pub(crate) target: TargetArgs,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Leases")]
     pub(crate) leases: LeaseArgs,
 }
 
 /// Which store, and which ID space in it.
 #[derive(Debug, Args)]
 pub(crate) struct StoreArgs {
-    /// The store that leases come from, such as postgres://user@host/database.
-    /// Others see a password on a command line: give a URL that has one by the
-    /// variable [env: RINGFLAKE_STORE] [default: leases.db in the data directory, for all
-    /// runs on this machine that share it]
+    /// The store that leases come from, such as postgres://user@host/database. Use the
+    /// variable for a URL with a password: other users can see command lines
+    /// [env: RINGFLAKE_STORE] [default: leases.db in the data directory]
     #[arg(long, value_name = "URL")]
     store: Option<StoreUrl>,
-    /// The ID space in that store, under the name by which it was initialised; or,
-    /// without a store, the one in the data directory that programs know by this
-    /// name, with a secret of its own
+    /// The ID space in the store, by the name that it was initialised with; without a
+    /// store, the one in the data directory, with its own secret
     #[arg(long, value_name = "NS", value_parser = namespace_name)]
     pub(crate) namespace: Option<String>,
-    /// The binary logarithm of the nodes in a block of that store, as the
-    /// namespace was initialised [default: 5]
+    /// The binary logarithm of the nodes in a block, as the namespace was initialised
+    /// [default: 5]
     #[arg(long, value_name = "B", value_parser = count::<u32>(0..=63))]
     pub(crate) block_bits: Option<u32>,
-    /// Accept a store that can lose what it has confirmed, such as a file in
-    /// memory; if it does, IDs may come twice [env: RINGFLAKE_BEST_EFFORT=1]
+    /// Accept a store that can lose grants that it confirmed, such as a file in
+    /// memory; after a loss, IDs can be issued twice [env: RINGFLAKE_BEST_EFFORT=1]
     #[arg(long)]
     best_effort: bool,
 }
@@ -126,7 +124,8 @@ impl StoreArgs {
             None | Some("0") => Ok(false),
             Some("1") => Ok(true),
             Some(value) => Err(Misuse(format!(
-                "{BEST_EFFORT_VARIABLE} is {value:?}: give 1 to accept such a store, or 0"
+                "{BEST_EFFORT_VARIABLE} must be 0 or 1, got {value:?}\n\
+                 help: 1 accepts a store that can lose grants that it confirmed"
             ))
             .into()),
         }
@@ -189,17 +188,16 @@ pub(crate) fn namespace_name(name: &str) -> Result<String, NamespaceError> {
 pub(crate) struct LeaseArgs {
     #[command(flatten)]
     pub(crate) nodes: NodeArgs,
-    /// How many blocks of nodes to hold at the start; a run that gets ahead of
-    /// the clock takes more [default: 1; in leases.db, where a block is one
-    /// node, as many as the IDs fill, up to 256 and to one in 32 of all]
+    /// How many blocks of nodes to hold at the start; a run that gets ahead of the clock
+    /// takes more [default: 1; in leases.db as many as the IDs need, up to 256]
     #[arg(long, value_name = "N", value_parser = count::<u32>(1..=256))]
     pub(crate) blocks: Option<u32>,
-    /// How far beyond the clock leases reach, and so for how long the run goes
-    /// on without its store [default: 60s, and 2s in the first moments]
+    /// How long leases last, and so how long the run goes on without its store
+    /// [default: 60s, and 2s at first]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) lease_duration: Option<Duration>,
-    /// For how long to wait for nodes that other runs hold, or for a store that can't
-    /// be reached, at the start and later
+    /// How long to wait for nodes that other runs hold, or for a store that can't be
+    /// reached
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "30s")]
     pub(crate) wait: Duration,
 }

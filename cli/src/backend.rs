@@ -18,8 +18,8 @@ pub(crate) fn check_variable() -> Result<()> {
         return Ok(());
     }
     bail!(
-        "{VARIABLE} is {value:?}, which is no backend that this processor can run: \
-         unset it, or choose one of {}",
+        "{VARIABLE} is {value:?}, which this processor can't run\n\
+         help: unset it, or set it to one of {}",
         available.join(", ")
     );
 }

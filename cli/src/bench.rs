@@ -28,45 +28,38 @@ mod figures;
 mod takers;
 mod workloads;
 
+const DETAILS: &str = "Examples:
+  ringflake bench                            # everything
+  ringflake bench --only take --threads 1,2  # one workload
+  ringflake bench --format json > bench.json # for programs
+
+Workloads:
+  fetch_add           a shared counter: the yardstick
+  array_queue_pop     crossbeam's ArrayQueue of 2^20 slots, filled before
+  ring_take           the ring alone, of 2^20 slots, filled before
+  ring_take_batch_64  the same, 64 IDs at a time
+  take                a generator whose cache was filled before: 2^22 slots for each
+                      core, but 2^26 at most
+  take_batch_64       the same, 64 IDs at a time
+  handle_take         the same, a handle each
+  live_take           one producer; the other threads take IDs singly
+  live_batch_64       one producer; the other threads take 64 IDs at a time
+  sustained_take      a default generator; its producer comes on top of the threads
+  sustained_handle    the same, a handle each
+  in_place            no ring: each thread claims and encrypts 64 IDs at a time
+  encrypt_scalar      the cipher alone, one block at a time
+  encrypt_batch       the cipher alone, runs of 64 blocks
+
+The table shows medians of all rounds, and ratios to the same workload at its fewest
+threads and to fetch_add at as many. The exit status is 130 after Ctrl-C.
+
+JSON, a line for each workload and number of threads: name, threads,
+median_ids_per_s, min_ids_per_s, max_ids_per_s, rounds, unique (null where no ID is
+made), backend (of the cipher)";
+
 /// Measure the speed on this machine
-///
-/// Everything runs in one process, at one thread, at two, four and so on, and at
-/// one a core. The rounds of all workloads take turns, so that a change in the
-/// machine's speed meets all of them. The threads start together; the time is that
-/// from the first start to the last end. All take equally many IDs. Each ID is
-/// written to memory within the timed part, in the same way for every workload. In
-/// one more round, which is not timed, each ID is kept, and they are compared with
-/// each other. Ctrl-C ends the measuring and prints the rounds until then; the exit
-/// status is then 130.
-///
-/// The table has ratios: to the same workload at its fewest threads, and to
-/// fetch_add at as many. With --format json there is a line for each workload and
-/// number of threads, with `name`, `threads`, `median_ids_per_s`, `min_ids_per_s`,
-/// `max_ids_per_s`, `rounds`, `unique` (null where no ID is made) and `backend` (of
-/// the cipher).
-///
-///   fetch_add           a shared counter: the yardstick
-///   array_queue_pop     crossbeam's ArrayQueue of 2^20 slots, filled before
-///   ring_take           the ring alone, of 2^20 slots, filled before
-///   ring_take_batch_64  the same, 64 IDs at a time
-///   take                a generator whose cache was filled before: 2^22 slots for each
-///                       core, but 2^26 at most
-///   take_batch_64       the same, 64 IDs at a time
-///   handle_take         the same, a handle each
-///   live_take           one producer; the other threads take IDs singly
-///   live_batch_64       one producer; the other threads take 64 IDs at a time
-///   sustained_take      a default generator; its producer comes on top of the threads
-///   sustained_handle    the same, a handle each
-///   in_place            no ring: each thread claims and encrypts 64 IDs at a time
-///   encrypt_scalar      the cipher alone, one block at a time
-///   encrypt_batch       the cipher alone, runs of 64 blocks
-///
-/// Of a cache that was filled before, a thread takes seven eighths of what there is
-/// for one core, at any number of threads. So one thread alone has not to go for the
-/// IDs of other cores, which takes longer and would flatter the ratio. With --stripes 1
-/// all threads take from one ring.
 #[derive(Debug, Args)]
-#[command(verbatim_doc_comment)]
+#[command(after_long_help = DETAILS)]
 pub(crate) struct BenchArgs {
     #[command(flatten)]
     format: FormatArgs,

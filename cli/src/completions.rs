@@ -9,12 +9,12 @@ use clap_complete::Shell;
 
 use crate::report::forgive_closed_pipe;
 
+const EXAMPLES: &str = "Examples:
+  ringflake completions bash > ~/.local/share/bash-completion/completions/ringflake";
+
 /// Print the completions of a shell
-///
-/// For bash: 'ringflake completions bash > FILE', where FILE is
-/// ~/.local/share/bash-completion/completions/ringflake, and a new shell has them. Other
-/// shells have directories of their own for it.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct CompletionsArgs {
     /// Which shell
     #[arg(value_enum)]

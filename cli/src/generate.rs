@@ -29,16 +29,15 @@ const CAPACITY: (usize, usize) = (64, 1 << 16);
 /// lease.
 const PATIENCE: Duration = Duration::from_millis(100);
 
+const EXAMPLES: &str = "Examples:
+  ringflake generate                         # ten IDs
+  ringflake generate -n 1M --format u64le    # a million, as binary numbers
+  ringflake generate --plain                 # not encrypted, sorted by time
+  ringflake generate --store URL --namespace orders  # shared with other machines";
+
 /// Print unique IDs
-///
-/// Leases keep runs apart: each holds nodes of its own for as long as it makes
-/// IDs from them. They are on record in the data directory, so no two runs that
-/// share it print the same ID, at once or one after the other, finished or
-/// killed. Without a secret, one is made and kept there too, and stderr says so.
-///
-/// A secret that is in use elsewhere, on another machine or in another data
-/// directory, needs a --store that all who use it share.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct GenerateArgs {
     /// How many, such as 500 or 1.5M
     #[arg(short = 'n', value_name = "N", allow_negative_numbers = true, default_value = "10", value_parser = count::<u64>(0..=u64::MAX))]
@@ -46,12 +45,12 @@ pub(crate) struct GenerateArgs {
     /// How they are written
     #[arg(long, value_enum, default_value_t = OutputFormat::Base32hex)]
     format: OutputFormat,
-    #[command(flatten)]
-    supply: SupplyArgs,
     /// Threads that take IDs. The output of several is mixed in no
     /// particular order
     #[arg(long, value_name = "T", default_value = "1")]
     threads: ThreadCount,
+    #[command(flatten)]
+    supply: SupplyArgs,
 }
 
 pub(crate) fn run(args: &GenerateArgs, data_dir: &DataDir) -> Result<ExitCode> {

@@ -17,7 +17,7 @@ use crate::data_dir::DataDir;
 use crate::format::FormatArgs;
 use crate::ids::InputFormat;
 use crate::leases::StoreTarget;
-use crate::report::say;
+use crate::report::warn;
 use crate::secret::{self, Key};
 use crate::timestamp::in_words;
 
@@ -25,18 +25,21 @@ mod evidence;
 mod lines;
 mod printer;
 
-/// Show when, on which node and as which number IDs were made
-///
-/// Takes IDs as arguments or, if there are none, one a line from stdin. One that
-/// is wrong is reported on stderr by its number, the others go on, and the exit
-/// status is 1. Inspecting is not authenticating: with most layouts any number
-/// stands for something, also under a wrong secret. One that has more bits than
-/// --id-width says is wrong. A warning on stderr says when a time lies in the future
-/// by more than a day: then the secret or the layout is most likely another one's.
-///
-/// JSON, a line for each ID: id (base32hex), timestamp_unix_ms, timestamp (RFC
-/// 3339; null after the year 9999), node, sequence
+const DETAILS: &str = "Examples:
+  ringflake inspect 4p9zvbq                  # one ID of this data directory
+  ringflake inspect --plain --input u64 5    # one that is not encrypted
+  ringflake generate | ringflake inspect     # IDs from stdin, one a line
+
+An invalid ID is reported on stderr, and the exit status is 1. A wrong secret or
+layout can't be detected: it gives wrong times. A warning reports times more than a
+day in the future.
+
+JSON, a line for each ID: id (base32hex), timestamp_unix_ms, timestamp (RFC 3339;
+null after the year 9999), node, sequence";
+
+/// Show the time, the node and the number of IDs
 #[derive(Debug, Args)]
+#[command(after_long_help = DETAILS)]
 pub(crate) struct InspectArgs {
     /// The IDs; none to read them from stdin
     #[arg(value_name = "ID", allow_negative_numbers = true)]
@@ -52,14 +55,14 @@ pub(crate) struct InspectArgs {
     input: InputFormat,
     #[command(flatten)]
     output: FormatArgs,
-    #[command(flatten)]
-    layout: LayoutArgs,
-    #[command(flatten)]
-    key: KeyArgs,
     /// The ID space that the IDs were made in, whose secret is in the data directory;
     /// with RINGFLAKE_STORE, that store's, and the secret is given as usual
     #[arg(long, value_name = "NS", value_parser = namespace_name)]
     namespace: Option<String>,
+    #[command(flatten, next_help_heading = "Form of the IDs")]
+    layout: LayoutArgs,
+    #[command(flatten, next_help_heading = "Form of the IDs")]
+    key: KeyArgs,
 }
 
 pub(crate) fn run(args: &InspectArgs, data_dir: &DataDir) -> Result<ExitCode> {
@@ -106,7 +109,7 @@ pub(crate) fn run(args: &InspectArgs, data_dir: &DataDir) -> Result<ExitCode> {
     reader.print(Printer::flush)?;
     if reader.in_the_future > 1 {
         let count = reader.in_the_future;
-        say(format_args!("warning: {count} IDs lie in the future"));
+        warn(format_args!("{count} IDs have times in the future"));
     }
     Ok(ExitCode::from(u8::from(reader.faults > 0)))
 }

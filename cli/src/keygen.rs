@@ -12,11 +12,13 @@ use crate::data_dir::DataDir;
 use crate::report::say;
 use crate::secret;
 
-/// Make a secret: 32 hexadecimal digits in a file that only you may read
-///
-/// An existing file is never overwritten. The data directory notes what was made, so
-/// that 'ringflake generate' takes it from there; in any other one it asks whose it is.
+const EXAMPLES: &str = "Examples:
+  ringflake keygen                           # in the data directory
+  ringflake keygen --out orders.key          # in this file, which must not exist";
+
+/// Create a secret: 32 hexadecimal digits in a file that only you may read
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct KeygenArgs {
     /// Where to write it; - for stdout [default: the data directory]
     #[arg(long, value_name = "FILE")]
@@ -42,8 +44,9 @@ pub(crate) fn run(args: &KeygenArgs, data_dir: &DataDir) -> Result<ExitCode> {
             let (path, made) = data_dir.find()?.keep_secret()?;
             if !made {
                 bail!(
-                    "{} exists, and a secret is never overwritten: name another file \
-                     with --out, or another directory with --data-dir",
+                    "{} exists already\n\
+                     note: a secret is never overwritten\n\
+                     help: name another file with --out, or another directory with --data-dir",
                     path.display()
                 );
             }

@@ -14,19 +14,23 @@ mod advice;
 mod show;
 mod sql;
 
-/// Find a layout for a life, nodes and a load
-///
-/// The bits of an ID are divided among time, node and sequence: a longer life, more nodes
-/// and a higher rate take them from each other. Answers with a layout of 64 bits, one of
-/// 63, which plain IDs need to stay positive as signed numbers, and one of 53, which a
-/// JavaScript number holds. Each has numbers for twice the nodes: all may be killed at once
-/// and start again while their old leases last.
-///
-/// JSON, one object: layouts, a list with an object for each width: bits, layout (null where
-/// there is none, and refused says why), ends_unix_ms, ends, nodes, sustained_per_node and
-/// sustained (IDs a second)
+const DETAILS: &str = "Examples:
+  ringflake layout --years 30 --nodes 500 --rate 200k
+  ringflake layout show positive
+  ringflake layout sql positive --for postgres
+
+The answer has a layout of 64 bits, one of 63 (positive as signed numbers) and one of
+53 (exact in JavaScript). Each has numbers for twice the nodes, so that all can be
+killed and restarted at once.
+
+JSON, one object: layouts, a list with an object for each width: bits, layout (null
+where there is none, and refused has the reason), ends_unix_ms, ends, nodes,
+sustained_per_node and sustained (IDs a second)";
+
+/// Find a layout for a lifetime, a number of nodes and a load
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(after_long_help = DETAILS)]
 pub(crate) struct LayoutCommand {
     #[command(flatten)]
     needs: Option<NeedsArgs>,

@@ -51,7 +51,7 @@ fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) if error.use_stderr() => {
-            report::say(usage::one_line(&error, Cli::command()));
+            report::error(usage::of_clap(&error, Cli::command()));
             return ExitCode::from(2);
         }
         // Help and version, which are no errors.
@@ -60,12 +60,12 @@ fn main() -> ExitCode {
     match backend::check_variable().and_then(|()| cli.run()) {
         Ok(code) => code,
         Err(error) => {
-            let text = report::one_line(&error);
+            let text = report::text(&error);
             if error.is::<Misuse>() {
-                report::say(usage::advised(&text, Cli::command()));
+                report::error(usage::advised(&text, Cli::command()));
                 ExitCode::from(2)
             } else {
-                report::say(text);
+                report::error(text);
                 ExitCode::FAILURE
             }
         }

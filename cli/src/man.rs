@@ -11,11 +11,13 @@ use clap_mangen::Man;
 
 use crate::report::{forgive_closed_pipe, say};
 
+const EXAMPLES: &str = "Examples:
+  ringflake man | man -l -                   # the page of the program
+  ringflake man ~/.local/share/man/man1      # the pages of all commands";
+
 /// Write the manual pages
-///
-/// One for the program and one for each command, such as ringflake-store-init.1.
-/// Without a directory, the page of the program goes to stdout: 'ringflake man | man -l -'.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct ManArgs {
     /// Where to write all of them, such as ~/.local/share/man/man1; it is made if it is
     /// not there, and pages in it are written over

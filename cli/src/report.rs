@@ -1,4 +1,7 @@
-//! Messages on stderr, one line at a time.
+//! Messages on stderr.
+//!
+//! The text of an error is its first line, and below it lines that begin with `note: ` or
+//! `help: `.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -7,13 +10,27 @@ use anyhow::Result;
 
 use crate::words;
 
-/// Writes one line to stderr, under the program's name and without credentials.
+/// Writes a message to stderr, under the program's name and without credentials.
 ///
-/// A stderr that can't be written to is no reason to stop.
+/// A stderr that can't be written to does not stop the program.
 pub(crate) fn say(text: impl fmt::Display) {
-    let text = without_credentials(&text.to_string());
+    write("ringflake", &text.to_string());
+}
+
+/// Writes a warning, as [`say`] does.
+pub(crate) fn warn(text: impl fmt::Display) {
+    write("warning", &text.to_string());
+}
+
+/// Writes an error, as [`say`] does.
+pub(crate) fn error(text: impl fmt::Display) {
+    write("error", &text.to_string());
+}
+
+fn write(label: &str, text: &str) {
+    let text = without_credentials(text).replace('\n', "\n  ");
     // In one write, so that the lines of several processes stay whole.
-    let _ = io::stderr().write_all(format!("ringflake: {text}\n").as_bytes());
+    let _ = io::stderr().write_all(format!("{label}: {text}\n").as_bytes());
 }
 
 /// Blots out what stands before the host of a URL. No text should hold that, but
@@ -38,18 +55,39 @@ fn without_credentials(text: &str) -> String {
     clean + rest
 }
 
-/// The error and its causes, joined by `: `, on one line.
+/// The error and its causes, joined by `: ` on the first line, and their notes and help below.
 ///
-/// A cause that only repeats what was said before it is left out.
-pub(crate) fn one_line(error: &anyhow::Error) -> String {
-    let mut parts: Vec<String> = Vec::new();
+/// A cause that only repeats the one before it is left out.
+pub(crate) fn text(error: &anyhow::Error) -> String {
+    let (mut first, mut rest) = (Vec::<String>::new(), Vec::<String>::new());
     for cause in error.chain() {
-        let text = words::text(cause);
-        if parts.last() != Some(&text) {
-            parts.push(text);
+        let mut line = String::new();
+        for part in words::text(cause).split(['\n', '\r']) {
+            if part.starts_with("note: ") || part.starts_with("help: ") {
+                rest.push(part.to_owned());
+            } else {
+                line += &format!(" {part}");
+            }
+        }
+        let line = line.trim().to_owned();
+        if first.last() != Some(&line) {
+            first.push(line);
         }
     }
-    parts.join(": ").replace(['\n', '\r'], " ")
+    // Notes first, each line once.
+    rest.sort_by_key(|line| line.starts_with("help: "));
+    let mut text = first.join(": ");
+    for line in rest {
+        if !text.lines().any(|before| before == line) {
+            text += &format!("\n{line}");
+        }
+    }
+    text
+}
+
+/// The same on one line, for a log.
+pub(crate) fn one_line(error: &anyhow::Error) -> String {
+    text(error).replace('\n', "; ")
 }
 
 /// The result of printing; a closed pipe is a success.
@@ -74,9 +112,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn causes_are_joined_on_one_line_and_not_repeated() {
-        let error = anyhow!("gone\naway").context("no file").context("no file");
-        assert_eq!(one_line(&error), "no file: gone away");
+    fn causes_are_joined_on_the_first_line_and_not_repeated() {
+        let error = anyhow!("gone\naway\nhelp: look\nnote: it was there");
+        let error = error.context("no file\nhelp: look").context("no file");
+        assert_eq!(
+            text(&error),
+            "no file: gone away\nnote: it was there\nhelp: look"
+        );
+        assert_eq!(
+            one_line(&error),
+            "no file: gone away; note: it was there; help: look"
+        );
     }
 
     #[test]

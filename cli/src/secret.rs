@@ -16,7 +16,7 @@ use ringflake::{
 
 use crate::args::{KeyArgs, SecretArgs, path_variable};
 use crate::data_dir::DataDir;
-use crate::report::say;
+use crate::report::{say, text, warn};
 
 const VARIABLE: &str = "RINGFLAKE_SECRET_FILE";
 
@@ -93,10 +93,10 @@ fn warn_if_lost(data_dir: &DataDir, path: &Path) {
     // Whatever is wrong with the records is reported by the command itself.
     let lost = data_dir.without_secrets().unwrap_or_default();
     if !lost.is_empty() {
-        say(format_args!(
-            "warning: leases.db has records of another secret, which is not in {}: {}; if that \
-             secret is lost, stop and put it back there from a backup: IDs from now on are of a \
-             new space, and the new secret can't read the old IDs",
+        warn(format_args!(
+            "leases.db records namespaces of another secret, which is not in {}: {}\n\
+             note: new IDs belong to a new ID space, and the new secret can't read the old IDs\n\
+             help: if that secret is lost, stop, and restore it from a backup",
             path.display(),
             lost.join(", ")
         ));
@@ -106,7 +106,7 @@ fn warn_if_lost(data_dir: &DataDir, path: &Path) {
 /// Says that a secret was made, and where it is.
 pub(crate) fn say_made(path: &Path) {
     say(format_args!(
-        "made a secret and keep it in {}; without it nobody can read these IDs",
+        "created the secret {}; without it nobody can read these IDs",
         path.display()
     ));
 }
@@ -116,8 +116,10 @@ pub(crate) fn kept_or_refused(args: &KeyArgs, data_dir: &DataDir) -> Result<Key>
     match existing(args, data_dir)? {
         Some(key) => Ok(key),
         None => bail!(
-            "there is no secret: give the one that the IDs are made with by --secret-file or \
-             {VARIABLE}, its directory by --data-dir, or --plain for IDs that are not encrypted"
+            "no secret was given\n\
+             help: give the secret of the IDs with --secret-file or {VARIABLE}, or its directory \
+             with --data-dir\n\
+             help: for IDs that are not encrypted, give --plain"
         ),
     }
 }
@@ -131,8 +133,8 @@ pub(crate) fn unnamed_or_refused(args: &KeyArgs, data_dir: &DataDir) -> Result<K
     match &data_dir.with_secrets()[..] {
         [] => kept_or_refused(args, data_dir),
         names => bail!(
-            "there is no secret of IDs without a namespace in {}, but of others: give \
-             --namespace {}, or another secret by --secret-file",
+            "{} has no secret for IDs without a namespace\n\
+             help: give --namespace {}, or another secret with --secret-file",
             data_dir.find()?.path().display(),
             names.join(" or --namespace ")
         ),
@@ -180,9 +182,9 @@ pub(crate) fn check_named(
         return Ok(());
     }
     bail!(
-        "namespace {name} in the data directory has a secret of its own, {}, and {source} gives \
-         {}: leave that out, or leave out --namespace, and the IDs of this secret have a \
-         namespace to themselves",
+        "namespace {name} in the data directory has its own secret, {}, and {source} names {}\n\
+         help: leave out the secret\n\
+         help: or leave out --namespace, so that this secret has its own ID space",
         meant.display(),
         path.display()
     )
@@ -216,8 +218,8 @@ pub(crate) fn source(args: &KeyArgs, data_dir: &DataDir) -> String {
     let path = path.or_else(|| Some(data_dir.try_find()?.secret()));
     match path {
         _ if args.plain => "--plain".to_owned(),
-        Some(path) => format!("the one in {}", path.display()),
-        None => "the one at hand".to_owned(),
+        Some(path) => format!("the secret {}", path.display()),
+        None => "the given secret".to_owned(),
     }
 }
 
@@ -228,7 +230,9 @@ pub(crate) fn make(path: &Path, data_dir: &DataDir) -> Result<()> {
     note(&secret, data_dir);
     match secret.to_new_file(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => bail!(
-            "{} exists, and a secret is never overwritten: name another file, or move it away",
+            "{} exists already\n\
+             note: a secret is never overwritten\n\
+             help: name another file, or move this one away",
             path.display()
         ),
         outcome => {
@@ -243,9 +247,10 @@ pub(crate) fn note(secret: &Secret, data_dir: &DataDir) {
         .find()
         .and_then(|directory| Ok(directory.note_new_secret(secret)?));
     if let Err(error) = noted {
-        say(format_args!(
-            "warning: the data directory has no word of this secret, so 'ringflake generate' \
-             will ask whose it is: {error:#}"
+        warn(format_args!(
+            "the new secret is not recorded in the data directory, so 'ringflake generate' will \
+             ask for its history: {}",
+            text(&error)
         ));
     }
 }
@@ -303,8 +308,9 @@ fn warn_if_shared(path: &Path) {
     };
     let mode = metadata.permissions().mode() & 0o777;
     if metadata.is_file() && mode & READABLE_BY_OTHERS != 0 {
-        say(format_args!(
-            "warning: others can read the secret in {} (mode {mode:04o}): chmod 600 it",
+        warn(format_args!(
+            "other users can read the secret {} (mode {mode:04o})\nhelp: run 'chmod 600 {}'",
+            path.display(),
             path.display()
         ));
     }

@@ -176,7 +176,10 @@ impl Life<'_> {
             }
             Err(error) => {
                 let error = crate::report::one_line(&error);
-                tracing::error!(error, "not reloaded: what was read before counts");
+                tracing::error!(
+                    error,
+                    "not reloaded: the previous configuration stays in use"
+                );
             }
         }
         self.manager.ready_again(self.was_ready == Some(true));
@@ -190,7 +193,7 @@ impl Life<'_> {
             if *end != ringflake::Shutdown::Released {
                 tracing::warn!(
                     namespace,
-                    "its leases were not released, and come free when they have ended"
+                    "leases not released: they become free when they end"
                 );
             }
         }

@@ -22,13 +22,15 @@ mod raise_floor;
 mod release;
 mod repair;
 
-/// Look after the stores that leases come from
-///
-/// A namespace is an ID space: a layout, a block size and a secret, for ever. Its
-/// store leases blocks of nodes, each for an interval of time. By default these
-/// commands are about leases.db in the data directory, and there about --namespace,
-/// or without one about that of --layout, --plain and the secret.
+const EXAMPLES: &str = "Examples:
+  ringflake store check                      # leases.db in the data directory
+  ringflake store ls --store URL --namespace orders
+
+Without --store, the commands use leases.db in the data directory.";
+
+/// Manage the stores that leases come from
 #[derive(Debug, Subcommand)]
+#[command(after_help = EXAMPLES)]
 pub(crate) enum StoreCommand {
     Init(InitArgs),
     Check(CheckArgs),

@@ -48,19 +48,18 @@ mod text;
 /// How long the ring of the answer runs, in seconds.
 const RUN_SECONDS: u32 = 10;
 
-/// Compute the lease and the ring that a load needs on this machine
-///
-/// Measures this machine for half a second: how fast a producer fills, how long it takes to
-/// wake up, what a take costs. From that and the load one formula computes how many nodes to
-/// lease, what bursts borrow, and how large the ring has to be, with a margin of 2.
-///
-/// With --run the load runs on a real ring, which confirms the answer or corrects it. IDs are
-/// taken when they are due (open loop): a late take does not delay the next one. They are
-/// thrown away; no lease is taken and no secret is read.
-///
-/// The exit status is 1 if no ring or no lease serves the load, or if a run did not confirm
-/// the answer. Ctrl-C ends the run and prints the answer; the exit status is then 130.
+const EXAMPLES: &str = "Examples:
+  ringflake tune --rate 50k                  # a steady load
+  ringflake tune --rate 1M --burst 20M:100ms/1s --run
+  ringflake tune --trace load.csv --report tune.html
+
+--run replays the load on a real ring; it needs no lease and no secret. The exit
+status is 1 if no ring or lease serves the load, or a run did not confirm the answer,
+and 130 after Ctrl-C.";
+
+/// Recommend the lease and the ring for a load on this machine, with a margin of 2
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct TuneArgs {
     #[command(flatten)]
     load: LoadArgs,
@@ -102,7 +101,7 @@ pub(crate) struct TuneArgs {
 
 pub(crate) fn run(args: &TuneArgs) -> Result<ExitCode> {
     let Some(load) = args.load.load()? else {
-        let text = "there is no load: give --rate, with or without --burst, or --trace";
+        let text = "no load was given\nhelp: give --rate, with or without --burst, or --trace";
         return Err(Misuse(text.to_owned()).into());
     };
     let layout = args.layout.layout;

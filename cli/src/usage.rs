@@ -1,4 +1,4 @@
-//! Usage errors on one line.
+//! Usage errors.
 
 use std::env;
 use std::error;
@@ -20,7 +20,7 @@ impl fmt::Display for Misuse {
 impl error::Error for Misuse {}
 
 /// The error of the command line, and where to read on.
-pub(crate) fn one_line(error: &Error, parser: Command) -> String {
+pub(crate) fn of_clap(error: &Error, parser: Command) -> String {
     advised(&reason(error), parser)
 }
 
@@ -31,24 +31,24 @@ pub(crate) fn advised(reason: &str, parser: Command) -> String {
         .iter()
         .map(|name| format!(" {name}"))
         .collect();
-    format!("{reason}; see 'ringflake{commands} --help'")
+    format!("{reason}\nhelp: see 'ringflake{commands} --help'")
 }
 
 /// clap's text without its frame.
 fn reason(error: &Error) -> String {
     // The text of this one is the help.
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        return "no command was given".to_owned();
+        return "a command is missing".to_owned();
     }
     if let Some((former, present)) = renamed(error) {
-        return format!("{former} is now {present}");
+        return format!("{former} was renamed\nhelp: use {present}");
     }
     #[cfg(all(unix, not(feature = "serve")))]
     if is_about_serve(error) {
         return format!(
-            "this ringflake was built without the command serve: in a checkout, run \
-             'cargo run --features serve -- serve'; to install it, run 'cargo install \
-             ringflake-cli --features {}'",
+            "this ringflake was built without the command serve\n\
+             help: in a checkout, run 'cargo run --features serve -- serve'\n\
+             help: to install it, run 'cargo install ringflake-cli --features {}'",
             crate::words::features_with("serve")
         );
     }
@@ -59,7 +59,7 @@ fn reason(error: &Error) -> String {
         .take_while(|it| !it.starts_with("Usage: ") && !it.starts_with("For more information"))
         .map(|it| Vec::from_iter(it.split_whitespace()).join(" "))
         .collect();
-    paragraphs.join("; ")
+    paragraphs.join("\n").replace("\ntip: ", "\nhelp: ")
 }
 
 /// Whether `error` is about `serve`, which only a feature builds.

@@ -1,8 +1,8 @@
-//! The library's advice in the words of the command line.
+//! The library's errors, with options of the command line in place of its functions.
 
 use std::error::Error;
 
-use ringflake::lease::OpenError;
+use ringflake::lease::{OpenError, StoreError};
 use ringflake::{BuildError, IdWidth, LeaseError, LocalError};
 
 use crate::timestamp::in_words;
@@ -18,19 +18,49 @@ pub(crate) fn text(error: &(dyn Error + 'static)) -> String {
     if let Some(OpenError::FeatureOff { feature }) = error.downcast_ref() {
         let features = features_with(feature);
         return format!(
-            "this ringflake was built without the {feature} store: 'cargo install ringflake-cli \
-             --features {features}', or in a checkout 'cargo install --path cli --features \
-             {features}', builds it with that, and --features stores with all of them"
+            "this ringflake was built without the {feature} store\n\
+             help: to add it, run 'cargo install ringflake-cli --features {features}', or in a \
+             checkout 'cargo install --path cli --features {features}'\n\
+             help: the feature stores adds all of them"
         );
     }
-    if let Some(LocalError::Directory { path, .. }) = error.downcast_ref() {
-        return format!(
-            "{} can't be used: see that this user may write there, or name another directory \
-             with --data-dir",
-            path.display()
-        );
+    if let Some(error) = error.downcast_ref::<LocalError>() {
+        return local(error);
+    }
+    if let Some(error) = error.downcast_ref::<StoreError>() {
+        return lines(error, error.note(), error.help());
+    }
+    #[cfg(all(unix, feature = "serve"))]
+    if let Some(error) = error.downcast_ref::<ringflake_server::StartError>() {
+        return lines(error, error.note(), error.help().as_deref());
+    }
+    #[cfg(all(unix, feature = "serve"))]
+    if let Some(error) = error.downcast_ref::<ringflake_server::ConfigError>() {
+        return lines(error, None, error.help().as_deref());
     }
     error.to_string()
+}
+
+/// An error's first line, and its note and its help below.
+pub(crate) fn lines(error: &dyn Error, note: Option<&str>, help: Option<&str>) -> String {
+    let mut text = error.to_string();
+    for (label, line) in [("note", note), ("help", help)] {
+        if let Some(line) = line {
+            text += &format!("\n{label}: {line}");
+        }
+    }
+    text
+}
+
+fn local(error: &LocalError) -> String {
+    let help = match error {
+        LocalError::Directory { .. } => {
+            "give this user write permission, or name another directory with --data-dir"
+        }
+        LocalError::NoHome => "name a directory with --data-dir",
+        _ => return lines(error, error.note(), error.help()),
+    };
+    lines(error, error.note(), Some(help))
 }
 
 /// The features of this build and one more, as `--features` takes them: an installation
@@ -52,27 +82,26 @@ pub(crate) fn features_with(added: &str) -> String {
 }
 
 fn build(error: &BuildError) -> String {
-    match error {
-        BuildError::NoCipher => "there is no secret: give one with --secret-file, or choose \
-             --plain for IDs that are sorted by time and readable by anybody"
-            .to_owned(),
-        BuildError::EncryptionWidens { bits, width } => format!(
-            "IDs of a layout of {bits} bits fit a double, but encrypted ones have {} bits: \
-             choose --id-width js-safe, --plain, or a wider --layout",
-            width.bits()
-        ),
-        BuildError::LayoutTooWide { bits, width } => format!(
-            "a --layout of {bits} bits does not fit IDs of {} bits: choose one of at most {0}, \
-             such as {}, or a wider --id-width",
-            width.bits(),
-            match width {
-                IdWidth::JsSafe => "js-safe",
-                _ => "positive or positive-ms",
-            }
-        ),
-        BuildError::Lease(error) => lease(error),
-        error => error.to_string(),
-    }
+    let help = match error {
+        BuildError::NoCipher => {
+            "give a secret with --secret-file, or --plain for IDs that sort by time and that \
+             anybody can read"
+        }
+        BuildError::EncryptionWidens { .. } => {
+            "give --id-width js-safe, --plain, or a wider --layout"
+        }
+        BuildError::LayoutTooWide {
+            width: IdWidth::JsSafe,
+            ..
+        } => "give --layout js-safe, or a wider --id-width",
+        BuildError::LayoutTooWide { .. } => {
+            "give a narrower --layout, such as positive or positive-ms, or a wider --id-width"
+        }
+        BuildError::Lease(error) => return lease(error),
+        BuildError::Local(error) => return local(error),
+        error => return lines(error, error.note(), error.help()),
+    };
+    lines(error, error.note(), Some(help))
 }
 
 fn lease(error: &LeaseError) -> String {
@@ -81,8 +110,8 @@ fn lease(error: &LeaseError) -> String {
             unix_ms,
             epoch_unix_ms,
         } => format!(
-            "the layout begins at {}, and the clock says {}: correct the clock if it is wrong, \
-             or choose a --layout with an epoch that has passed",
+            "the layout begins at {}, and the clock shows {}\n\
+             help: set the clock if it is wrong, or give a --layout with an epoch that has passed",
             in_words(*epoch_unix_ms),
             in_words(*unix_ms)
         ),

@@ -44,7 +44,7 @@ pub(super) fn pinning() -> Result<fn(usize)> {
 
 #[cfg(not(target_os = "linux"))]
 pub(super) fn pinning() -> Result<fn(usize)> {
-    anyhow::bail!("--pin works on Linux alone; run without it")
+    anyhow::bail!("--pin works only on Linux")
 }
 
 #[cfg(target_os = "linux")]

@@ -11,21 +11,16 @@ use crate::output;
 use crate::timestamp::{END_OF_9999_UNIX_MS, rfc3339};
 use crate::usage::Misuse;
 
+const EXAMPLES: &str = "Examples:
+  ringflake layout sql positive --for postgres | psql orders
+  ringflake layout sql positive --for mysql > ringflake.sql
+
+Only for plain IDs of at most 63 bits. PostgreSQL gets functions; MySQL, MariaDB and
+SQLite get a view and a query. No extension and no special privilege is needed.";
+
 /// Print SQL that reads plain IDs in a database
-///
-/// It computes the time, node and sequence of an ID, and the first and last ID of a moment,
-/// for BETWEEN and for partitions. It needs no extension and no special privilege, so it
-/// runs on managed databases. PostgreSQL gets functions. MySQL, MariaDB and SQLite get a
-/// view and a query: SQLite has no functions in SQL, and MySQL with a binary log lets only
-/// administrators create them by default.
-///
-/// Only for plain IDs. Encrypted IDs show no time, and a database does not have the secret.
-/// The layout must have at most 63 bits, so that its IDs sort by time in a BIGINT.
-///
-///   ringflake layout sql positive --for postgres | psql orders
-///   ringflake layout sql positive --for mysql > ringflake.sql
 #[derive(Debug, Args)]
-#[command(verbatim_doc_comment)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct SqlArgs {
     /// A name such as positive, or time/node/sequence@epoch/tick such as
     /// 41/10/12@2026-01-01T00:00:00Z/1ms
@@ -58,7 +53,7 @@ pub(super) fn run(args: &SqlArgs) -> Result<ExitCode> {
             Some(layout) => format!("for new IDs, run '{}'", command(&layout, database)),
             None => "choose a shorter tick or an earlier epoch".to_owned(),
         };
-        return Err(Misuse(format!("layout {layout} {problem}; {way_out}")).into());
+        return Err(Misuse(format!("layout {layout} {problem}\nhelp: {way_out}")).into());
     }
     let text = text(&layout, database);
     output::answer(|out| out.write_all(text.as_bytes()))?;

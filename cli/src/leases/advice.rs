@@ -14,6 +14,7 @@ use crate::args::{KeyArgs, TargetArgs};
 use crate::data_dir::DataDir;
 use crate::secret;
 use crate::units;
+use crate::words;
 
 /// The layout and the key, as a command line names them.
 pub(super) fn words_of(args: &TargetArgs) -> String {
@@ -80,7 +81,7 @@ impl Advice {
     }
 
     pub(super) fn store(&self, error: Arc<StoreError>) -> anyhow::Error {
-        let text = self.advice(&error).unwrap_or_else(|| error.to_string());
+        let text = self.advice(&error).unwrap_or_else(|| words::text(&*error));
         Explained { text, error }.into()
     }
 
@@ -89,15 +90,18 @@ impl Advice {
         match error {
             LocalError::Store(error) => self.store(error.into()),
             LocalError::Copied { directory } => anyhow::anyhow!(
-                "{} is a copy, and IDs of this layout may have been made from the original: go \
-                 back to that, or, if nobody can use it any more, run 'ringflake store raise-floor \
+                "{} is a copy of another directory\n\
+                 note: IDs may have been issued from the original since\n\
+                 help: go back to the original\n\
+                 help: if nobody can use the original any more, run 'ringflake store raise-floor \
                  --over-lost-grants --all --data-dir {}'",
                 directory.display(),
                 quoted(directory.display())
             ),
             LocalError::NoSecret { namespace, path } => anyhow::anyhow!(
-                "namespace {namespace} has no secret yet in {}: 'ringflake generate{words}' makes \
-                 one; to read IDs that were made in another directory, name that with --data-dir",
+                "namespace {namespace} has no secret yet: {} does not exist\n\
+                 help: to create it, run 'ringflake generate{words}'\n\
+                 help: to read IDs that were issued from another directory, give --data-dir",
                 path.display()
             ),
             LocalError::OtherWidth {
@@ -105,20 +109,26 @@ impl Advice {
                 recorded,
                 given,
             } => anyhow::anyhow!(
-                "namespace {namespace} was made for IDs of {} bits, and with one secret those of \
-                 {} would meet them: give --id-width {recorded}, or, for {given}, another \
-                 --namespace, which has a secret of its own",
+                "namespace {namespace} was created for IDs of {} bits, not {}\n\
+                 note: IDs of two widths under one secret can be the same\n\
+                 help: give --id-width {recorded}\n\
+                 help: for {given}, give another --namespace, which has its own secret",
                 recorded.bits(),
                 given.bits()
             ),
             LocalError::SecretBrought { path, directory } => anyhow::anyhow!(
-                "this secret, {}, was not made in {}, or was given to a store since, and IDs may be \
-                 made with it elsewhere: where they are, share a store with --store; where nobody \
-                 else makes any with it, say so once: 'ringflake store init --history new{words}' if \
-                 nobody ever has, and else '--history unknown'",
+                "{} has no history in {}\n\
+                 note: IDs may already have been issued with it somewhere else; a fresh history \
+                 here could repeat them\n\
+                 help: to share the history of another machine, use the same store with --store \
+                 URL\n\
+                 help: if no ID was ever issued with it, run once 'ringflake store init --history \
+                 new{words}'\n\
+                 help: if its other programs have stopped for good, run once 'ringflake store init \
+                 --history unknown{words}'",
                 path.map_or_else(
                     || secret::source(&self.key, &self.data_dir),
-                    |path| path.display().to_string()
+                    |path| format!("the secret {}", path.display())
                 ),
                 directory.display()
             ),
@@ -126,11 +136,12 @@ impl Advice {
                 namespace,
                 directory,
             } => anyhow::anyhow!(
-                "IDs are made with this secret, {}, from leases.db in {} (namespace {namespace}), \
-                 and with leases of the store as well they would come twice: give the store a \
-                 secret of its own with --secret-file ('ringflake keygen --out FILE' makes one), \
-                 or, to go on in the store for good, end all that use the directory, move it \
-                 away, and use the secret in it",
+                "{} already issues IDs from leases.db in {} (namespace {namespace})\n\
+                 note: with leases of a store as well, IDs would be issued twice\n\
+                 help: create another secret with 'ringflake keygen --out FILE', and give \
+                 --secret-file FILE\n\
+                 help: to move to the store for good, stop all programs that use the directory, \
+                 move it away, and use its secret",
                 secret::source(&self.key, &self.data_dir),
                 directory.display()
             ),
@@ -200,14 +211,17 @@ impl Advice {
     ) -> String {
         if let Some(width) = self.other_width(namespace, recorded, offered) {
             return format!(
-                "namespace {namespace} was initialised for IDs of {} bits: give --id-width \
-                 {width}; IDs of another width need another --namespace and another secret",
+                "namespace {namespace} was initialised for IDs of {} bits\n\
+                 help: give --id-width {width}; another width needs another --namespace and \
+                 another secret",
                 width.bits()
             );
         }
         format!(
-            "namespace {namespace} belongs to another secret (its fingerprint is {recorded}) \
-             than {} ({offered}): {}, or choose a {} of its own for this one",
+            "namespace {namespace} belongs to the secret with fingerprint {recorded}, not to {} \
+             ({offered})\n\
+             help: {}\n\
+             help: for this secret, give another {}",
             secret::source(&self.key, &self.data_dir),
             self.other_secret(namespace, recorded),
             if self.is_embedded {
@@ -225,11 +239,11 @@ impl Advice {
         }
         match secret::file_with(recorded, namespace, &self.key, &self.data_dir) {
             Some((path, width)) if width != self.key.id_width => format!(
-                "it is the one in {} for --id-width {width}: give both",
-                path.display()
+                "give --secret-file {} --id-width {width}",
+                quoted(path.display())
             ),
-            Some((path, _)) => format!("it is the one in {}: give that", path.display()),
-            None => "give that one with --secret-file".to_owned(),
+            Some((path, _)) => format!("give --secret-file {}", quoted(path.display())),
+            None => "give that secret with --secret-file".to_owned(),
         }
     }
 
@@ -239,12 +253,14 @@ impl Advice {
         let is_embedded = self.is_embedded;
         Some(match error {
             StoreError::NotInitialised { namespace } => format!(
-                "the store has no namespace {namespace}: run 'ringflake store init --history \
-                 new{words}' if no ID was made in it yet, and else with '--history unknown'"
+                "the store has no namespace {namespace}\n\
+                 help: if no ID was issued in it yet, run 'ringflake store init --history \
+                 new{words}'\n\
+                 help: else run the same with '--history unknown'"
             ),
             StoreError::AlreadyInitialised { namespace } => format!(
-                "the store has a namespace {namespace} already: use it; 'ringflake store \
-                 check{words}' tells how it stands"
+                "the store already has a namespace {namespace}\n\
+                 help: use it; 'ringflake store check{words}' shows its state"
             ),
             StoreError::FingerprintMismatch {
                 namespace,
@@ -256,66 +272,73 @@ impl Advice {
                 recorded,
                 offered,
             } => format!(
-                "namespace {namespace} was initialised as {recorded}, not as {offered}: give \
-                 --layout and --block-bits as they were, or choose another --namespace, with a \
-                 secret of its own"
+                "namespace {namespace} was initialised as {recorded}, not as {offered}\n\
+                 help: give the same --layout and --block-bits\n\
+                 help: for another layout, give another --namespace with another secret"
             ),
             StoreError::SecretInUse { namespace, other } if namespace == other => format!(
                 "namespace {namespace} had this secret for IDs of another width before its record \
-                 was lost, and with one secret IDs of both widths could be the same: give --id-width \
-                 as it was and '--history unknown', or another secret with --secret-file \
-                 ('ringflake keygen --out FILE' makes one)"
+                 was lost\n\
+                 note: IDs of two widths under one secret can be the same\n\
+                 help: give the --id-width that it had, and --history unknown\n\
+                 help: or create another secret with 'ringflake keygen --out FILE', and give \
+                 --secret-file FILE"
             ),
             StoreError::SecretInUse { namespace, other } => format!(
-                "the secret of namespace {namespace} is that of namespace {other} already, and with \
-                 one secret both could make the same IDs: {}",
+                "namespace {namespace} has the same secret as namespace {other}\n\
+                 note: two namespaces with one secret could issue the same IDs\n\
+                 help: create another secret with 'ringflake keygen --out FILE', and give \
+                 --secret-file FILE\n\
+                 help: {}",
                 if is_embedded {
-                    "give --namespace, which has a secret of its own, or another one with \
-                     --secret-file ('ringflake keygen --out FILE' makes one)"
+                    "or give another --namespace, which has its own secret"
                 } else {
-                    "give another one with --secret-file ('ringflake keygen --out FILE' makes one), \
-                     or use that --namespace"
+                    "or use the other --namespace"
                 }
             ),
             StoreError::HistoryUnknown { namespace, reason } => format!(
-                "the store has no namespace {namespace}, and may have lost it: {reason}; run \
-                 'ringflake store init --history unknown{words}', or, if no ID was ever made in \
-                 it, the same with '--history new'"
+                "the store has no namespace {namespace}, and may have lost it: {reason}\n\
+                 help: run 'ringflake store init --history unknown{words}'\n\
+                 help: if no ID was ever issued in it, run the same with '--history new'"
             ),
             StoreError::FloorTooFar { tick, .. } => {
-                format!("{error}: 'ringflake store raise-floor --to-tick {tick} --force{words}'")
+                format!(
+                    "{error}\n\
+                     note: a floor is never lowered\n\
+                     help: choose an earlier tick\n\
+                     help: if so long a pause is intended, run 'ringflake store raise-floor \
+                     --to-tick {tick} --force{words}'"
+                )
             }
             StoreError::NotQuarantined { .. } => {
-                format!("{error}: 'ringflake store check{words}'")
+                format!("{error}\nhelp: 'ringflake store check{words}' lists the blocks that are")
             }
             StoreError::Fenced {
                 fence: Fence::Quarantined { .. },
                 block,
-            } => format!("{error}: 'ringflake store repair --block {block}{words}'"),
-            StoreError::NotDurable { store, reason } => format!(
-                "{store} can lose what it has confirmed, and then IDs come twice: {reason}; or \
-                 accept the risk with --best-effort"
+            } => format!("{error}\nhelp: run 'ringflake store repair --block {block}{words}'"),
+            StoreError::NotDurable { .. } => format!(
+                "{error}\n\
+                 note: after such a loss, IDs can be issued twice\n\
+                 help: change that setting, or accept the risk with --best-effort"
             ),
-            StoreError::Copied {
-                store,
-                recorded,
-                found,
-            } => format!(
-                "{store} is a copy, or was put back to an earlier state: it was written for \
-                 {recorded}, and this is {found}; go back to the original, or, if nobody can use \
-                 that any more, run 'ringflake store raise-floor --over-lost-grants{}'",
+            StoreError::Copied { .. } => format!(
+                "{error}\n\
+                 note: the original may still grant the same leases\n\
+                 help: go back to the original\n\
+                 help: if nobody can use the original any more, run 'ringflake store raise-floor \
+                 --over-lost-grants{}'",
                 self.adopted
             ),
             StoreError::FloorAhead { retry_after, .. } => format!(
-                "leases begin in {}, above all that may have been granted before: try again \
-                 then, or wait with --wait",
+                "the store grants no lease for {}\n\
+                 note: the floor was raised over grants that may have been lost\n\
+                 help: try again after that time, or give a longer --wait",
                 units::time(retry_after.as_secs_f64())
             ),
-            StoreError::Exhausted { .. } if is_embedded => {
-                "every node that may be used is held by another run: let that end, wait longer \
-                 with --wait, or use other --nodes"
-                    .to_owned()
-            }
+            StoreError::Exhausted { .. } if is_embedded => "other runs hold all nodes\n\
+                 help: wait until one ends, give a longer --wait, or give other --nodes"
+                .to_owned(),
             _ => return None,
         })
     }
@@ -354,7 +377,166 @@ pub(super) fn quoted(path: impl fmt::Display) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
+    use ringflake::lease::Block;
+    use ringflake_kit::snapshot::{assert_snapshot, entry};
+
     use super::*;
+    use crate::report;
+
+    fn advice(is_embedded: bool) -> Advice {
+        let secret = crate::args::SecretArgs {
+            secret_file: Some("orders.key".into()),
+        };
+        let key = KeyArgs {
+            secret,
+            plain: false,
+            id_width: IdWidth::Full,
+        };
+        let words = " --store URL --namespace orders --secret-file orders.key".to_owned();
+        let data_dir = DataDir::new(Some("/nowhere".into()));
+        Advice::new(&key, &data_dir, words, is_embedded)
+    }
+
+    fn store_errors() -> Vec<StoreError> {
+        let namespace = || "orders".to_owned();
+        let print = |byte| Fingerprint::of(&Secret::from_bytes([byte; 16]));
+        vec![
+            StoreError::NotInitialised {
+                namespace: namespace(),
+            },
+            StoreError::AlreadyInitialised {
+                namespace: namespace(),
+            },
+            StoreError::HistoryUnknown {
+                namespace: namespace(),
+                reason: "the table is new".into(),
+            },
+            StoreError::FingerprintMismatch {
+                namespace: namespace(),
+                recorded: print(1),
+                offered: print(2),
+            },
+            StoreError::FingerprintMismatch {
+                namespace: namespace(),
+                recorded: Fingerprint::PLAIN,
+                offered: print(2),
+            },
+            StoreError::LayoutMismatch {
+                namespace: namespace(),
+                recorded: "randflake, blocks of 32 nodes".into(),
+                offered: "randflake, blocks of 64 nodes".into(),
+            },
+            StoreError::SecretInUse {
+                namespace: namespace(),
+                other: namespace(),
+            },
+            StoreError::SecretInUse {
+                namespace: namespace(),
+                other: "invoices".into(),
+            },
+            StoreError::FloorTooFar {
+                tick: 4711,
+                tick_unix_ms: 1_760_086_400_000,
+                latest: 815,
+                latest_unix_ms: 1_760_000_000_000,
+                idle: std::time::Duration::from_secs(86_400),
+            },
+            StoreError::NotQuarantined {
+                block: Block::new(7),
+            },
+            StoreError::Fenced {
+                block: Block::new(7),
+                fence: Fence::NeverGranted,
+            },
+            StoreError::Fenced {
+                block: Block::new(7),
+                fence: Fence::Quarantined {
+                    reason: "its epoch 9 is above its mark 3".into(),
+                },
+            },
+            StoreError::NotDurable {
+                store: "redis at db:6379".into(),
+                reason: "appendonly is no".into(),
+            },
+            StoreError::Copied {
+                store: "sqlite:leases.db".into(),
+                recorded: "inode 1".into(),
+                found: "inode 2".into(),
+            },
+            StoreError::FloorAhead {
+                floor: 4711,
+                horizon_end: 4000,
+                retry_after: std::time::Duration::from_secs(90),
+            },
+            StoreError::Exhausted {
+                wanted: 3,
+                blocks: 4096,
+                retry_after: std::time::Duration::from_secs(90),
+            },
+            StoreError::Unavailable {
+                source: "connection reset".into(),
+            },
+        ]
+    }
+
+    fn local_errors() -> Vec<LocalError> {
+        let (namespace, path) = (|| "orders".to_owned(), || PathBuf::from("/data/orders.key"));
+        let directory = || PathBuf::from("/data");
+        let brought = |path| LocalError::SecretBrought {
+            path,
+            directory: directory(),
+        };
+        vec![
+            LocalError::Copied {
+                directory: directory(),
+            },
+            LocalError::NoSecret {
+                namespace: namespace(),
+                path: path(),
+            },
+            LocalError::OtherWidth {
+                namespace: namespace(),
+                recorded: IdWidth::Positive,
+                given: IdWidth::Full,
+            },
+            brought(Some(path())),
+            brought(None),
+            LocalError::SecretUsed {
+                namespace: namespace(),
+                directory: directory(),
+            },
+            LocalError::SecretLost {
+                namespace: namespace(),
+                path: path(),
+            },
+            LocalError::NoHome,
+            LocalError::Directory {
+                path: directory(),
+                source: io::ErrorKind::StorageFull.into(),
+            },
+        ]
+    }
+
+    #[test]
+    fn every_piece_of_advice_reads_as_in_its_snapshot() {
+        let mut text = String::new();
+        for (place, is_embedded) in [("a store", false), ("leases.db", true)] {
+            let advice = advice(is_embedded);
+            for error in store_errors() {
+                text += &entry(place, report::text(&advice.store(error.into())), &[]);
+            }
+            for error in local_errors() {
+                text += &entry(place, report::text(&advice.local(error)), &[]);
+            }
+            for obstacle in [Obstacle::Copied, Obstacle::Exhausted { quarantined: 3 }] {
+                text += &entry(place, advice.obstacle(&obstacle), &[]);
+            }
+        }
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/messages/advice.txt");
+        assert_snapshot(path, &text);
+    }
 
     #[test]
     fn a_path_can_be_pasted_into_a_shell() {

@@ -15,7 +15,7 @@ use ringflake::{Layout, Local, LocalError};
 use super::advice::{Advice, quoted, words_of};
 use crate::args::{KeyArgs, TargetArgs};
 use crate::data_dir::DataDir;
-use crate::report::say;
+use crate::report::{say, warn};
 use crate::secret::{self, Key};
 use crate::usage::Misuse;
 
@@ -100,7 +100,7 @@ impl StoreTarget {
         }
         match (store.url(), &store.namespace) {
             (None, _) if store.block_bits.is_some() => Err(misuse(
-                "--block-bits is about a --store; leases.db has blocks of its own size",
+                "--block-bits needs --store: leases.db has a fixed block size",
             )),
             (None, name) => {
                 let place = format!(" --data-dir {}", quoted(data_dir.find()?.path().display()));
@@ -147,18 +147,18 @@ impl StoreTarget {
                 })
             }
             (Some(_), None) => Err(misuse(if store.is_from_environment() {
-                "RINGFLAKE_STORE names a store with many ID spaces: say which with --namespace"
+                "RINGFLAKE_STORE needs --namespace: a store has many ID spaces"
             } else {
-                "--store holds many ID spaces: say which with --namespace"
+                "--store needs --namespace: a store has many ID spaces"
             })),
             (Some(url), Some(name)) => {
                 // Errors of the URL come before all others.
                 ringflake::lease::open(&url, &options)?;
                 if store.shows_password() {
-                    say(
-                        "others see the password on the command line: give the URL by \
-                         RINGFLAKE_STORE, or the password in a file, as password_file=PATH \
-                         in the URL",
+                    warn(
+                        "other users can see the password on the command line\n\
+                         help: set RINGFLAKE_STORE to the URL, or name a file with the password, \
+                         as password_file=PATH in the URL",
                     );
                 }
                 let place = match store.is_from_environment() {
@@ -262,10 +262,10 @@ fn say_what_was_made(space: &LocalSpace) {
     }
     if space.begun == Some(History::Unknown) {
         say(format_args!(
-            "{} has no record of the IDs that may have been made before: those made now \
-             begin {} s ahead of the clock, above all of them",
+            "{} has no record of earlier IDs: new ones start {} ahead of the clock, above all of \
+             them",
             space.directory().leases().display(),
-            Local::limits(space.namespace.layout()).horizon().as_secs()
+            humantime::format_duration(Local::limits(space.namespace.layout()).horizon())
         ));
     }
 }

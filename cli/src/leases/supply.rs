@@ -47,14 +47,14 @@ impl Supply {
     ) -> Result<Self> {
         let leases = &args.leases;
         if leases.nodes.given().is_some() && args.target.store.url().is_some() {
-            let text = "--nodes is about leases.db: with --store the store chooses the nodes";
+            let text = "--nodes can't be used with --store, which chooses the nodes";
             return Err(Misuse(text.to_owned()).into());
         }
         let builder = || shape(CachedGenerator::builder(args.target.layout.layout));
         rehearse(args, builder())?;
 
         if leases.nodes.given().is_some() && args.target.store.namespace.is_some() {
-            let text = "--nodes is about namespaces without a name: leave out one of the two";
+            let text = "--nodes can't be used with --namespace";
             return Err(Misuse(text.to_owned()).into());
         }
         let target = StoreTarget::to_make_ids(&args.target, data_dir)?;
@@ -62,8 +62,8 @@ impl Supply {
         let nodes = leases.nodes.given();
         let (request, store): (_, Box<dyn LeaseStore>) = match &target.site {
             Site::DataDir(_) if nodes.is_some() && namespace.block_bits() > 0 => {
-                let text = "--nodes is about namespaces without a name: this one has blocks of \
-                            several nodes, and the store chooses them";
+                let text = "--nodes can't be used with this ID space: its blocks have several \
+                            nodes, and the store chooses them";
                 return Err(Misuse(text.to_owned()).into());
             }
             Site::DataDir(space) => {
@@ -136,16 +136,18 @@ impl Supply {
         if let Some((error, since_unix_ms)) = trouble {
             let lasted = SystemClock.unix_ms().saturating_sub(since_unix_ms);
             if u128::from(lasted) >= self.wait.as_millis() {
-                let context = format!("no lease has come for {} s", lasted / 1000);
+                let context = format!(
+                    "no lease was granted for {}",
+                    humantime::format_duration(Duration::from_secs(lasted / 1000))
+                );
                 return Err(self.target.explain(error).context(context));
             }
         } else if stall.began().elapsed() >= SILENCE && !self.told.swap(true, Relaxed) {
             let layout = self.target.namespace.layout();
             say(format_args!(
-                "the nodes at hand give {} IDs every {} ms each, and no more: going on as the \
-                 clock does",
+                "each node has {} IDs every {}: waiting for the clock",
                 layout.sequences(),
-                layout.tick_ms()
+                humantime::format_duration(Duration::from_millis(layout.tick_ms()))
             ));
         }
         thread::sleep(MOMENT);
@@ -213,12 +215,12 @@ fn wait_notice() -> impl Fn(&StoreError) + Send + Sync + 'static {
         let (is_long, what_for) = match error {
             StoreError::Exhausted { .. } => (
                 started.elapsed() >= SILENCE,
-                "all nodes that may be used are held by other runs".to_owned(),
+                "other runs hold all nodes".to_owned(),
             ),
             StoreError::FloorAhead { retry_after, .. } => (
                 *retry_after >= SILENCE,
                 format!(
-                    "leases begin in {}, above all that may have been granted before",
+                    "the store grants no lease for {}",
                     units::time(retry_after.as_secs_f64())
                 ),
             ),

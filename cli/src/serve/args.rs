@@ -13,59 +13,61 @@ use crate::args::time;
 use crate::data_dir::DataDir;
 use crate::format::FormatArgs;
 
+const EXAMPLES: &str = "Examples:
+  ringflake serve                            # for clients of this machine
+  ringflake serve --check --config serve.toml
+  redis-cli INCR orders                      # takes an ID
+  curl -X POST localhost:7464/v1/ids?namespace=orders
+
+Options override variables, and variables override the file. SIGHUP reads tokens,
+certificates and the level of the log again; SIGTERM stops.";
+
 /// Serve unique IDs to every language: the Redis protocol and HTTP
-///
-/// Without options, clients of this machine take IDs with 'redis-cli INCR orders' and
-/// 'curl -X POST localhost:7464/v1/ids?namespace=orders'. Each name is a namespace of the
-/// data directory, begun when it is first asked for, with a secret of its own.
-///
-/// Settings come from a file, from variables RINGFLAKE_SERVE_... and from these options; the
-/// last of them counts. SIGHUP reads tokens, certificates and the level of the log again.
-/// SIGTERM answers what was begun, gives the leases back, and exits with 0.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct ServeArgs {
     /// A file with settings, in TOML [env: RINGFLAKE_SERVE_CONFIG]
     #[arg(long, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
     /// Where to serve the Redis protocol, or off
     /// [env: RINGFLAKE_SERVE_RESP] [default: port 6379 of localhost]
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", help_heading = "Sockets")]
     resp: Vec<Addresses>,
     /// The same on a Unix socket [env: RINGFLAKE_SERVE_RESP_UNIX]
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", help_heading = "Sockets")]
     resp_unix: Option<PathBuf>,
     /// Where to serve HTTP, or off
     /// [env: RINGFLAKE_SERVE_HTTP] [default: port 7464 of localhost]
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", help_heading = "Sockets")]
     http: Vec<Addresses>,
     /// The same on a Unix socket [env: RINGFLAKE_SERVE_HTTP_UNIX]
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", help_heading = "Sockets")]
     http_unix: Option<PathBuf>,
     /// A name of the server, such as ids.example.com, that requests of HTTP without a token
     /// may use [env: RINGFLAKE_SERVE_HTTP_HOSTS]
-    #[arg(long, value_name = "NAME", value_parser = hosts)]
+    #[arg(long, value_name = "NAME", value_parser = hosts, help_heading = "Sockets")]
     http_hosts: Vec<Hosts>,
-    /// Serve an address that is not this machine's own though everybody there can then take
-    /// IDs, or read along
-    #[arg(long)]
+    /// Serve other machines without tokens or TLS: everybody there can take IDs or read
+    /// the traffic
+    #[arg(long, help_heading = "Sockets")]
     open_to_the_network_without_tokens_or_tls: bool,
-    /// Accept a data directory or a store that can lose what it has confirmed; if it does,
-    /// IDs may come twice [env: RINGFLAKE_BEST_EFFORT=1]
+    /// Accept a data directory or a store that can lose grants that it confirmed; after a
+    /// loss, IDs can be issued twice [env: RINGFLAKE_BEST_EFFORT=1]
     #[arg(long)]
     best_effort: bool,
-    /// How long requests have to end after SIGTERM, and then stores to take the leases back
+    /// How long requests may take after SIGTERM, and then the release of leases
     /// [env: RINGFLAKE_SERVE_DRAIN] [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = time)]
     drain: Option<Duration>,
-    /// How the log on stderr is written: text or json
+    /// The format of the log on stderr: text or json
     /// [env: RINGFLAKE_SERVE_LOG_FORMAT] [default: text]
-    #[arg(long, value_name = "FORMAT", hide_possible_values = true, value_parser = log_format())]
+    #[arg(long, value_name = "FORMAT", help_heading = "Log", hide_possible_values = true, value_parser = log_format())]
     log_format: Option<LogFormat>,
-    /// What is logged: off, error, warn, info, debug or trace
+    /// The level of the log: off, error, warn, info, debug or trace
     /// [env: RINGFLAKE_SERVE_LOG_LEVEL] [default: info]
-    #[arg(long, value_name = "LEVEL", hide_possible_values = true, value_parser = log_level())]
+    #[arg(long, value_name = "LEVEL", help_heading = "Log", hide_possible_values = true, value_parser = log_level())]
     log_level: Option<LogLevel>,
-    /// Print what it would do, and do nothing
+    /// Print the configuration, and do nothing else
     #[arg(long)]
     pub(super) check: bool,
     #[command(flatten)]

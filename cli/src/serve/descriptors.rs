@@ -9,7 +9,7 @@ pub(super) fn raise() {
         let mut limit = getrlimit(Resource::Nofile);
         limit.current = limit.maximum;
         if let Err(error) = setrlimit(Resource::Nofile, limit) {
-            tracing::warn!(%error, "as few files can be open as before");
+            tracing::warn!(%error, "the limit of open files can't be raised");
         }
     }
 }

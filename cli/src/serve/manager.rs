@@ -72,6 +72,6 @@ fn notify_ready() {
 /// Does nothing where no manager listens.
 fn notify(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
-        tracing::warn!(%error, "the service manager can't be told");
+        tracing::warn!(%error, "the service manager can't be notified");
     }
 }

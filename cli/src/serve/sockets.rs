@@ -33,8 +33,8 @@ fn protocol(name: &str) -> Result<Protocol> {
     let found = all.find(|protocol| protocol.name() == name);
     found.ok_or_else(|| {
         let text = format!(
-            "a socket was handed over by the name {name:?}: give FileDescriptorName=resp or \
-             FileDescriptorName=http in its unit"
+            "unknown name {name:?} of a socket from the service manager\n\
+             help: set FileDescriptorName=resp or FileDescriptorName=http in its unit"
         );
         Misuse(text).into()
     })

@@ -12,32 +12,27 @@ use super::open_store::{CommonArgs, OpenStore};
 use super::parts::{self, Damage, Moment};
 use crate::data_dir::DataDir;
 use crate::output;
+use crate::report::one_line;
 use crate::units;
 
-/// Tell how a store stands, and whether it grants leases
-///
-/// Reads the settings and the record, and then writes a note beside the blocks as a grant
-/// would be written, to see whether the store accepts writes. A full disk or a missing
-/// permission shows there. No lease, no block and no floor is changed. The write is left out
-/// where nothing could be granted anyway: the file is a copy, or the layout has no ticks left.
-///
-/// The exit status is 1 if something is in the way of a lease, such as a failed write, or if
-/// there is an alarm: the reason is told on stderr, too.
-///
-/// It is an alarm that the floor lies ahead of the store's time: the store has found that
-/// it lost what it had confirmed, or somebody raised it. Leases that are given then begin
-/// in the future. It ends by itself when the floor has passed, after --horizon and
-/// --failover; the log of the programs has the event 'lease history lost' for good.
-///
-/// JSON: store, namespace, layout, block_nodes, blocks, granted_blocks (at least
-/// once), held_blocks, horizon_ms, failover_ms, skew_limit_ms, durability
-/// ("durable", "best_effort" or "volatile"), durability_reason (or null),
-/// incarnation, recorded_incarnation, history_lost, skew_ms (null where the store
-/// has no clock), floor with tick, unix_ms and time (RFC 3339), floor_ahead_ms,
-/// quarantined (blocks that are not leased until 'repair': block, null if there is none,
-/// and reason), writes ("accepted", "failed" with the reason in refusals, or "not_tested"),
-/// grants, refusals, alarms
+const DETAILS: &str = "Examples:
+  ringflake store check                      # leases.db in the data directory
+  ringflake store check --store URL --namespace orders --format json
+
+A test write shows a full disk or a missing permission; no lease, block or floor is
+changed. The exit status is 1 if the store grants no lease, or there is an alarm.
+
+JSON: store, namespace, layout, block_nodes, blocks, granted_blocks (at least once),
+held_blocks, horizon_ms, failover_ms, skew_limit_ms, durability (\"durable\",
+\"best_effort\" or \"volatile\"), durability_reason (or null), incarnation,
+recorded_incarnation, history_lost, skew_ms (null where the store has no clock), floor
+with tick, unix_ms and time (RFC 3339), floor_ahead_ms, quarantined (block, null if
+there is none, and reason), writes (\"accepted\", \"failed\" with the reason in refusals,
+or \"not_tested\"), grants, refusals, alarms";
+
+/// Show the state of a store, and whether it grants leases
 #[derive(Debug, Args)]
+#[command(after_long_help = DETAILS)]
 pub(crate) struct CheckArgs {
     #[command(flatten)]
     common: CommonArgs,
@@ -88,10 +83,7 @@ pub(super) fn run(args: &CheckArgs, data_dir: &DataDir) -> Result<ExitCode> {
         )
     })?;
     if !object.grants {
-        bail!(
-            "no lease can be had at present: {}",
-            object.refusals.join("; ")
-        );
+        bail!("the store grants no lease: {}", object.refusals.join("; "));
     }
     if !object.alarms.is_empty() {
         bail!("alarm: {}", object.alarms.join("; "));
@@ -120,16 +112,15 @@ fn alarms(report: &StoreReport) -> Vec<String> {
         return Vec::new();
     }
     vec![format!(
-        "the floor lies {} s ahead of the store's time: the store has found that it lost what it \
-         had confirmed, or somebody raised it; until it has passed, leases begin in the future \
-         and those from before are not renewed",
-        in_seconds(ahead)
+        "the floor is {} ahead of the store's time: the store lost grants, or the floor was \
+         raised by hand; until that time, leases start in the future and older ones are not renewed",
+        humantime::format_duration(Duration::from_secs(in_seconds(ahead)))
     )]
 }
 
 /// Rounded up.
-fn in_seconds(time: Duration) -> u128 {
-    time.as_millis().div_ceil(1000)
+fn in_seconds(time: Duration) -> u64 {
+    time.as_secs() + u64::from(time.subsec_nanos() > 0)
 }
 
 impl<'a> Object<'a> {
@@ -142,8 +133,9 @@ impl<'a> Object<'a> {
             Some(Ok(())) => "accepted",
             Some(Err(error)) => {
                 refusals.push(format!(
-                    "a test write failed: {error:#}; no lease is granted or renewed until writes \
-                     succeed: check the store's free space, and this user's permission to write"
+                    "a test write failed: {}; no lease is granted or renewed until writes succeed: \
+                     check the store's free space, and this user's permission to write",
+                    one_line(&error)
                 ));
                 "failed"
             }
@@ -319,7 +311,8 @@ mod tests {
             let (object, _) = object_of(&report, false);
             assert_eq!(object.floor_ahead_ms, u128::from(ahead) * 1000);
             assert_eq!(object.alarms.len(), usize::from(is_alarm), "{ahead}");
-            let said = format!("the floor lies {ahead} s ahead");
+            let ahead = humantime::format_duration(Duration::from_secs(ahead));
+            let said = format!("the floor is {ahead} ahead");
             assert!(object.alarms.iter().all(|alarm| alarm.contains(&said)));
         }
         let mut by_its_clock = report(now + 900);
@@ -335,7 +328,7 @@ mod tests {
         let (object, _) = object_of(&report, false);
         assert!(!object.grants);
         assert!(
-            object.refusals[0].contains("in 8 s"),
+            object.refusals[0].contains("in 8s"),
             "{:?}",
             object.refusals
         );

@@ -18,31 +18,32 @@ use crate::output;
 use crate::report::say;
 use crate::usage::Misuse;
 
-/// Make the record of a namespace, once for all who share it
-///
-/// The namespace has the layout, the block size and the secret that are given
-/// here, for ever; the store keeps a fingerprint of the secret, not the secret.
-/// leases.db needs this only where generate does not see to it itself.
-///
-/// --history says what is known of the time before:
-///   new      no ID of this layout and secret was ever made with the time that
-///            is running, or a later one. Leases start at once
-///   unused   no ID of this layout and secret was ever made. Leases start at once,
-///            and imports of past rows get leases of all the time before
-///   unknown  IDs were made, and what was recorded of them is lost. Leases start
-///            above all that may have been granted: after --failover, and
-///            --horizon ahead of the clock
-/// If in doubt it is unknown: the wrong "new" or "unused" makes duplicates.
-///
-/// JSON: namespace, layout, block_nodes, blocks, history, horizon_ms,
-/// failover_ms, skew_limit_ms, floor with tick, unix_ms and time (RFC 3339)
+const DETAILS: &str = "Examples:
+  ringflake store init --history new --store URL --namespace orders
+  ringflake store init --history unknown     # after leases.db was lost
+
+The layout, the block size and the secret of a namespace never change.
+
+--history:
+  new      no ID of this layout and secret was issued at the present time or
+           later; leases start at once
+  unused   no ID of this layout and secret was ever issued; leases start at
+           once, and past rows can be imported
+  unknown  IDs were issued, and their record is lost; leases start above all
+           of them, --horizon ahead of the clock and after --failover
+If in doubt it is unknown: a wrong new or unused issues IDs twice.
+
+JSON: namespace, layout, block_nodes, blocks, history, horizon_ms, failover_ms,
+skew_limit_ms, floor with tick, unix_ms and time (RFC 3339)";
+
+/// Initialise a namespace, once for all who share it
 #[derive(Debug, Args)]
-#[command(verbatim_doc_comment)]
+#[command(after_long_help = DETAILS)]
 pub(crate) struct InitArgs {
-    /// What is known of the time before: see above. There is no default
+    /// Whether IDs were issued before: see below. There is no default
     #[arg(long, value_enum, value_name = "HISTORY")]
     history: Option<KnownHistory>,
-    /// How long after the store's time a lease may end: what a lost history costs
+    /// How far ahead of the store's time a lease may end; the pause after a lost history
     /// [default: 11min, in leases.db 2min]
     #[arg(long, value_name = "TIME", value_parser = time)]
     horizon: Option<Duration>,
@@ -60,11 +61,11 @@ pub(crate) struct InitArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum KnownHistory {
-    /// No ID was made yet
+    /// No ID was issued yet
     New,
-    /// Nor was one of a time before, by whatever means
+    /// No ID of any time was ever issued
     Unused,
-    /// IDs were made, and their record is lost
+    /// IDs were issued, and their record is lost
     Unknown,
 }
 
@@ -131,8 +132,9 @@ pub(super) fn run(args: &InitArgs, data_dir: &DataDir) -> Result<ExitCode> {
         Some(KnownHistory::Unused) => (History::Unused, "unused"),
         Some(KnownHistory::Unknown) => (History::Unknown, "unknown"),
         None => {
-            let text = "what is known of the time before? give --history new if no ID of this \
-                        layout and secret was ever made, and --history unknown if in doubt";
+            let text = "--history is missing\n\
+                        help: give --history new if no ID of this layout and secret was ever \
+                        issued, and --history unknown if in doubt";
             return Err(Misuse(text.to_owned()).into());
         }
     };

@@ -15,19 +15,20 @@ use crate::output;
 use crate::report::say;
 use crate::units;
 
+const DETAILS: &str = "Examples:
+  ringflake store ls                         # leases.db in the data directory
+  ringflake store ls --all --store URL --namespace orders
+
+States: held; released by its holder; passed, which ended before now; quarantined,
+whose record is damaged, until 'ringflake store repair'.
+
+JSON, a line for each block: block, first_node, end_node (not included), epoch, end
+with tick, unix_ms and time (RFC 3339), state, host and instance of the holder,
+granted_unix_ms, granted (RFC 3339), reason of the quarantine; null where unknown";
+
 /// List the blocks that are held
-///
-/// With --all, those that were leased at least once. The state is held, released (its holder is done, and the next lease begins
-/// where this one ends), passed (the end lies behind the clock) or quarantined: its
-/// record can't be true, and it is not leased until 'ringflake store repair'. Those
-/// come last, in a table with the reason where the holder stands otherwise. A table says
-/// how long ago a block was leased, JSON says when.
-///
-/// JSON, a line for each block: block, first_node, end_node (not included), epoch,
-/// end with tick, unix_ms and time (RFC 3339), state, host and instance of the
-/// holder, granted_unix_ms, granted (RFC 3339), reason of the quarantine; null where
-/// nothing is known
 #[derive(Debug, Args)]
+#[command(after_long_help = DETAILS)]
 pub(crate) struct LsArgs {
     /// Released blocks and passed ones, too
     #[arg(long)]

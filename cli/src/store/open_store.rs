@@ -14,9 +14,9 @@ use crate::leases::StoreTarget;
 #[derive(Debug, Args)]
 pub(super) struct CommonArgs {
     #[command(flatten)]
-    pub(super) target: TargetArgs,
-    #[command(flatten)]
     pub(super) output: FormatArgs,
+    #[command(flatten)]
+    pub(super) target: TargetArgs,
 }
 
 /// A store with the namespace that a command is about.

@@ -15,20 +15,20 @@ use crate::count::count;
 use crate::data_dir::DataDir;
 use crate::output;
 
-/// Raise the floor: no lease begins before it
-///
-/// After a restore that the store can't notice by itself, and to take a copy of
-/// leases.db into use: once nobody uses the original any more, for good, run this
-/// with --over-lost-grants. Leases then begin above all that the original can have
-/// granted: the store's horizon ahead of the clock, and after its failover time.
-/// The floor is never lowered, so a wrong --to-tick can't be taken back: until the
-/// horizon reaches it no lease is given. One above all that was ever leased is refused
-/// therefore, unless it is forced, and so are clocks of store and machine that differ
-/// by more than the store's limit: one of them says how far ahead a tick lies.
-///
-/// JSON: namespace, old_floor and new_floor, each with tick, unix_ms and time (RFC
-/// 3339); with --all a line for each namespace
+const DETAILS: &str = "Examples:
+  ringflake store raise-floor --over-lost-grants --all  # adopt a copy of leases.db
+  ringflake store raise-floor --to-tick 50000000
+
+Use --over-lost-grants after a restore that the store can't detect, and to adopt a
+copy once nobody uses the original any more. The floor is never lowered: a --to-tick
+far ahead stops all leases until that time, and needs --force.
+
+JSON: namespace, old_floor and new_floor, each with tick, unix_ms and time (RFC 3339);
+with --all a line for each namespace";
+
+/// Raise the floor: no lease starts before it
 #[derive(Debug, Args)]
+#[command(after_long_help = DETAILS)]
 pub(crate) struct RaiseFloorArgs {
     #[command(flatten)]
     to: ToArgs,
@@ -95,7 +95,7 @@ fn raise_all(args: &RaiseFloorArgs, data_dir: &DataDir) -> Result<ExitCode> {
         )?,
     };
     if !file.path().exists() {
-        bail!("there is no file {}", file.path().display());
+        bail!("{} does not exist", file.path().display());
     }
     let mut old_floors = Vec::new();
     for namespace in file.namespaces()? {

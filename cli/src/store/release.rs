@@ -12,14 +12,17 @@ use crate::count::count;
 use crate::data_dir::DataDir;
 use crate::output;
 
-/// Free a block whose holder is gone, before its lease has ended
-///
-/// Safe at any time, even if the holder is alive: its lease stays its own up to
-/// the end, where the next one begins. A holder that is alive takes the block
-/// back when it renews. Block and epoch are those of 'ringflake store ls'.
-///
-/// JSON: namespace, block, epoch, released (true)
+const DETAILS: &str = "Examples:
+  ringflake store release --block 5 --epoch 3  # as 'ringflake store ls' shows them
+
+Safe at any time: a holder that is alive keeps its lease to the end, and takes the
+block back when it renews.
+
+JSON: namespace, block, epoch, released (true)";
+
+/// Free a block whose holder is gone before its lease ends
 #[derive(Debug, Args)]
+#[command(after_long_help = DETAILS)]
 pub(crate) struct ReleaseArgs {
     /// The block
     #[arg(long, value_name = "B", value_parser = count::<u64>(0..=u64::MAX))]
@@ -45,7 +48,7 @@ pub(super) fn run(args: &ReleaseArgs, data_dir: &DataDir) -> Result<ExitCode> {
     let namespace = &open.target.namespace;
     if block.index() >= namespace.blocks() {
         return Err(anyhow!(
-            "there is no block {block}: namespace {} has the blocks 0 to {}",
+            "block must be 0 to {1} in namespace {0}, got {block}",
             namespace.name(),
             namespace.blocks() - 1
         ));
@@ -56,8 +59,8 @@ pub(super) fn run(args: &ReleaseArgs, data_dir: &DataDir) -> Result<ExitCode> {
             ..
         }) => {
             return Err(anyhow!(
-                "the store has never leased block {block} of namespace {}: 'ringflake store ls' \
-                 shows the blocks that were",
+                "block {block} of namespace {} was never granted\n\
+                 help: 'ringflake store ls --all' lists the blocks that were",
                 namespace.name()
             ));
         }

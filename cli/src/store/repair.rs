@@ -13,18 +13,17 @@ use crate::count::count;
 use crate::data_dir::DataDir;
 use crate::output;
 
-/// Bring back a block that is quarantined
-///
-/// A block whose record can't be true is not leased; 'ringflake store check' and 'ls'
-/// list such blocks with what is wrong. Find out what damaged the record first. The
-/// repair writes it anew, with an end above all that can have been leased of the block:
-/// the store's horizon and failover time ahead of its clock, which must be right. The
-/// block is leased from there on, once the failover time has passed. A block whose
-/// record is sound is left as it is, and a record of no block can only be deleted, with
-/// the store's own client.
-///
-/// JSON: namespace, block, epoch, end with tick, unix_ms and time (RFC 3339)
+const DETAILS: &str = "Examples:
+  ringflake store repair --block 5           # as 'ringflake store check' shows it
+
+Find out first what damaged the record. The block is granted again after the store's
+horizon and failover time; the store's clock must be right.
+
+JSON: namespace, block, epoch, end with tick, unix_ms and time (RFC 3339)";
+
+/// Repair a block that is quarantined
 #[derive(Debug, Args)]
+#[command(after_long_help = DETAILS)]
 pub(crate) struct RepairArgs {
     /// The block
     #[arg(long, value_name = "B", value_parser = count::<u64>(0..=u64::MAX))]

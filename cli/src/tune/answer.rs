@@ -337,7 +337,7 @@ pub(super) mod tests {
         slow.compute();
         assert!(
             slow.headline()
-                .starts_with("No ring serves this load: the peak asks for")
+                .starts_with("No ring serves this load: the peak needs")
         );
         assert!(!slow.is_served() && slow.levels().is_empty());
     }

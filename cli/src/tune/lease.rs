@@ -32,7 +32,7 @@ impl LeasePlan {
             && nodes.end > all
         {
             let text = format!(
-                "nodes {}..{} lie outside of the layout, which has {all}: give nodes below that",
+                "nodes {}..{} are outside the layout, which has nodes 0..{all}",
                 nodes.start, nodes.end
             );
             return Err(Misuse(text).into());

@@ -175,7 +175,7 @@ fn wait_until_full(generator: &CachedGenerator) -> Result<()> {
     while !is_full() {
         let waited = start.elapsed();
         if waited > PATIENCE {
-            bail!("a producer did not fill its ring within 20 s: the machine is too busy");
+            bail!("a producer did not fill its ring within 20s: the machine is too busy");
         }
         if waited > SPIN_AT_MOST {
             // The producer may want this very core.

@@ -12,21 +12,16 @@ use crate::stripes::StripeArgs;
 use crate::threads::ThreadCount;
 use crate::threshold::Threshold;
 
-/// Run a live ring and check that no ID comes twice
-///
-/// Leases, and the secret, are had as generate has them. Threads take IDs in all
-/// three ways, in batches, singly and through handles, as fast as they can. Each
-/// ID is decrypted, held against the leases that the store has confirmed, and
-/// marked in a bitmap. The IDs are not printed. Ctrl-C ends the run and prints
-/// what was verified until then; the exit status is then 130. It is 1 if an ID came
-/// twice or lay outside the leases.
-///
-/// With --rate or --trace, IDs are taken singly at the moments when they are due,
-/// and checked in between. Latency counts from those moments, whatever comes in
-/// between. Above a million a second for each consumer, IDs are due in groups of
-/// up to 64. An empty is a take that found every stripe empty, also if it then made its
-/// ID itself; an assist is one that left very few IDs and made some for those after it.
+const EXAMPLES: &str = "Examples:
+  ringflake verify -n 100M                   # as fast as possible
+  ringflake verify --rate 50k --seconds 60   # at a steady rate
+
+The exit status is 1 if an ID was issued twice or outside the leases, and 130 after
+Ctrl-C.";
+
+/// Run a live ring and check that no ID is issued twice
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct VerifyArgs {
     /// How many IDs [default: 10,000,000, or no limit with --seconds]
     #[arg(short = 'n', value_name = "N", value_parser = count::<u64>(0..=u64::MAX), conflicts_with = "LoadArgs")]
@@ -60,9 +55,9 @@ pub(crate) struct VerifyArgs {
     #[arg(long, value_name = "P%|off", default_value = "10%")]
     assist: Assist,
     #[command(flatten)]
-    pub(super) supply: SupplyArgs,
-    #[command(flatten)]
     pub(super) format: FormatArgs,
+    #[command(flatten)]
+    pub(super) supply: SupplyArgs,
 }
 
 impl VerifyArgs {

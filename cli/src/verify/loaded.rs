@@ -148,8 +148,8 @@ fn warn_of_borrowing(load: &Load, time: Duration, layout: &Layout, leases: &[Lea
     }
     let end = borrowing_in_words(&borrowing);
     say(format_args!(
-        "the load asks for {} IDs/s on average, and the leases, on {nodes} node{}, have \
-         {} IDs/s: {end}; more --nodes or --blocks have more",
+        "the load needs {} IDs/s on average, and the leases on {nodes} node{} have {} IDs/s: {end}\n\
+         help: give more --nodes or --blocks",
         short(mean),
         if nodes == 1 { "" } else { "s" },
         short(sustained),
@@ -163,8 +163,8 @@ fn explain(run: &Measurement) {
     }
     if run.missed > 0 {
         say(format_args!(
-            "{} of {} IDs were not taken in time: this machine can't take them so fast, or not \
-             with so many --consumers",
+            "{} of {} IDs were not taken in time: this machine is too slow for the load, or has \
+             the wrong number of --consumers",
             run.missed, run.demanded
         ));
     }

@@ -45,7 +45,7 @@ impl Tally {
     pub(super) fn conclude(&self, printed: io::Result<()>) -> Result<()> {
         if self.duplicates > 0 || self.outside > 0 {
             bail!(
-                "{} IDs came twice and {} lay outside the leases",
+                "{} IDs were issued twice and {} outside the leases",
                 self.duplicates,
                 self.outside
             );
@@ -75,7 +75,7 @@ mod tests {
                 ..clean
             };
             let verdict = tally.conclude(closed()).unwrap_err().to_string();
-            assert!(verdict.contains("came twice"), "{verdict}");
+            assert!(verdict.contains("issued twice"), "{verdict}");
         }
     }
 }

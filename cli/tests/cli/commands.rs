@@ -61,7 +61,7 @@ fn a_server_is_checked_without_a_trace() {
 }
 
 #[test]
-fn a_failure_exits_with_1_and_one_line() {
+fn a_failure_exits_with_1_and_one_error() {
     let home = Home::new();
     let file = home.write_secret("a-file", "");
     for line in [

@@ -96,7 +96,7 @@ fn a_secret_from_elsewhere_is_refused_until_it_is_vouched_for() {
     fs::create_dir(&other).unwrap();
     fs::rename(&file, Path::new(&other).join("secret")).unwrap();
     let message = home.refuse(format!("generate --data-dir {other}"));
-    assert_says(&message, &["was not made in"]);
+    assert_says(&message, &["has no history in"]);
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn a_secret_makes_ids_from_leases_db_or_a_store_and_not_both() {
     home.print(format!("{init} {there}"));
     home.print(format!("generate {shared} {there}"));
     let message = home.refuse(format!("generate {there}"));
-    assert_says(&message, &["share a store"]);
+    assert_says(&message, &["to share the history"]);
     // One that the store has refused was not given to it.
     let kept = keygen("kept.key");
     home.refuse(format!("generate {shared} {kept}"));
@@ -159,7 +159,10 @@ fn a_store_that_was_put_back_by_renaming_is_not_taken_for_new() {
             "'ringflake store raise-floor --over-lost-grants --all --data-dir {}'",
             home.data_dir().display()
         );
-        assert_says(&home.refuse(command), &["put back", &remedy]);
+        assert_says(
+            &home.refuse(command),
+            &["restored to an earlier state", &remedy],
+        );
         assert_says(&home.refuse("store check"), &[&remedy]);
     }
     home.print("store raise-floor --over-lost-grants --all");

@@ -85,7 +85,7 @@ impl Home {
         fail(self.run(line))
     }
 
-    /// Runs it, which must exit with this status, say this on one line, and print nothing.
+    /// Runs it, which must exit with this status, say this in its error, and print nothing.
     #[track_caller]
     pub(crate) fn assert_refused(&self, line: &str, status: i32, said: &str) {
         let output = self.run(line);
@@ -232,13 +232,15 @@ pub(crate) fn fail(output: Output) -> String {
     error_line(&output, 1)
 }
 
-/// Checks that it exited with this status and one line on stderr, and returns that.
+/// Checks that it exited with this status and one error on stderr, and returns that.
 #[track_caller]
 fn error_line(output: &Output, status: i32) -> String {
     let text = stderr(output);
     assert_eq!(output.status.code(), Some(status), "{text}");
-    assert_eq!(text.lines().count(), 1, "{text}");
-    assert!(text.starts_with("ringflake: "), "{text}");
+    assert!(text.starts_with("error: "), "{text}");
+    let mut rest = text.lines().skip(1);
+    let is_advice = |line: &str| line.starts_with("  note: ") || line.starts_with("  help: ");
+    assert!(rest.all(is_advice), "{text}");
     assert!(text.ends_with('\n'), "{text}");
     text
 }

@@ -235,7 +235,7 @@ fn ids_of_another_secret_are_shown_with_a_warning() {
         first,
         &["warning: line ", "in the future", "another --namespace"],
     );
-    assert_says(count, &["warning: ", "IDs lie in the future"]);
+    assert_says(count, &["warning: ", "times in the future"]);
     assert_says(&stderr(&read("--plain")), &["the IDs are encrypted"]);
 }
 

@@ -213,7 +213,7 @@ fn after_a_loss_every_secret_and_layout_starts_above_all_that_was_granted() {
         for options in [&*other, kept, plain] {
             let asked_ms = unix_ms();
             let output = succeed(home.run(format!("generate {options}")));
-            assert_says(&stderr(&output), &["no record", "120 s", "waiting"]);
+            assert_says(&stderr(&output), &["no record", "2m", "waiting"]);
             let inspect = format!("--input base32hex {options}");
             assert_above_all(&home.inspect(inspect, &stdout(&output)), asked_ms);
         }

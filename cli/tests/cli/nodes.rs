@@ -35,7 +35,7 @@ fn a_run_waits_for_nodes_that_another_holds_and_then_gives_up() {
     let holder = Printing::start(&home, HOLDER);
     let same = "generate --plain --nodes 3..4 --format u64le";
     let message = home.refuse(format!("{same} --wait 100ms"));
-    assert_says(&message, &["another run", "--wait"]);
+    assert_says(&message, &["other runs", "--wait"]);
     // Beside it there is room.
     home.print("generate --plain --nodes 4..5");
     home.print("generate --plain");
@@ -60,7 +60,7 @@ fn a_run_that_is_not_to_wait_takes_what_is_free_or_gives_up() {
     assert_eq!(home.print(format!("{at_once} 3..4")).lines().count(), 10);
     let holder = Printing::start(&home, HOLDER);
     let message = home.refuse(format!("{at_once} 3..4"));
-    assert_says(&message, &["another run", "--wait"]);
+    assert_says(&message, &["other runs", "--wait"]);
     assert!(!message.contains("waiting"), "{message}");
     assert_eq!(home.print(format!("{at_once} 4..5")).lines().count(), 10);
     holder.kill();
@@ -78,7 +78,7 @@ fn a_run_on_too_few_nodes_takes_its_time() {
         let output = succeed(home.run(&line));
         assert_eq!(distinct(numbers(&output.stdout)), 64_000);
         let said = stderr(&output);
-        if said.contains("4096 IDs every 1000 ms") {
+        if said.contains("4096 IDs every 1s") {
             return;
         }
         // The IDs take some four seconds. A run that a busy machine stops for as long does not

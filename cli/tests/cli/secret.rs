@@ -98,7 +98,7 @@ fn a_lost_secret_is_reported_when_a_new_one_takes_its_place() {
     assert_says(
         &text,
         &[
-            "made a secret",
+            "created the secret",
             "warning: leases.db",
             ": 30-17-17_",
             "backup",

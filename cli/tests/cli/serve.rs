@@ -365,7 +365,7 @@ fn a_start_that_can_not_be_is_refused_on_one_line() {
     let at = config.display();
     let taken = format!("--resp {taken} --http off");
     for (text, options, said, shows_in_a_check) in [
-        ("", &*taken, "it is in use, maybe by another server", false),
+        ("", &*taken, "which is in use", false),
         ("", "--resp off --http off", "no socket to listen on", false),
         (
             "",
@@ -424,7 +424,7 @@ fn a_killed_servers_socket_is_used_again_and_a_living_ones_is_not() {
     let serving = Serving::start(&home, &options);
     connect().take();
     let refused = home.refuse(format!("serve --log-level error {options}"));
-    assert_says(&refused, &["another server listens there"]);
+    assert_says(&refused, &["the server that listens there"]);
     connect().take();
     serving.stop();
     assert!(!socket.exists());
@@ -620,7 +620,7 @@ fn a_lease_that_begins_later_is_not_ready() {
     );
     let (manager, serving) = Manager::start(&home, &options, false);
     // It is granted from an hour on, and may borrow minutes.
-    serving.wait_for("not ready: the next ID lies further ahead");
+    serving.wait_for("not ready: the next ID is further ahead");
     // As the guide advises scripts.
     if let Some(curl) = find("curl", "curl") {
         let ready = |path: &str| {
@@ -650,7 +650,10 @@ fn a_name_that_can_not_be_is_the_clients_fault() {
     let serving = Serving::start(&home, &options);
     let mut client = Client::connect(resp);
     let long = "x".repeat(59);
-    for (name, said) in [("orders-plain", "ends in -plain"), (&*long, "give 1 to 58")] {
+    for (name, said) in [
+        ("orders-plain", "ends in -plain"),
+        (&*long, "1 to 58 bytes"),
+    ] {
         let answer = client.ask(&format!("INCR {name}"));
         assert!(answer.starts_with("-ERR "), "{answer}");
         assert_says(&answer, &[said]);
@@ -809,7 +812,7 @@ fn connections_leave_files_for_stores() {
     // The namespace is made now, and its leases have a file.
     first.take();
     let log = serving.stop();
-    assert!(!log.contains("can be accepted"), "{log}");
+    assert!(!log.contains("accept connections"), "{log}");
 }
 
 #[cfg(target_os = "linux")]
@@ -829,7 +832,7 @@ fn without_files_left_it_says_so_once_and_goes_on_when_there_are_some() {
     let done = unsafe { libc::prlimit(process, libc::RLIMIT_NOFILE, &few, std::ptr::null_mut()) };
     assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
     for (protocol, port) in [("resp", resp), ("http", http)] {
-        let said = format!("be accepted at the moment; it is tried again protocol=\"{protocol}\"");
+        let said = format!("accept connections; retrying protocol=\"{protocol}\"");
         let connect = |_| TcpStream::connect(("127.0.0.1", port)).unwrap();
         let waiting: Vec<_> = (0..80).map(connect).collect();
         serving.wait_for(&said);

@@ -159,7 +159,7 @@ fn a_load_that_nothing_serves_has_status_1_and_a_reason() {
         (
             "--rate 1000G",
             [
-                "No ring serves this load: the peak asks for",
+                "No ring serves this load: the peak needs",
                 "131,072 nodes are too",
             ],
         ),

@@ -217,7 +217,7 @@ fn verify_warns_of_a_load_that_the_lease_can_not_carry() {
     let text = stderr(&output);
     let expected = [
         "500 k IDs/s",
-        "1 node,",
+        "1 node have",
         "4.1 k IDs/s",
         "after 496 ms",
         "60 s",
