@@ -1,5 +1,6 @@
 //! The generator without a ring: what each clock policy promises.
 
+use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -55,6 +56,15 @@ fn node(ids: &DirectGenerator) -> u64 {
     take(ids).unwrap().node
 }
 
+#[track_caller]
+fn assert_lease_ended<T: Debug>(taken: Result<T, TakeError>) {
+    let error = taken.unwrap_err();
+    assert!(
+        matches!(error, TakeError::Refused(Refused::LeaseEnded { .. })),
+        "{error}"
+    );
+}
+
 /// How long to wait, in milliseconds, when the clock is what is in the way.
 fn retry_ms(ids: &DirectGenerator) -> u64 {
     match ids.take() {
@@ -80,10 +90,7 @@ fn ids_carry_the_time_of_their_take() {
             }
         }
         clock.set(layout.tick_start_unix_ms(1_000));
-        assert!(matches!(
-            ids.take(),
-            Err(TakeError::Refused(Refused::LeaseEnded { .. }))
-        ));
+        assert_lease_ended(ids.take());
     }
 }
 
@@ -110,11 +117,7 @@ fn a_batch_goes_on_from_run_to_run_and_ends_where_a_take_would() {
     assert_eq!(ids.take_batch(&mut []), Ok(0));
     clock.advance(SECOND);
     assert_eq!(ids.take_batch(&mut batch), Ok(48));
-    let ended = ids.take_batch(&mut batch);
-    assert!(matches!(
-        ended,
-        Err(TakeError::Refused(Refused::LeaseEnded { .. }))
-    ));
+    assert_lease_ended(ids.take_batch(&mut batch));
 }
 
 #[test]
@@ -321,15 +324,9 @@ fn wait_does_not_wait_for_a_lease_that_has_ended() {
     let (ids, clock) = generator(layout, 0..1, 5..6, 5, wait(Duration::MAX));
     ids.take().unwrap();
     ids.take().unwrap();
-    assert!(matches!(
-        ids.take(),
-        Err(TakeError::Refused(Refused::LeaseEnded { .. }))
-    ));
+    assert_lease_ended(ids.take());
     clock.set(u64::MAX);
-    assert!(matches!(
-        ids.take(),
-        Err(TakeError::Refused(Refused::LeaseEnded { .. }))
-    ));
+    assert_lease_ended(ids.take());
 }
 
 // RollbackBits
@@ -475,10 +472,7 @@ fn switch_node_goes_on_with_another_node_in_the_last_tick() {
     for _ in 0..20 {
         oracle.mark(take(&ids).unwrap()).unwrap();
     }
-    assert!(matches!(
-        ids.take(),
-        Err(TakeError::Refused(Refused::LeaseEnded { .. }))
-    ));
+    assert_lease_ended(ids.take());
 }
 
 #[test]
@@ -571,10 +565,7 @@ fn u1_logical_gives_each_cell_of_its_lease_once() {
         }
     });
     assert_eq!(oracle.marked(), 3 * 40 * 8);
-    assert!(matches!(
-        ids.take(),
-        Err(TakeError::Refused(Refused::LeaseEnded { .. }))
-    ));
+    assert_lease_ended(ids.take());
 }
 
 fn policies() -> impl Strategy<Value = ClockPolicy> {
