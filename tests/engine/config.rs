@@ -327,40 +327,27 @@ enum Encryption {
     BySecret,
 }
 
-fn build_cached(
-    layout: Layout,
-    encryption: Encryption,
-    lease: LeaseSource,
-    now_unix_ms: u64,
-) -> Result<(), BuildError> {
-    let builder = CachedGenerator::builder(layout).capacity(4).lease(lease);
-    let builder = builder.clock(ManualClock::new(now_unix_ms));
-    let builder = match encryption {
-        Plain => builder.plain(),
-        BySecret => builder.secret(secret_of_its_own()),
-    };
-    builder.build().map(drop)
-}
-
-fn build_direct(
-    layout: Layout,
-    encryption: Encryption,
-    lease: LeaseSource,
-    now_unix_ms: u64,
-) -> Result<(), BuildError> {
-    let builder = DirectGenerator::builder(layout).lease(lease);
-    let builder = builder.clock(ManualClock::new(now_unix_ms));
-    let builder = match encryption {
-        Plain => builder.plain(),
-        BySecret => builder.secret(secret_of_its_own()),
-    };
-    builder.build().map(drop)
-}
-
 type Build = fn(Layout, Encryption, LeaseSource, u64) -> Result<(), BuildError>;
 
+macro_rules! build {
+    ($builder:expr) => {
+        |layout, encryption, lease, now_unix_ms| {
+            let builder = $builder(layout).lease(lease);
+            let builder = builder.clock(ManualClock::new(now_unix_ms));
+            let builder = match encryption {
+                Plain => builder.plain(),
+                BySecret => builder.secret(secret_of_its_own()),
+            };
+            builder.build().map(drop)
+        }
+    };
+}
+
 /// Both refuse what is wrong with layout, cipher and lease.
-const BOTH: [Build; 2] = [build_cached, build_direct];
+const BOTH: [Build; 2] = [
+    build!(|layout| CachedGenerator::builder(layout).capacity(4)),
+    build!(DirectGenerator::builder),
+];
 
 #[test]
 fn no_cipher_and_no_lease() {
