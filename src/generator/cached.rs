@@ -5,16 +5,15 @@ mod tests;
 
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use super::counters::DryCounters;
 use super::empty::{EmptyHook, OnEmpty, TakeError};
 use super::inspector::Inspector;
-use super::lease_hold::LeaseHold;
-use super::shutdown::Shutdown;
+use super::lease_hold::{LeaseHold, Shutdown};
 #[cfg(feature = "metrics")]
 use crate::cipher::Backend;
 use crate::events::Throttle;
@@ -368,6 +367,27 @@ impl CachedGenerator {
     pub(super) fn is_unrecalled(&self, mark: RecallMark) -> bool {
         self.filler.is_unrecalled(mark)
     }
+
+    /// A reference that does not keep the generator alive.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use ringflake::{CachedGenerator, Layout, StaticLease};
+    /// # let lease = StaticLease::assume_unique(Layout::RANDFLAKE, 96..128);
+    /// # let ids = CachedGenerator::builder(Layout::RANDFLAKE).plain().lease(lease).build()?;
+    /// let weak = ids.downgrade();
+    /// assert!(weak.upgrade().is_some());
+    /// drop(ids);
+    /// assert!(weak.upgrade().is_none());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn downgrade(&self) -> WeakGenerator {
+        WeakGenerator {
+            filler: Arc::downgrade(&self.filler),
+            shared: Arc::downgrade(&self.shared),
+        }
+    }
 }
 
 // Everything inside is atomic, and a panic of a clock or a hook is where nothing
@@ -381,5 +401,35 @@ impl fmt::Debug for CachedGenerator {
             .field("filler", &self.filler)
             .field("on_empty", &self.shared.on_empty)
             .finish_non_exhaustive()
+    }
+}
+
+/// A [`CachedGenerator`] that this reference does not keep alive: for a monitor or a cache
+/// that outlives the service.
+///
+/// Made by [`CachedGenerator::downgrade`].
+#[derive(Clone)]
+pub struct WeakGenerator {
+    filler: Weak<Filler>,
+    shared: Weak<Shared>,
+}
+
+impl WeakGenerator {
+    /// The generator, if a clone of it or one of its handles is still there.
+    ///
+    /// The returned generator counts as a clone: a [`shutdown`](CachedGenerator::shutdown)
+    /// meanwhile finds the generator in use, and dropping it last ends the generator.
+    pub fn upgrade(&self) -> Option<CachedGenerator> {
+        // The filler outlives what is shared, whose end joins threads. So where this finds
+        // nothing there is nothing to join here.
+        let filler = self.filler.upgrade()?;
+        let shared = self.shared.upgrade()?;
+        Some(CachedGenerator::of(filler, shared))
+    }
+}
+
+impl fmt::Debug for WeakGenerator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WeakGenerator").finish_non_exhaustive()
     }
 }

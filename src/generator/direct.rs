@@ -45,8 +45,7 @@ use std::time::{Duration, Instant};
 
 use super::empty::TakeError;
 use super::inspector::Inspector;
-use super::lease_hold::LeaseHold;
-use super::shutdown::Shutdown;
+use super::lease_hold::{LeaseHold, Shutdown};
 use crate::id::Id;
 use crate::layout::{Layout, LayoutError, Parts};
 use crate::lease::Lease;

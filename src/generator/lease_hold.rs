@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use super::backing::{Kept, LeaseBacking};
 use super::error::BuildError;
 use super::grant_lanes::{GrantLanes, LeaseUser};
-use super::shutdown::Shutdown;
 use crate::lease::protocol::{LeaseStatus, Manager};
 use crate::lease::{
     Claimed, FirstLease, Position, Renewal, RenewalStartError, RenewalThread, may_succeed_later,
@@ -18,6 +17,23 @@ use crate::lease::{
 use crate::source::Source;
 use crate::timeline::Timeline;
 use crate::wakers::Ticket;
+
+/// The outcome for the leases of a generator that was shut down. This process issues no more IDs
+/// from them, except for [`InUse`](Self::InUse).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "a release that did not come in time may matter"]
+#[non_exhaustive]
+pub enum Shutdown {
+    /// Each was released, or there was none from a store: others can have the nodes at
+    /// once.
+    Released,
+    /// The time was over first, or the store failed. It is tried for as long as the
+    /// process runs and the store has not failed; if that fails, too, others can have the
+    /// nodes when the leases have ended.
+    Unreleased,
+    /// A clone or a handle is still there, and goes on with the leases.
+    InUse,
+}
 
 /// A generator's hold on its leases. Dropping it lets go of them, when its
 /// threads are joined and no take can be under way.
