@@ -181,6 +181,16 @@ pub(super) fn by_name(name: &str, takers: Takers, secret: &Secret) -> Result<Wor
     let cache = move || stock::full_with(part, takers.threads, shape);
     let live = move || stock::live_with(shape);
     let handle = |ids: &CachedGenerator| ids.handle().expect("a page of memory");
+    macro_rules! generator {
+        ($ids:expr, $stock:expr, $handle:expr, $take:expr) => {
+            Workload::new(
+                takers,
+                $ids,
+                Contest::new($stock, $handle, $take),
+                Id::to_u64,
+            )
+        };
+    }
     Ok(match name {
         "fetch_add" => {
             let counter = || CachePadded::new(AtomicU64::new(0));
@@ -215,38 +225,14 @@ pub(super) fn by_name(name: &str, takers: Takers, secret: &Secret) -> Result<Wor
             );
             Workload::new(takers, PREFILLED, contest, decrypt_stock()).of_a_row()
         }
-        "take" => {
-            let contest = Contest::new(cache, |_| (), take);
-            Workload::new(takers, shares, contest, Id::to_u64)
-        }
-        "take_batch_64" => {
-            let contest = Contest::new(cache, |_| (), take_batch);
-            Workload::new(takers, shares, contest, Id::to_u64)
-        }
-        "handle_take" => {
-            let contest = Contest::new(cache, handle, take_from_handle);
-            Workload::new(takers, shares, contest, Id::to_u64)
-        }
-        "live_take" => {
-            let contest = Contest::new(live, |_| (), take);
-            Workload::new(takers, ENDLESS, contest, Id::to_u64)
-        }
-        "live_batch_64" => {
-            let contest = Contest::new(live, |_| (), take_batch);
-            Workload::new(takers, ENDLESS, contest, Id::to_u64)
-        }
-        "sustained_take" => {
-            let contest = Contest::new(live, |_| (), take);
-            Workload::new(takers, shares, contest, Id::to_u64)
-        }
-        "sustained_handle" => {
-            let contest = Contest::new(live, handle, take_from_handle);
-            Workload::new(takers, shares, contest, Id::to_u64)
-        }
-        "in_place" => {
-            let contest = Contest::new(stock::without_a_ring, |_| (), take_batch);
-            Workload::new(takers, ENDLESS, contest, Id::to_u64)
-        }
+        "take" => generator!(shares, cache, |_| (), take),
+        "take_batch_64" => generator!(shares, cache, |_| (), take_batch),
+        "handle_take" => generator!(shares, cache, handle, take_from_handle),
+        "live_take" => generator!(ENDLESS, live, |_| (), take),
+        "live_batch_64" => generator!(ENDLESS, live, |_| (), take_batch),
+        "sustained_take" => generator!(shares, live, |_| (), take),
+        "sustained_handle" => generator!(shares, live, handle, take_from_handle),
+        "in_place" => generator!(ENDLESS, stock::without_a_ring, |_| (), take_batch),
         "encrypt_scalar" => {
             let take = move |(): &(), raw: &mut u64, [number]: &mut [u64; 1]| {
                 *number = cipher.encrypt(*raw);
