@@ -7,14 +7,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub(super) const LATEST_UNIX_MS: u64 = 253_402_300_799_999;
 
 /// Displays milliseconds since 1970 as a date and time in UTC, with a fraction
-/// if there is one. Times past the year 9999 are written as the number.
+/// if there is one. Of times past the year 9999 it displays the year alone.
 pub(crate) struct Utc(pub(crate) u64);
 
 impl fmt::Display for Utc {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(unix_ms) = *self;
         if unix_ms > LATEST_UNIX_MS {
-            // No date has five digits of a year, and this is exact enough for people.
+            // RFC 3339 can't write it. The year is exact enough for people.
             return write!(f, "the year {}", 1970 + unix_ms / 31_556_952_000);
         }
         let time = UNIX_EPOCH + Duration::from_millis(unix_ms);

@@ -1,15 +1,13 @@
 //! Tests of the tables themselves, on servers that compare their own clock in a commit.
 
-use std::sync::{Arc, Barrier};
-use std::thread;
+use std::sync::Arc;
 
 use ringflake::SystemClock;
 use ringflake::lease::conformance::TableSuite;
 use ringflake::lease::table::{Blocks, Commit, Key, MemoryTable, Put, Query, Snapshot, Table, Txn};
-use ringflake::lease::{Block, Fingerprint, Floor, Incarnation, Renew};
-use ringflake_kit::assert_says;
+use ringflake::lease::{Block, Fingerprint, Incarnation};
 
-use crate::kit::{ask, format_mismatch, made, now, take};
+use crate::kit::now;
 use crate::served::Served;
 
 /// Marsaglia's xorshift.

@@ -74,7 +74,10 @@ impl Advice {
                 self.adopted
             ),
             Obstacle::Exhausted { quarantined: 1.. } => {
-                format!("{obstacle}: 'ringflake store repair{}'", self.words)
+                format!(
+                    "{obstacle}: 'ringflake store check{}' lists them",
+                    self.words
+                )
             }
             _ => obstacle.to_string(),
         }
