@@ -192,7 +192,10 @@ fn put_back(case: &mut Case<'_>, how: How, under_way: bool) -> Outcome<()> {
     desk.figures.faults += 1;
     if how == How::Renamed {
         for line in [PLAIN, SECRET] {
-            desk.refused(desk.spawn("data", &[line]), &["put back", "raise-floor"])?;
+            desk.refused(
+                desk.spawn("data", &[line]),
+                &["is a copy, or was restored", "raise-floor"],
+            )?;
         }
         let raise = "store raise-floor --over-lost-grants --all";
         succeeded(&desk.ended(desk.spawn("data", &[raise])))?;
