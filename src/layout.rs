@@ -281,7 +281,7 @@ impl Layout {
     /// assert!(Layout::RANDFLAKE.check_alive(now_unix_ms).is_ok());
     /// assert_eq!(
     ///     Layout::BAIDU.check_alive(now_unix_ms).unwrap_err().to_string(),
-    ///     "the layout ran out of ticks at 2024-11-20T21:24:16Z and the clock says \
+    ///     "the layout ran out of ticks at 2024-11-20T21:24:16Z and the clock shows \
     ///      2025-06-15T15:06:40Z; if the clock is right, move to a layout with more \
     ///      time bits, and keep its IDs apart from the old ones: a later epoch alone \
     ///      would issue the same numbers again",

@@ -146,7 +146,7 @@ impl Config {
     ///
     /// settings.resp.listen = Some(vec!["0.0.0.0:6380".parse()?]);
     /// let refused = Config::new(settings).unwrap_err();
-    /// assert!(refused.to_string().contains("tokens.take"));
+    /// assert!(refused.help().unwrap().contains("tokens.take"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn new(settings: Settings) -> Result<Self, ConfigError> {
