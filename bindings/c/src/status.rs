@@ -181,8 +181,10 @@ impl From<BuildError> for Box<Failure> {
              true` to start without a lease",
             with_causes(&error)
         );
-        let mut failure =
-            Failure::new(RINGFLAKE_NO_LEASE, with_help(message, help_of_store(&error)));
+        let mut failure = Failure::new(
+            RINGFLAKE_NO_LEASE,
+            with_help(message, help_of_store(&error)),
+        );
         failure.retry_after = retry_after(&error).or(Some(Duration::from_secs(1)));
         failure
     }
@@ -248,6 +250,7 @@ fn of_build(error: &BuildError) -> ringflake_status {
             LocalError::Store(error) => of_store(error),
             LocalError::Name(_)
             | LocalError::NameLength { .. }
+            | LocalError::OtherWidth { .. }
             | LocalError::ReservedName { .. }
             | LocalError::Place(_) => RINGFLAKE_CONFIG,
             LocalError::Secret(_)

@@ -302,7 +302,10 @@ fn wrong_configurations_say_what_is_allowed() {
             "local = a\ndetached = true\nwait = 5s",
             ["`detached", "`wait`"],
         ),
-        ("local = a\nlease-duration = 0s", ["lease duration", "must be"]),
+        (
+            "local = a\nlease-duration = 0s",
+            ["lease duration", "must be"],
+        ),
         ("local = a b", ["name has ' '", "use a-z"]),
         (
             "store = sqlite:x\nnamespace = a\nplain = true\ninit-if-new = never",
