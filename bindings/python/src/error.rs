@@ -98,23 +98,7 @@ impl From<Box<Failure>> for PyErr {
     }
 }
 
-/// Names of the engine's options in its messages, and the keyword arguments for them.
-const WORDS: [(&str, &str); 12] = [
-    ("`Local::accept_best_effort`", "`best_effort=True`"),
-    ("`OpenOptions::accept_best_effort`", "`best_effort=True`"),
-    ("`accept_best_effort`", "`best_effort=True`"),
-    ("`first_lease_within`", "`wait`"),
-    ("`build_detached`", "`wait=0`"),
-    ("`lease_store`", "`ringflake.open`"),
-    ("(`id_width`)", "(`width`)"),
-    ("`LocalSpace::init`: ", ""),
-    ("`History::New`", "history `new`"),
-    ("`History::Unused`", "history `unused`"),
-    ("`History::Unknown`", "history `unknown`"),
-    ("`Floor::AnyTick`", "any tick"),
-];
-
-/// The message of the error and of its causes, in the words of Python.
+/// The message of the error and of its causes.
 pub(crate) fn with_causes(error: &dyn Error) -> String {
     let mut message = error.to_string();
     let mut cause = error.source();
@@ -122,10 +106,52 @@ pub(crate) fn with_causes(error: &dyn Error) -> String {
         message += &format!(": {error}");
         cause = error.source();
     }
-    for (rust, python) in WORDS {
-        message = message.replace(rust, python);
-    }
     message
+}
+
+fn with_help(message: String, help: Option<&str>) -> String {
+    match help {
+        Some(help) => format!("{message}; {help}"),
+        None => message,
+    }
+}
+
+/// What to do about it, in keyword arguments. The engine's advice on its own builders is left
+/// out.
+fn help_of_build(error: &BuildError) -> Option<&str> {
+    Some(match error {
+        BuildError::Store(error) => return help_of_store(error),
+        BuildError::Local(LocalError::Store(StoreError::NotDurable { .. })) => {
+            "set `data_dir` to a directory on a local disk, or accept the risk with \
+             `best_effort=True`"
+        }
+        BuildError::Local(LocalError::NoHome | LocalError::Directory { .. }) => {
+            "give this user write permission, or set `data_dir` to another directory"
+        }
+        BuildError::Local(LocalError::SecretBrought { .. }) => {
+            "share a store with the programs that use it, by `ringflake.open`, or leave the secret \
+             out"
+        }
+        BuildError::Local(error) => return error.help(),
+        _ => return None,
+    })
+}
+
+/// The same of a store.
+fn help_of_store(error: &StoreError) -> Option<&str> {
+    Some(match error {
+        StoreError::NotDurable { .. } => {
+            "change that setting, or accept the risk with `best_effort=True`"
+        }
+        StoreError::NotInitialised { .. } | StoreError::HistoryUnknown { .. } => {
+            "initialise it, or set `init_if_new` if no ID was ever issued in it"
+        }
+        StoreError::FingerprintMismatch { .. } => {
+            "use the secret and the `width` that it was initialised with, or another namespace \
+             with another secret"
+        }
+        error => return error.help(),
+    })
 }
 
 impl From<TakeError> for Box<Failure> {
@@ -172,7 +198,8 @@ impl From<BuildError> for Box<Failure> {
                 );
             }
             error => {
-                let mut failure = Failure::of(of_build(&error), &error);
+                let message = with_help(with_causes(&error), help_of_build(&error));
+                let mut failure = Failure::new(of_build(&error), message);
                 if let BuildError::Store(error) | BuildError::Local(LocalError::Store(error)) =
                     &error
                 {
@@ -182,14 +209,13 @@ impl From<BuildError> for Box<Failure> {
             }
         };
         let waited = waited.as_secs_f64();
-        let mut failure = Failure::new(
-            Kind::NoLease,
-            format!(
-                "no lease came within {waited:.1} s: {}; give a longer `wait`, or `wait=0` to \
-                 start without a lease",
-                with_causes(&error)
-            ),
+        let message = format!(
+            "no lease was granted within {waited:.1} s: {}; give a longer `wait`, or `wait=0` to \
+             start without a lease",
+            with_causes(&error)
         );
+        let message = with_help(message, help_of_store(&error));
+        let mut failure = Failure::new(Kind::NoLease, message);
         failure.retry_after = retry_after(&error).or(Some(Duration::from_secs(1)));
         failure
     }

@@ -342,7 +342,7 @@ impl Generator {
                 let timeout = timeout.unwrap_or_default().as_secs_f64();
                 return Err(Failure::new(
                     Kind::WaitTimeout,
-                    format!("no lease came within {timeout} s: {cause}"),
+                    format!("no lease was granted within {timeout} s: {cause}"),
                 )
                 .into());
             }

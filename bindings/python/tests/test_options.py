@@ -149,7 +149,7 @@ def test_wait_and_timeout_limit_opening(store: Any, locked: Any, tmp_path: Path)
     store().shutdown(60)
     process = locked(str(tmp_path / "store.db"))
     start = time.monotonic()
-    with pytest.raises(ringflake.NoLeaseError, match="no lease came within .*`wait`") as caught:
+    with pytest.raises(ringflake.NoLeaseError, match="no lease was granted within .*`wait`") as caught:
         store(wait=0.2, timeout=0.1, init_if_new=None)
     assert time.monotonic() - start < 10
     assert caught.value.retry_after == 1.0
@@ -157,7 +157,7 @@ def test_wait_and_timeout_limit_opening(store: Any, locked: Any, tmp_path: Path)
     assert not ids.ready
     with pytest.raises(ringflake.NoLeaseError):
         ids.take()
-    with pytest.raises(ringflake.WaitTimeoutError, match="no lease came within 0.1 s") as timed_out:
+    with pytest.raises(ringflake.WaitTimeoutError, match="no lease was granted within 0.1 s") as timed_out:
         ids.wait_ready(timeout=0.1)
     assert isinstance(timed_out.value, TimeoutError)
     process.kill()
@@ -218,7 +218,7 @@ def test_a_server_that_is_away_is_no_lease_yet(scheme: str) -> None:
     try:
         ringflake.open(url, namespace="orders", plain=True, wait=0.2)
     except ringflake.NoLeaseError as error:
-        assert "no lease came within 0.2 s" in str(error) and error.retry_after is not None
+        assert "no lease was granted within 0.2 s" in str(error) and error.retry_after is not None
         assert "hunter2" not in str(error)
     except ringflake.ConfigError as error:
         assert f"built without the {scheme} store" in str(error)
