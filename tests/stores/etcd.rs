@@ -85,6 +85,32 @@ fn the_most_blocks_fit_a_transaction_after_an_election() {
     assert!(term(&etcd) > before);
 }
 
+/// More than are looked at in part: the last free blocks are found.
+#[test]
+fn the_last_free_blocks_are_found() {
+    let etcd = started!(Lent::<Etcd>::start());
+    let mut store = etcd.store();
+    let space = made(&mut store, "last", 7);
+    assert_eq!(space.blocks(), 1024);
+    let mut given = Given::default();
+    let mut held = Vec::new();
+    for _ in 0..16 {
+        held.extend(several(&mut store, &space, 64, 600));
+    }
+    held.iter().for_each(|grant| given.add(grant));
+    exhausted(acquire(&mut store, &space));
+
+    let released = &held[700];
+    store
+        .release(&space, released.block, released.epoch)
+        .unwrap();
+    let again = take(&mut store, &space, 60);
+    assert_eq!(again.block, released.block);
+    assert_eq!(again.ticks.start, released.ticks.end);
+    given.add(&again);
+    assert_eq!(store.list(&space).unwrap().blocks.len(), 1024);
+}
+
 /// A reply of many megabytes, on the way to the last block that is free.
 #[test]
 fn a_large_namespace_is_read_as_a_whole() {

@@ -189,6 +189,17 @@ fn entries_of_no_block_take_no_block_away() {
 }
 
 #[test]
+fn what_is_for_people_alone_is_left_out() {
+    let place = three_blocks();
+    place.set_field(1, "granted_unix_ms", "-1");
+    place.set_field(2, "granted_unix_ms", "'now'");
+    let listing = place.list();
+    assert!(listing.quarantined.is_empty());
+    assert_eq!(listing.blocks[1].granted_unix_ms, None);
+    assert_eq!(listing.blocks[2].granted_unix_ms, None);
+}
+
+#[test]
 fn damage_inside_is_found_by_a_check() {
     let place = three_blocks();
     // An entry of an index that is of no row.
