@@ -11,7 +11,7 @@
 //! | `Closed` | nothing | |
 //!
 //! A fork copies the state into the child, where `Own` reads as `Inherited`: no code runs for
-//! that. The engine's generator itself says which it is: its marks read as zero in a child.
+//! that. The engine's generator shows which it is: its marks read as zero in a child.
 //! Every use but `inspect` and `shutdown` of an inherited one opens another with the same
 //! configuration.
 //!
