@@ -17,9 +17,10 @@
  * RINGFLAKE_FORKED, but for ringflake_inspect and ringflake_reopen, which makes a
  * generator for the child, with leases of its own. The child may close the parent's generator,
  * which leaves the parent's leases alone; what the parent's threads held stays allocated. A child
- * of vfork must not call the library before exec. In a child that was forked while a thread
- * of the parent was using SQLite, to open a generator or to renew its leases, ringflake_reopen
- * returns RINGFLAKE_NO_LEASE for good: exit, and fork again.
+ * of vfork must not call the library before exec. fork waits until no thread of the library
+ * uses SQLite, which takes milliseconds. After two seconds, because another process holds the
+ * file's lock, or by a raw system call, the fork goes ahead: in the child, ringflake_reopen
+ * returns RINGFLAKE_NO_LEASE for good. Exit, and fork again.
  *
  * Errors. None is reported in errno, which any call may change. No panic leaves a function:
  * each is caught, and returned as RINGFLAKE_PANIC. A small allocation that fails ends the

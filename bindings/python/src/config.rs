@@ -90,14 +90,6 @@ impl Config {
         }
     }
 
-    /// Whether opening and closing use SQLite, also as the file of a tier.
-    pub(crate) fn uses_sqlite(&self) -> bool {
-        match &self.source {
-            Source::Local { .. } => true,
-            Source::Store { url, .. } => url.starts_with("sqlite:") || url.starts_with("tier:"),
-        }
-    }
-
     /// Whether every ID is below 2^63.
     pub(crate) fn fits_signed(&self) -> bool {
         self.width.bits() < 64 || self.plain && self.layout.total_bits() < 64

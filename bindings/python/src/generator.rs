@@ -41,7 +41,8 @@
 //! A take never releases the GIL, so the generator that it reads stays. What releases the GIL has
 //! a clone of the `Arc`; `shutdown` waits for the clones.
 //!
-//! Forks inside of SQLite: see `fork.rs`.
+//! A fork waits until no thread is inside SQLite: the engine's promise, see its
+//! `table/sqlite/process.rs`.
 
 use std::cell::UnsafeCell;
 use std::mem;
@@ -58,7 +59,7 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 use crate::buffer::Buffer;
 use crate::config::Config;
 use crate::error::{Failure, Kind, Outcome, with_causes};
-use crate::fork::{Busy, Process};
+use crate::fork::Process;
 use crate::text;
 
 /// How long a thread waits without a look at signals.
@@ -140,7 +141,7 @@ impl Generator {
             }
             self.opening.replace(py, Some(process));
             let config = self.config.clone();
-            let ended = run(py, self.config.uses_sqlite(), move || config.open());
+            let ended = run(py, move || config.open());
             if !matches!(ended, Ended::Forked) {
                 self.opening.replace(py, None);
             }
@@ -169,12 +170,7 @@ impl Generator {
     /// Drops a generator of this process, and waits for a second at most until its leases are
     /// released.
     fn release(&self, py: Python<'_>, ids: Arc<CachedGenerator>) {
-        let uses_sqlite = self.config.uses_sqlite();
-        py.detach(|| {
-            let busy = uses_sqlite.then(Busy::begin);
-            drop(ids);
-            drop(busy);
-        });
+        py.detach(|| drop(ids));
     }
 
     /// Calls `take` on this process's generator, with the GIL held or not.
@@ -433,7 +429,7 @@ impl Generator {
         };
         let left = timeout.saturating_sub(start.elapsed());
         let close = move || Ok(last.shutdown(left));
-        match run(py, self.config.uses_sqlite(), close) {
+        match run(py, close) {
             Ended::Done(shutdown) => Ok(shutdown? == Shutdown::Released),
             Ended::Failed(error) => Err(error),
             Ended::Forked => Ok(true),
@@ -526,21 +522,16 @@ enum Ended<T> {
     Forked,
 }
 
-/// Runs `work` in a helper thread, so that signal handlers run meanwhile. Holds off forks if
-/// `work` uses SQLite.
+/// Runs `work` in a helper thread, so that signal handlers run meanwhile.
 fn run<T: Send + 'static>(
     py: Python<'_>,
-    uses_sqlite: bool,
     work: impl FnOnce() -> Outcome<T> + Send + 'static,
 ) -> Ended<T> {
     let process = Process::current();
     let (sender, mut receiver) = mpsc::sync_channel(1);
     let helper = move || {
-        let busy = uses_sqlite.then(Busy::begin);
-        let outcome = work();
-        drop(busy);
         // Nobody receives it if the caller was interrupted.
-        let _ = sender.send(outcome);
+        let _ = sender.send(work());
     };
     let spawned = thread::Builder::new()
         .name("ringflake-open".into())
