@@ -34,7 +34,7 @@
 //! | in a few nanoseconds, from any thread | [`CachedGenerator::take`]; from a task: [`take_async`](CachedGenerator::take_async) |
 //! | many at once | [`CachedGenerator::take_batch`] |
 //! | at the least cost, in a thread that takes often | [`CachedGenerator::handle`] |
-//! | with no threads, no memory and the exact time in each | [`DirectGenerator`] |
+//! | without threads or a ring, each with the exact time | [`DirectGenerator`] |
 //! | of past moments, for an import | [`BackfillGenerator`] |
 //! | in generic code, from any kind of generator | [`IdSource`] |
 //! | from one global generator | [`init()`], [`id()`] |
@@ -57,7 +57,7 @@
 //! | when it is filled | [`PaddingFill`], [`ThresholdFill`], [`ScheduledFill`]; by takes: [`AssistFill`] |
 //! | how many rings there are, and in which order IDs come | [`stripes`](CachedGeneratorBuilder::stripes) |
 //! | whether takes need a locked instruction | [`CoreStocks`] |
-//! | what a take does when it is empty | [`OnEmpty`] |
+//! | what a take does when the ring is empty | [`OnEmpty`] |
 //! | how full and busy it is | [`Stats`] |
 //! | how large it has to be for a load, and how many nodes | [`plan::capacity_for`], [`plan::nodes_for`] |
 //! | the ring alone, for IDs of your own | [`RingBuffer`] |
@@ -75,7 +75,7 @@
 //! | [`lease::guide::runbook`] | what to do when something is wrong, with a page for each store |
 //! | [`guide::production`] | a service with readiness, metrics and an orderly shutdown |
 //! | [`guide::async_code`] | what to call in tasks |
-//! | [`guide::keys`] | which ID where, and what a key costs a B-tree |
+//! | [`guide::keys`] | which kind of ID to use where, and the cost of keys in a B-tree |
 //! | [`guide::loom`] | how to model threads of your own |
 //! | [`plan::guide`] | which lease and which ring a load needs |
 //! | [`guide::metrics`] | what to monitor, and when to wake somebody |
@@ -104,7 +104,7 @@
 //!
 //! # Features
 //!
-//! All are off by default, and only add:
+//! All features are off by default and additive:
 //!
 //! | feature | adds |
 //! |---|---|
@@ -112,9 +112,9 @@
 //! | `postgres`, `mysql`, `redis`, `etcd` | a [store of leases](lease::open) each, with its driver |
 //! | `conformance`, `testing` | the suite for a store of your own; sources of IDs for the tests of a service |
 //! | `sqlx`, `sqlx-postgres`, `diesel`, `postgres-types`, `rusqlite` | [`Id`] and [`TypedId`] in queries, as `BIGINT` |
-//! | `uuid`, `schemars`, `utoipa` | these, and [`PublicId`], in a UUID, in JSON Schema, in OpenAPI |
+//! | `uuid`, `schemars`, `utoipa` | [`Id`], [`TypedId`] and [`PublicId`] in a UUID, in JSON Schema, in OpenAPI |
 //! | `serde` | serialization of [`Id`], [`TypedId`], [`Layout`], [`Parts`], [`Stats`], and the forms in `serde` |
-//! | `getrandom`; `js-safe`; `metrics` | [`Secret`] from the operating system's random source; [`IdWidth::JsSafe`]; [`Stats`] and what is known of leases for the facade `metrics` |
+//! | `getrandom`; `js-safe`; `metrics` | [`Secret`] from the operating system's random source; [`IdWidth::JsSafe`]; [`Stats`] and lease figures, published through the crate `metrics` |
 //! | `loom` | only with `--cfg loom`: [models](guide::loom) of your own code with a generator in it |
 //!
 //! Don't write `use ringflake::*`: its modules `serde` and `metrics` make the crates of those names

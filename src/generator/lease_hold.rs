@@ -24,12 +24,11 @@ use crate::wakers::Ticket;
 #[must_use = "a release that did not come in time may matter"]
 #[non_exhaustive]
 pub enum Shutdown {
-    /// Each was released, or there was none from a store: others can have the nodes at
-    /// once.
+    /// Each was released, or there was none from a store. Other processes can be granted the nodes.
     Released,
-    /// The time was over first, or the store failed. It is tried for as long as the
-    /// process runs and the store has not failed; if that fails, too, others can have the
-    /// nodes when the leases have ended.
+    /// The time was over first, or the store failed. The release is retried for as long as the
+    /// process runs and the store has not failed. Otherwise others can have the nodes when the
+    /// leases have ended.
     Unreleased,
     /// A clone or a handle is still there, and goes on with the leases.
     InUse,

@@ -22,24 +22,23 @@
 //!                           v                                      v
 //!                       (closed)                       (closed, then released)
 //! ```
-//! While it is held a grant is renewed to the clock plus the lease duration, each time
-//! after a tenth to three twentieths of the reach of the last reply. Other answers than
-//! those drawn leave the grant as it is, to be renewed later:
-//! [`Unavailable`](StoreError::Unavailable) after a backoff that all requests of the
-//! process share, and that is the longer the more is left; the rest at a slow timing,
-//! [`Denied`](StoreError::Denied) among them, since passwords are changed. The confirmed
-//! ticks of a draining grant are used like any other's, and its block is replaced by
-//! another. [`invalidate`](Manager::invalidate) leads from every state to nothing at
-//! once.
+//! While it is held a grant is renewed to the clock plus the lease duration, each time after a
+//! tenth to three twentieths of the reach of the last reply. Any answer not in the diagram leaves
+//! the grant as it is, and it is renewed later. [`Unavailable`](StoreError::Unavailable) is retried
+//! after a backoff that all requests of the process share: the more ticks are left, the longer. All
+//! other errors are retried at a slow rate. [`Denied`](StoreError::Denied) is one of them, because
+//! passwords are changed. The confirmed ticks of a draining grant are used like any other's, and
+//! its block is replaced by another. [`invalidate`](Manager::invalidate) removes the grant
+//! immediately, from any state.
 //!
 //! # Out of reach
-//! Where the store's clock and this machine's were ahead, IDs were issued that far ahead.
-//! Once both are right, nothing more may be borrowed until the clock is back there. If that
-//! takes longer than a lease duration, the grants at hand count as out of reach, whatever
-//! their state: they go on as drawn, but others are acquired in their place, which begin
-//! now. With the first of those that is within reach they are closed. If the clock comes
-//! back before that, they count again. So a clock that is wrong for a moment costs
-//! no block, and a grant that is closed is never returned to.
+//! If both clocks, the store's and this machine's, were ahead, IDs were issued for that future
+//! time. After both are corrected, nothing more can be borrowed until the clock reaches that time
+//! again. If this takes longer than a lease duration, the current grants count as out of reach, in
+//! any state. They keep following the diagram. Meanwhile the manager acquires replacements that
+//! begin now. The first replacement within reach closes them. If the clock catches up first, they
+//! count again. So a clock that is wrong for a moment costs no block, and a grant that is closed is
+//! never returned to.
 //!
 //! # The manager
 //! ```text
@@ -48,21 +47,19 @@
 //!          <---------------                         v
 //!             a reply comes                     RELEASING ---> DONE
 //! ```
-//! Asking, it sends the request that is overdue for longest: a renewal, or an
-//! acquisition of as many blocks as are missing. Unsure, it sends nothing but
-//! `check`: if replies get lost, each acquisition leaves a block without a
-//! holder and each renewal costs one that was held, so no further one is risked
-//! before a reply has come. If the reason is an overloaded store, this and the
+//! In `ASKING` the manager sends the request that is overdue for longest: a renewal, or an
+//! acquisition of as many blocks as are missing. In `UNSURE` it sends only `check`. If replies are
+//! lost, each acquisition leaves a block without a holder, and each renewal costs a held block. So
+//! it sends neither until a reply has arrived. If the reason is an overloaded store, this and the
 //! longer backoff after an unknown outcome let it catch up.
 //!
 //! # Why it is right
 //! Of the rules at the head of [`lease`](crate::lease), the stores keep their half, and
 //! the manager keeps the client's:
 //!
-//! *S1.* A renewal names the end that the last positive reply named. One whose
-//! outcome is unknown is never sent again, nor is any other for that grant, so
-//! nothing is ever asked for on the strength of a guess. A release does not cut
-//! the grant: the store leaves the mark where it is.
+//! *S1.* A renewal names the end that the last positive reply named. A renewal with an unknown
+//! outcome is never sent again, and no other renewal is sent for that grant. So no request rests on
+//! a guessed end. A release does not cut the grant: the store leaves the mark where it is.
 //!
 //! *S2.* Grants enter the table in one place, and their ends move in one: where
 //! a positive reply to the request under way is taken in. A reply that comes
@@ -71,15 +68,14 @@
 //! *S3.* A grant is opened once, with its whole interval; later its end moves
 //! up, never its start. The cursor is the generator's.
 //!
-//! *S4.* A copy of a manager is a copy of the process: both will use what both
-//! know, up to the ends known when they parted, and renew with the same known
-//! end. The store takes one and fences the other, and later grants are known to
-//! one alone. (The result of a request under way at that moment may become known
-//! to both, should its reply reach both.) Nothing in here could distinguish one
-//! copy from another, so it is up to the driver:
-//! * A forked child never drives its parent's manager. It has no renewal thread,
-//!   and builds a manager of its own. Code called on that thread must not fork. In a child
-//!   that a signal handler forks there, that thread ends after the request under way.
+//! *S4.* Two copies of a manager are two copies of the process. Both use the grants from before the
+//! copy up to their confirmed ends, and both renew with the same end. The store accepts one renewal
+//! and fences the other. Each later grant reaches only one copy. (The reply to a request in flight
+//! at the copy can reach both.) Nothing in the manager distinguishes one copy from another, so
+//! this is up to the driver:
+//! * A forked child never drives its parent's manager. It has no renewal thread, and builds a
+//!   manager of its own. Code called on that thread must not fork. If a signal handler forks on the
+//!   renewal thread, that thread ends in the child after the request in flight.
 //! * A hook that runs when a machine is resumed from a snapshot calls
 //!   [`invalidate`](Manager::invalidate); then nothing is used twice. The
 //!   answer to a request that was under way is dropped.
@@ -93,10 +89,9 @@
 //! and extends nothing. An end is never assumed, only read from a reply, so it
 //! lies within the horizon.
 //!
-//! No clock occurs in this. The wall clock decides what is asked for and when a
-//! grant counts as passed; the monotonic clock decides when to ask. A wrong
-//! clock costs service: requests that are refused, or grants closed before their
-//! time.
+//! The argument above uses no clock. The wall clock only decides what is requested and when a grant
+//! counts as passed; the monotonic clock decides when to ask. A wrong clock costs service: requests
+//! that are refused, or grants closed before their time.
 
 mod agenda;
 mod counts;
