@@ -141,7 +141,7 @@ fn store_errors() -> String {
         Denied { source: broken() },
         Ambiguous { operation: "acquire", source: broken() },
         Invalid { what: "horizon in seconds", value: 5, min: 10, max: 86_400 },
-        Corrupt { detail: "mark -3 of block 7".into(), source: None },
+        Corrupt { detail: "the horizon is no number".into(), source: None },
     })
 }
 
@@ -228,7 +228,7 @@ fn lease_errors() -> String {
         Denied(broken()),
         NotDurable { store: "redis at db:6379".into(), reason: "appendonly is no".into() },
         Copied { store: "a".into(), recorded: "inode 1".into(), found: "inode 2".into() },
-        Corrupt { detail: "mark -3 of block 7".into(), source: None },
+        Corrupt { detail: "the horizon is no number".into(), source: None },
     });
     // It has no text of its own.
     let _ = |error: &ClockError| match error {

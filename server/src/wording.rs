@@ -37,9 +37,9 @@ pub(crate) fn help_of_local(error: &LocalError) -> Option<String> {
             format!("set id-width = \"{recorded}\", or use another name, which has its own secret")
         }
         LocalError::SecretBrought { directory, .. } => format!(
-            "share a store with the programs that use it (store); where there are none, run once \
+            "set store to the store that the secret's other programs use; if it has none, run once \
              'ringflake store init --data-dir {} --namespace NAME --history new' if no ID was ever \
-             issued with it, and else the same with '--history unknown'",
+             issued with the secret, otherwise the same with '--history unknown'",
             directory.display()
         ),
         error => return error.help().map(str::to_owned),

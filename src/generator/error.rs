@@ -308,7 +308,7 @@ impl fmt::Display for BuildError {
             ),
             Self::EncryptionWidens { bits, width } => write!(
                 f,
-                "IDs of a layout of {bits} bits fit a double, but encrypted ones have {} bits",
+                "a layout of {bits} bits is exact in a double, but encryption makes its IDs {} bits wide",
                 width.bits()
             ),
             Self::LayoutTooWide { bits, width } => write!(
@@ -339,8 +339,9 @@ impl fmt::Display for BuildError {
             }
             Self::BorrowLimit { limit, max } => write!(
                 f,
-                "the borrow limit must be at most {} for a static lease, got {limit:?}",
-                span(*max)
+                "the borrow limit must be at most {} for a static lease, got {}",
+                span(*max),
+                span(*limit)
             ),
             Self::RollbackBits { bits, nodes } => write!(
                 f,

@@ -194,7 +194,7 @@ impl fmt::Display for ParseIdError {
             Self::TooShort { bytes } => write!(
                 f,
                 "the text ends at position {bytes}: \
-                 one of fixed width has {MAX_DIGITS} characters, with leading zeros"
+                 an ID of fixed width has {MAX_DIGITS} characters, with leading zeros"
             ),
             Self::Overflow => write!(
                 f,

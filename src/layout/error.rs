@@ -135,8 +135,8 @@ impl fmt::Display for LayoutError {
                 let in_a_tick = 1_u128 << sequence;
                 write!(
                     f,
-                    "{time}/{node}/{sequence} bits have no tick: {in_a_tick} IDs of a node are {} \
-                     a second with ticks of 1 ms, and {in_a_tick} with ticks of 1 s; give one",
+                    "the layout {time}/{node}/{sequence} needs a tick: 1ms gives a node {} IDs a \
+                     second, 1s gives it {in_a_tick}",
                     in_a_tick * 1_000
                 )
             }

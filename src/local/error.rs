@@ -231,8 +231,9 @@ impl LocalError {
                 "use the width that it was created for, or another name, which has its own secret"
             }
             Self::SecretBrought { .. } => {
-                "share a store with the programs that use it; where there are none, initialise it \
-                 here once, as new if no ID was ever issued with it, and else as unknown"
+                "use the store that the secret's other programs use; if it has none, initialise a \
+                 namespace here once: as new if no ID was ever issued with the secret, otherwise \
+                 with its history unknown"
             }
             Self::SecretUsed { .. } => "use another secret for the store",
             Self::SecretGiven => "leave the secret out, or use it with a store",

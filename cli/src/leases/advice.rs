@@ -144,7 +144,7 @@ impl Advice {
                  help: create another secret with 'ringflake keygen --out FILE', and give \
                  --secret-file FILE\n\
                  help: to move to the store for good, stop all programs that use the directory, \
-                 move it away, and use its secret",
+                 move the directory away, and give its secret with --secret-file",
                 secret::source(&self.key, &self.data_dir),
                 directory.display()
             ),
@@ -314,7 +314,9 @@ impl Advice {
                 )
             }
             StoreError::NotQuarantined { .. } => {
-                format!("{error}\nhelp: 'ringflake store check{words}' lists the blocks that are")
+                format!(
+                    "{error}\nhelp: 'ringflake store check{words}' lists the quarantined blocks"
+                )
             }
             StoreError::Fenced {
                 fence: Fence::Quarantined { .. },

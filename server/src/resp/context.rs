@@ -205,9 +205,7 @@ impl fmt::Display for OpenFailure {
                 f,
                 "the namespace's name must be UTF-8 of 1 to {NAME_BYTES} bytes"
             ),
-            Self::NotInUse => {
-                f.write_str("no namespace of this name is in use: take an ID from it first")
-            }
+            Self::NotInUse => f.write_str("no ID was taken in this namespace yet: take one first"),
             Self::Refused(why) => f.write_str(why),
             Self::Build => f.write_str(
                 "the namespace can't be opened at the moment: try again in a second; the \

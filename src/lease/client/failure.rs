@@ -74,7 +74,7 @@ kinds! {
     /// [`StoreError::Exhausted`].
     Exhausted "has no free block",
     /// [`StoreError::FloorAhead`].
-    FloorAhead "grants nothing until the floor that was raised over lost grants",
+    FloorAhead "grants nothing before its floor, which was raised over lost grants",
     /// [`StoreError::HistoryLost`].
     HistoryLost "has lost a grant that it confirmed",
     /// [`StoreError::LayoutEnded`].

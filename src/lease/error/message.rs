@@ -330,7 +330,10 @@ impl StoreError {
                 "check the user, the password, the certificate, and the server's access rules"
             }
             Self::Ambiguous { .. } => "treat the request as not granted, and do not send it again",
-            Self::Corrupt { .. } => "restore the store, and declare its history unknown",
+            Self::Corrupt { .. } => {
+                "restore the record from a backup and raise the floor over lost grants, or remove \
+                 the namespace and initialise it with its history unknown"
+            }
             Self::Invalid { .. } => return None,
         })
     }
