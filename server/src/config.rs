@@ -42,7 +42,7 @@ use crate::limits::Limits;
 pub enum Protocol {
     /// The Redis protocol.
     Resp,
-    /// HTTP/1.1 and HTTP/2.
+    /// HTTP/1.1.
     Http,
 }
 

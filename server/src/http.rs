@@ -1,4 +1,4 @@
-//! The HTTP server: axum on a runtime of its own.
+//! The HTTP/1.1 server: axum on a runtime of its own.
 //!
 //! ```text
 //! listen -------> connection --> call ----------> routes ---> take, inspect, health, ...
@@ -13,19 +13,14 @@
 //! | open connections, of all clients and of one | `Clients`, which keeps the last sixteenth for others | 503, and the connection is closed |
 //! | a TLS handshake, in time | `Limits::request_time` | the connection is closed |
 //! | TLS connections before the first authorized request, in bytes | `STRANGER_BYTES`, an eighth of it for one client | they wait |
-//! | HTTP/2 connections before the first authorized request, in bytes | the same | they wait |
-//! | TLS and HTTP/2 connections without an authorized request, in time | `Limits::request_time` | the connection is closed, with GOAWAY in HTTP/2 |
+//! | TLS connections without an authorized request, in time | `Limits::request_time` | the connection is closed |
 //! | a request's head, in time | `Limits::request_time` | the connection is closed |
 //! | a request's body, in time | `Limits::request_time` | 408 |
 //! | its head and its body, in bytes | `HEAD_BYTES`, `Limits::request_bytes` | 431 or 414, and 413 |
 //! | an answer that has not left | twice `Limits::request_time` from the request's head on | the connection is closed |
-//! | silence between requests | `Limits::idle_time` | the connection is closed, with GOAWAY in HTTP/2 |
-//! | a peer of HTTP/2 that answers no ping | twice `Limits::request_time` | the connection is closed |
-//! | requests at once on an HTTP/2 connection | `STREAMS` | HTTP/2 refuses them |
-//! | connections with a request in HTTP/1, in bytes | `HTTP1_BYTES`, half of it for one client | they wait |
-//! | HTTP/2 connections, in bytes | `HTTP2_BYTES`, half of it for one client | they wait |
+//! | silence between requests | `Limits::idle_time` | the connection is closed |
+//! | connections with a request, in bytes | `ACTIVE_BYTES`, half of it for one client | they wait |
 //! | memory of answers and bodies | `ANSWER_BYTES`, half of it for one client | they wait, then 503 |
-//! | large answers at once on a connection | `LARGE_PER_CONNECTION` | they wait, then 503 |
 //! | IDs of a request | `Limits::count` | 422 |
 //! | concurrent store calls for leases | the server's `Subleases` | 503 |
 //! | new requests while the server drains | half a second | the connection is closed |
@@ -39,8 +34,7 @@
 //! # Shutdown
 //!
 //! When the server drains, it goes on accepting connections and requests for half a second.
-//! Answers of HTTP/1 have `Connection: close` from then on, and HTTP/2 connections get GOAWAY.
-//! Then the listeners are closed, and so is every connection once it has had no request for
+//! Answers have `Connection: close` from then on. Then the listeners are closed, and so is every connection once it has had no request for
 //! half a second. [`HttpServer::join`] waits for requests that were begun until its deadline,
 //! closes the rest, and returns when no task uses a generator any more.
 

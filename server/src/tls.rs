@@ -121,7 +121,7 @@ impl Loaded {
             refused(&files.certificate, reason)
         })?;
         let mut http = resp.clone();
-        http.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        http.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Self {
             resp: Arc::new(resp),
             http: Arc::new(http),
@@ -212,7 +212,7 @@ mod tests {
         // As `openssl x509 -enddate` prints it.
         assert_eq!(tls.expires_unix_seconds(), Some(4_731_436_800));
         let http = tls.of(Protocol::Http).load_full();
-        assert_eq!(http.alpn_protocols, [&b"h2"[..], b"http/1.1"]);
+        assert_eq!(http.alpn_protocols, [b"http/1.1"]);
         let resp = tls.of(Protocol::Resp);
         assert!(resp.load().alpn_protocols.is_empty());
 

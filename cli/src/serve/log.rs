@@ -38,7 +38,7 @@ impl Log {
     }
 }
 
-/// Events of this project at this level, and none of libraries: a client can make h2 and hyper
+/// Events of this project at this level, and none of libraries: a client can make hyper
 /// log a warning for each of its frames.
 fn targets(level: LogLevel) -> Targets {
     let level = match level {
@@ -81,7 +81,7 @@ mod tests {
             for target in ["ringflake", "ringflake_server::server"] {
                 assert_eq!(most(target), ours, "{level} {target}");
             }
-            for target in ["h2", "h2::server", "hyper", "rustls", "ring"] {
+            for target in ["hyper", "hyper::proto", "rustls", "ring"] {
                 assert_eq!(most(target), None, "{level} {target}");
             }
         }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::http::Request;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::buffer_permit::{SMALL_BYTES, StrangerPermits};
 use super::deadlines::{Deadlines, Times};
@@ -128,8 +127,6 @@ pub(super) fn refused(error: &OpenError) -> Problem {
 #[derive(Debug)]
 pub(super) struct Buffers {
     pub(super) budget: ClientBudget,
-    /// A permit for each large answer.
-    pub(super) large: Arc<Semaphore>,
     pub(super) stranger: StrangerPermits,
 }
 
@@ -141,9 +138,6 @@ pub(super) struct Context {
     pub(super) buffers: Arc<Buffers>,
     pub(super) deadlines: Arc<Deadlines>,
 }
-
-/// Memory for an answer; none for a small one.
-pub(super) type AnswerPermit = Option<(BufferPermit, OwnedSemaphorePermit)>;
 
 impl Context {
     /// The context that `call` has put into this request.
@@ -160,24 +154,22 @@ impl Context {
     }
 
     /// Waits for memory for an answer of so many bytes.
-    pub(super) async fn reserve(&self, bytes: usize) -> Result<AnswerPermit, Problem> {
+    /// A small answer needs none.
+    pub(super) async fn reserve(&self, bytes: usize) -> Result<Option<BufferPermit>, Problem> {
         if bytes <= SMALL_BYTES {
             return Ok(None);
         }
-        let permits = async {
-            let large = Arc::clone(&self.buffers.large).acquire_owned().await.ok()?;
-            Some((self.buffers.budget.acquire(bytes).await?, large))
-        };
-        match tokio::time::timeout_at(self.until.into(), permits).await {
-            Ok(Some(permits)) => Ok(Some(permits)),
+        let permit = self.buffers.budget.acquire(bytes);
+        match tokio::time::timeout_at(self.until.into(), permit).await {
+            Ok(Some(permit)) => Ok(Some(permit)),
             _ => Err(self.busy()),
         }
     }
 
     /// All memory for answers is in use.
     pub(super) fn busy(&self) -> Problem {
-        let detail = "all memory for answers is in use, of the server, of this client or of this \
-                      connection: read the answers that have come, and try again";
+        let detail = "all memory for answers is in use, of the server or of this client: read the \
+                      answers that have come, and try again";
         Problem::new(Kind::BUSY, detail).retry_after(SOON)
     }
 }

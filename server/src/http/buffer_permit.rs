@@ -2,8 +2,7 @@
 //! and connections before their first authorized request.
 //!
 //! Each of these has a [budget](BufferBudget) for all clients, of which one may hold a part. A
-//! connection has at most [`LARGE_PER_CONNECTION`] large answers at once. A request waits until
-//! its deadline at most.
+//! request waits until its deadline at most.
 //!
 //! A permit of an answer moves into the answer's bytes, and is returned when the last of them
 //! went to the socket.
@@ -18,35 +17,21 @@ use crate::clients::Client;
 /// The budget of all answers and request bodies, in bytes.
 pub(super) const ANSWER_BYTES: usize = 64 << 20;
 
-/// The budget of connections before their first authorized request, with TLS or a request in
-/// HTTP/1, and of those in HTTP/2, in bytes each.
+/// The budget of connections before their first authorized request, with TLS or a request, in
+/// bytes.
 pub(super) const STRANGER_BYTES: usize = 48 << 20;
 
-/// The budget of connections with a request in HTTP/1, in bytes.
-pub(super) const HTTP1_BYTES: usize = 64 << 20;
+/// The budget of connections with a request, in bytes.
+pub(super) const ACTIVE_BYTES: usize = 64 << 20;
 
-/// The budget of all HTTP/2 connections, in bytes.
-pub(super) const HTTP2_BYTES: usize = 128 << 20;
-
-/// hyper's buffers and state of an active connection in HTTP/1.
-pub(super) const BYTES_PER_HTTP1: usize = 24 << 10;
-
-/// Those of a connection in HTTP/2 that has had all of its streams at once. They live as long as
-/// it does.
-pub(super) const BYTES_PER_HTTP2: usize = 160 << 10;
-
-/// The same while all of these streams begin.
-pub(super) const BYTES_PER_HTTP2_STRANGER: usize = 352 << 10;
+/// hyper's buffers and state of an active connection.
+pub(super) const BYTES_PER_ACTIVE: usize = 24 << 10;
 
 /// The most memory of a connection with TLS: a message of the handshake, or part of a record and
 /// hyper's buffers.
 pub(super) const BYTES_PER_TLS_STRANGER: usize = 64 << 10;
 
-/// Large answers that a connection may have at once.
-pub(super) const LARGE_PER_CONNECTION: usize = 2;
-
-/// Answers above this size are large. HTTP/2 requests hold a permit for as many bytes, since
-/// a connection may have a hundred of them.
+/// Answers above this size need a permit.
 pub(super) const SMALL_BYTES: usize = 2 << 10;
 
 /// The budgets of a server.
@@ -54,9 +39,7 @@ pub(super) const SMALL_BYTES: usize = 2 << 10;
 pub(super) struct Budgets {
     answers: BufferBudget,
     strangers: BufferBudget,
-    http2_strangers: BufferBudget,
-    http1: BufferBudget,
-    http2: BufferBudget,
+    active: BufferBudget,
 }
 
 /// The budgets as one client sees them.
@@ -64,9 +47,7 @@ pub(super) struct Budgets {
 pub(super) struct ClientBudgets {
     pub(super) answers: ClientBudget,
     pub(super) strangers: ClientBudget,
-    pub(super) http2_strangers: ClientBudget,
-    pub(super) http1: ClientBudget,
-    pub(super) http2: ClientBudget,
+    pub(super) active: ClientBudget,
 }
 
 impl Budgets {
@@ -74,9 +55,7 @@ impl Budgets {
         Self {
             answers: BufferBudget::new(ANSWER_BYTES),
             strangers: BufferBudget::for_strangers(STRANGER_BYTES),
-            http2_strangers: BufferBudget::for_strangers(STRANGER_BYTES),
-            http1: BufferBudget::new(HTTP1_BYTES),
-            http2: BufferBudget::new(HTTP2_BYTES),
+            active: BufferBudget::new(ACTIVE_BYTES),
         }
     }
 
@@ -84,9 +63,7 @@ impl Budgets {
         ClientBudgets {
             answers: self.answers.client(client),
             strangers: self.strangers.client(client),
-            http2_strangers: self.http2_strangers.client(client),
-            http1: self.http1.client(client),
-            http2: self.http2.client(client),
+            active: self.active.client(client),
         }
     }
 }
@@ -108,13 +85,8 @@ impl StrangerPermits {
         Self(Mutex::new(Some(Held { tls, active: None })))
     }
 
-    /// Whether no request was authorized yet.
-    pub(super) fn is_stranger(&self) -> bool {
-        self.lock().is_some()
-    }
-
-    /// Whether its next request in HTTP/1 needs a permit.
-    pub(super) fn needs_http1(&self) -> bool {
+    /// Whether its next request needs a permit.
+    pub(super) fn needs_active(&self) -> bool {
         self.lock().as_ref().is_some_and(|held| held.tls.is_none())
     }
 

@@ -16,7 +16,7 @@ use hyper::body::{Body as _, Incoming};
 use tower::Service;
 
 use super::app::{App, Buffers, Context};
-use super::buffer_permit::{SMALL_BYTES, guarded};
+use super::buffer_permit::guarded;
 use super::cross_origin::Hosts;
 use super::deadlines::Deadlines;
 use super::problem::{Kind, Problem};
@@ -43,7 +43,7 @@ impl hyper::service::Service<Request<Incoming>> for Calls {
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        let (now, version) = (Instant::now(), request.version());
+        let now = Instant::now();
         let unanswered = self.deadlines.begin(now);
         self.deadlines.set_body(!request.body().is_end_stream());
         let (app, buffers) = (Arc::clone(&self.app), Arc::clone(&self.buffers));
@@ -52,28 +52,22 @@ impl hyper::service::Service<Request<Incoming>> for Calls {
         Box::pin(async move {
             let context = Context {
                 until: now + app.limits.request_time,
-                buffers: Arc::clone(&buffers),
+                buffers,
                 deadlines,
             };
-            // A connection has one request in HTTP/1, and many in HTTP/2.
-            let is_http2 = version == Version::HTTP_2;
-            let permit = is_http2.then(|| buffers.budget.try_acquire(SMALL_BYTES));
-            let mut response = match permit {
-                Some(None) => context.busy().into_response(),
-                _ => answer(router, hosts, context, request).await,
-            };
+            let mut response = answer(router, hosts, context, request).await;
             let headers = response.headers_mut();
             // A cache that repeats an answer would issue its IDs twice.
             headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
             headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-            if !is_http2 && app.drain.has_begun() {
+            if app.drain.has_begun() {
                 headers.insert(CONNECTION, HeaderValue::from_static("close"));
             }
             count(&app.counters, response.status(), now.elapsed());
             let (head, body) = response.into_parts();
             // Every body is whole: it is one part, which is moved.
             let bytes = axum::body::to_bytes(body, usize::MAX).await;
-            let bytes = guarded(bytes.unwrap_or_default(), (unanswered, permit));
+            let bytes = guarded(bytes.unwrap_or_default(), unanswered);
             Ok(Response::from_parts(head, Full::new(bytes)))
         })
     }
@@ -125,7 +119,7 @@ fn check_head<B>(request: &Request<B>) -> Result<(), Problem> {
         return Err(Problem::new(Kind::URI_TOO_LONG, detail));
     }
     let fields = request.headers().iter();
-    // As they are counted in HTTP/2: a field has 32 bytes besides its name and value.
+    // A field has 32 bytes besides its name and value, for what it costs in memory.
     let field_bytes = fields.map(|(name, value)| name.as_str().len() + value.len() + 32);
     if uri_bytes + field_bytes.sum::<usize>() > HEAD_BYTES {
         let detail = format!(

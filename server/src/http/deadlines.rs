@@ -5,16 +5,17 @@
 //! | waits for the rest of a head or of a TLS record, or for its first head | `request_time` | closed |
 //! | has a request whose answer has not left yet | twice `request_time` since its head | closed |
 //! | can't write | `request_time` | closed |
-//! | has TLS or HTTP/2, and no request was authorized | `request_time` | `Connection: close`, GOAWAY |
-//! | is quiet | `idle_time`, or `drain` while the server drains | `Connection: close`, GOAWAY |
+//! | has TLS, and no request was authorized | `request_time` | `Connection: close` |
+//! | is quiet | `idle_time`, or `drain` while the server drains | `Connection: close` |
 //!
 //! hyper has no timeout that tells an idle connection from an unfinished head, and none for an
-//! answer that is not read. Its HTTP/2 keep-alive pings end peers that do not respond.
+//! answer that is not read.
 //!
 //! No byte extends a deadline, so a client that sends or reads a byte at a time is closed as
 //! well. The connection's task checks at the next deadline, but at least once in the shorter
 //! of both times. Setting a deadline therefore needs no timer.
 
+use std::collections::VecDeque;
 use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -43,13 +44,12 @@ pub(super) struct Deadlines {
 
 #[derive(Debug)]
 struct State {
-    /// When each request began whose answer has not left yet.
-    requests: Vec<(u64, Instant)>,
-    next: u64,
+    /// When each request began whose answer has not left yet, the oldest first: answers leave in
+    /// the order of their requests.
+    requests: VecDeque<Instant>,
     /// Since when there is no request; or since when the head of one arrives.
     quiet_since: Instant,
     in_head: bool,
-    is_http2: bool,
     /// Since when it has a stranger's permit that lasts; `None` once a request is authorized.
     stranger_since: Option<Instant>,
     /// Whether the last request has a body that was not read to its end.
@@ -73,11 +73,9 @@ impl Deadlines {
     pub(super) fn new(times: Times, now: Instant) -> Self {
         Self {
             state: Mutex::new(State {
-                requests: Vec::new(),
-                next: 0,
+                requests: VecDeque::new(),
                 quiet_since: now,
                 in_head: true,
-                is_http2: false,
                 stranger_since: None,
                 has_body: false,
                 blocked_since: None,
@@ -90,20 +88,9 @@ impl Deadlines {
     /// A request's head has been read.
     pub(super) fn begin(self: &Arc<Self>, now: Instant) -> Unanswered {
         let mut state = self.lock();
-        let number = state.next;
-        state.next += 1;
         state.in_head = false;
-        state.requests.push((number, now));
-        Unanswered {
-            deadlines: Arc::clone(self),
-            number,
-        }
-    }
-
-    /// The connection speaks HTTP/2, whose frames need not belong to a request.
-    pub(super) fn is_http2(&self) {
-        let mut state = self.lock();
-        (state.is_http2, state.in_head) = (true, false);
+        state.requests.push_back(now);
+        Unanswered(Arc::clone(self))
     }
 
     /// A request has to be authorized within its time from now on.
@@ -123,9 +110,7 @@ impl Deadlines {
 
     /// Whether the last request has a body that was not read to its end.
     pub(super) fn set_body(&self, has_body: bool) {
-        let mut state = self.lock();
-        // In HTTP/2 bodies are apart from each other.
-        state.has_body = has_body && !state.is_http2;
+        self.lock().has_body = has_body;
     }
 
     /// Whether there is no request and none has begun: the next byte is the first of a head.
@@ -140,7 +125,7 @@ impl Deadlines {
     pub(super) fn check(&self, now: Instant) -> Check {
         let (state, times) = (self.lock(), self.times);
         let blocked = state.blocked_since.map(|since| since + times.request);
-        let oldest = state.requests.first().map(|(_, begun)| *begun);
+        let oldest = state.requests.front().copied();
         let (deadline, then) = match oldest {
             Some(begun) => (begun + 2 * times.request, Check::Overdue),
             None => match state.draining_since {
@@ -172,7 +157,7 @@ impl Deadlines {
 
     fn received(&self) {
         let mut state = self.lock();
-        if state.requests.is_empty() && !state.in_head && !state.is_http2 {
+        if state.requests.is_empty() && !state.in_head {
             state.in_head = true;
             state.quiet_since = Instant::now();
         }
@@ -185,15 +170,12 @@ impl Deadlines {
 
 /// A request, until its answer has left.
 #[derive(Debug)]
-pub(super) struct Unanswered {
-    deadlines: Arc<Deadlines>,
-    number: u64,
-}
+pub(super) struct Unanswered(Arc<Deadlines>);
 
 impl Drop for Unanswered {
     fn drop(&mut self) {
-        let mut state = self.deadlines.lock();
-        state.requests.retain(|(number, _)| *number != self.number);
+        let mut state = self.0.lock();
+        state.requests.pop_front();
         if state.requests.is_empty() {
             state.quiet_since = Instant::now();
         }
@@ -365,14 +347,6 @@ mod tests {
         assert_eq!(deadlines.check(since + REQUEST), Check::Idle);
         deadlines.set_body(false);
         assert!(deadlines.is_quiet());
-    }
-
-    #[test]
-    fn frames_of_http2_without_a_request_are_no_head() {
-        let (deadlines, since) = quiet();
-        deadlines.is_http2();
-        deadlines.received();
-        assert_eq!(deadlines.check(since + IDLE), Check::Idle);
     }
 
     #[test]

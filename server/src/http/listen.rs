@@ -15,7 +15,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::app::App;
 use super::buffer_permit::{BYTES_PER_TLS_STRANGER, Budgets, ClientBudgets};
-use super::connection::{Protocols, Shared, serve};
+use super::connection::{Shared, http1, serve};
 use super::cross_origin::Hosts;
 use super::deadlines::Tap;
 use super::problem::{Kind, PROBLEM_JSON, Problem};
@@ -52,7 +52,7 @@ impl Listening {
             budgets: Arc::new(Budgets::new()),
             shared: Shared {
                 router: routes::router(Arc::clone(&app)),
-                protocols: Protocols::new(app.limits.request_time),
+                http1: http1(),
                 app,
                 draining,
                 hosts: setup.known_hosts(),

@@ -188,7 +188,7 @@ fn a_certificate_is_changed_while_connections_go_on() {
         let http = port(&server, Protocol::Http);
         let stream = connect_tls(http, &[&first, &second], &[b"h2", b"http/1.1"]);
         assert_eq!(certificate(&stream), second.certificate);
-        assert_eq!(stream.conn.alpn_protocol(), Some(&b"h2"[..]));
+        assert_eq!(stream.conn.alpn_protocol(), Some(&b"http/1.1"[..]));
         goes_on();
         over.store(true, Ordering::Relaxed);
         assert!(load.join().unwrap() > 0);

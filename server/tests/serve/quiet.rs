@@ -76,41 +76,6 @@ fn http(server: &Server, target: &str, token: &str, accept: &str) -> Result<Vec<
     }
 }
 
-/// A request of HTTP/2 with this token, whose answer is read to its end.
-fn http2(server: &Server, token: &str) {
-    let mut stream = connect(port(server, Protocol::Http));
-    let frame = |kind: u8, flags: u8, stream: u8, payload: &[u8]| {
-        let length = u8::try_from(payload.len()).unwrap();
-        [&[0, 0, length, kind, flags, 0, 0, 0, stream], payload].concat()
-    };
-    // POST and http; then a path, an authority and a token that are spelled out (RFC 7541).
-    let mut fields = vec![0x83, 0x86];
-    for (name, value) in [
-        (&[0x04][..], "/v1/ids?namespace=orders"),
-        (&[0x01], "localhost"),
-        (&[0x0f, 0x08], &format!("Bearer {token}")),
-    ] {
-        fields.extend_from_slice(name);
-        fields.push(u8::try_from(value.len()).unwrap());
-        fields.extend_from_slice(value.as_bytes());
-    }
-    let mut sent = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
-    sent.extend(frame(4, 0, 0, &[]));
-    sent.extend(frame(1, 5, 1, &fields));
-    stream.write_all(&sent).unwrap();
-    loop {
-        let mut head = [0; 9];
-        stream.read_exact(&mut head).unwrap();
-        let [a, b, c, kind, flags, ..] = head;
-        let mut payload = vec![0; u32::from_be_bytes([0, a, b, c]) as usize];
-        stream.read_exact(&mut payload).unwrap();
-        // The end of the stream, with its fields or its bytes.
-        if kind <= 1 && flags & 1 == 1 {
-            return;
-        }
-    }
-}
-
 /// As a log could write it.
 fn forms(id: Id) -> [String; 5] {
     let number = id.to_u64();
@@ -175,7 +140,6 @@ fn no_secret_no_token_and_no_id_is_logged() {
     let target = "POST /v1/ids?namespace=local&count=2000";
     let bytes = http(&server, target, TAKE, "application/octet-stream").unwrap();
     ids.extend(bytes.as_chunks().0.iter().map(|id| Id::from_le_bytes(*id)));
-    http2(&server, TAKE);
 
     let id = *ids.iter().next().unwrap();
     let inspect = format!(
@@ -185,7 +149,6 @@ fn no_secret_no_token_and_no_id_is_logged() {
     redis(&server, &[inspect]);
     // Wrong, malformed, and cut off.
     assert_eq!(http(&server, target, WRONG, "*/*"), Err(401));
-    http2(&server, WRONG);
     redis(&server, &[format!("AUTH {WRONG}\r\nINCR orders\r\n")]);
     redis(&server, &[format!("*2\r\n$x\r\n{WRONG}\r\n")]);
     redis(

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use rustls::ClientConnection;
 
-use super::http2::{begin_raw, fields, frame};
 use super::limits::{buffer_little, narrow};
 use super::served::{Served, serve};
 use super::wire::Wire;
@@ -196,43 +195,6 @@ fn a_connection_that_was_quiet_is_served_again() {
     assert_eq!((0..ATTEMPTS).find_map(served_twice), Some(200));
 }
 
-/// A connection in HTTP/2 with an authorized request.
-fn http2(served: &Served) -> Wire {
-    let mut wire = begin_raw(served, &[]);
-    wire.send(frame(1, 5, 1, &fields("/v1/ids?namespace=orders")));
-    wire
-}
-
-#[test]
-fn a_quiet_connection_of_http2_is_kept() {
-    let served = impatient();
-    let kept = |_| {
-        let mut wire = http2(&served);
-        let began = Instant::now();
-        // The server asks whether somebody is there, and gets an answer.
-        for _ in 0..3 {
-            while {
-                let (kind, flags, _, payload) = wire.try_frame().ok()?;
-                let is_ping = kind == 6 && flags == 0;
-                if is_ping {
-                    wire.send([&[0, 0, 8, 6, 1, 0, 0, 0, 0], &payload[..]].concat());
-                }
-                !is_ping
-            } {}
-        }
-        Some(began.elapsed())
-    };
-    let time = (0..ATTEMPTS).find_map(kept).expect("three pings");
-    assert!(time > 2 * SOON, "{time:?}");
-}
-
-#[test]
-fn a_peer_of_http2_that_answers_no_ping_is_closed() {
-    let served = impatient();
-    let _wire = http2(&served);
-    served.until(1, 1);
-}
-
 #[test]
 fn silence_between_requests_ends() {
     let served = serve(|setup| {
@@ -242,4 +204,22 @@ fn silence_between_requests_ends() {
     let mut wire = served.connect();
     assert_eq!(wire.get("/livez").status, 200);
     wire.assert_closed();
+}
+
+/// Nor does it hold up the end of the server.
+#[test]
+fn a_handshake_that_never_ends_is_closed() {
+    for (request_time, ends_first) in [(300, false), (3_600_000, true)] {
+        let served = serve(|setup| {
+            setup.tls = Some(tls::testing::server(&[]));
+            setup.limits.request_time = Duration::from_millis(request_time);
+        });
+        let mut wire = served.connect();
+        wire.send([22]);
+        if ends_first {
+            served.until(1, 0);
+            assert!(served.end(Duration::from_secs(60)));
+        }
+        wire.assert_closed();
+    }
 }

@@ -162,30 +162,6 @@ impl<S: Read + Write> Wire<S> {
         })
     }
 
-    /// The kind, the flags and the stream of the next frame of HTTP/2.
-    pub(super) fn frame(&mut self) -> (u8, u8, u32) {
-        let (kind, flags, stream, _) = self.whole_frame();
-        (kind, flags, stream)
-    }
-
-    /// And its payload.
-    pub(super) fn whole_frame(&mut self) -> (u8, u8, u32, Vec<u8>) {
-        self.try_frame().unwrap()
-    }
-
-    pub(super) fn try_frame(&mut self) -> io::Result<(u8, u8, u32, Vec<u8>)> {
-        let mut head = Vec::new();
-        if !self.take(9, &mut head)? {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        let head: [u8; 9] = head.try_into().unwrap();
-        let [a, b, c, kind, flags, stream @ ..] = head;
-        let length = u32::from_be_bytes([0, a, b, c]);
-        let mut payload = Vec::new();
-        assert!(self.take(length as usize, &mut payload)?, "cut off");
-        Ok((kind, flags, u32::from_be_bytes(stream), payload))
-    }
-
     /// The bytes up to the end of this.
     fn until(&mut self, end: &[u8]) -> io::Result<Vec<u8>> {
         loop {
