@@ -78,15 +78,9 @@ func (problem *Problem) Error() string {
 	return fmt.Sprintf("%d %s: %s", problem.Status, problem.Type, problem.Detail)
 }
 
-// IsElsewhere says whether the lease is another server's, below a tier: it is ours up to its
-// end, and is not renewed here.
-func (problem *Problem) IsElsewhere() bool {
-	return problem.Type == "urn:ringflake:problem:lease-elsewhere"
-}
-
 // IsLost says whether the lease is not ours any more.
 func (problem *Problem) IsLost() bool {
-	return problem.Status == http.StatusConflict && !problem.IsElsewhere()
+	return problem.Status == http.StatusConflict
 }
 
 // RetryAfter says how long to wait.

@@ -84,8 +84,6 @@ func (g *Generator) Next() (uint64, error) {
 // another kind of generator.
 func (g *Generator) Run(ctx context.Context) error {
 	var had []string
-	// The lease can't be renewed, and is used until there is another.
-	isElsewhere := false
 	wait := time.Duration(0)
 	for {
 		select {
@@ -96,7 +94,7 @@ func (g *Generator) Run(ctx context.Context) error {
 		}
 		lease := g.current()
 		var err error
-		if lease == nil || isElsewhere {
+		if lease == nil {
 			var leases *Leases
 			leases, err = g.client.Acquire(ctx, g.namespace, g.holder, g.duration, had)
 			if err == nil {
@@ -104,7 +102,6 @@ func (g *Generator) Run(ctx context.Context) error {
 					g.release(&leases.Leases[0])
 					return err
 				}
-				isElsewhere = false
 			}
 		} else {
 			var leases *Leases
@@ -121,12 +118,7 @@ func (g *Generator) Run(ctx context.Context) error {
 			if wait == 0 {
 				wait = time.Second / 2
 			}
-		case lease != nil && isProblem && problem.IsElsewhere():
-			// Rule 4 as well: it is ours up to its end.
-			log.Print(err)
-			isElsewhere = true
-			wait = 0
-		case lease != nil && !isElsewhere && isProblem && problem.IsLost():
+		case lease != nil && isProblem && problem.IsLost():
 			// Rule 4: nothing more is issued from it.
 			log.Print(err)
 			g.take()

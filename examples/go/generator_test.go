@@ -75,48 +75,6 @@ func TestALeaseIsUsedUpAndNotExceeded(t *testing.T) {
 	}
 }
 
-func TestALeaseOfAnotherServerIsUsedUntilThereIsOneOfThisOne(t *testing.T) {
-	var g *Generator
-	asked := make(chan string, 16)
-	acquired := 0
-	server := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, in *http.Request) {
-		asked <- in.URL.Path
-		switch {
-		case in.URL.Path == "/v1/leases/renew":
-			out.WriteHeader(http.StatusConflict)
-			_ = json.NewEncoder(out).Encode(&Problem{Type: "urn:ringflake:problem:lease-elsewhere"})
-		case in.URL.Path == "/v1/leases/release":
-			_, _ = out.Write([]byte(`{"namespace":"orders","released":[]}`))
-		case acquired == 0:
-			acquired++
-			_ = json.NewEncoder(out).Encode(answer("a", [2]uint64{4, 6}, [2]uint64{12, 15}, 0))
-		default:
-			if _, err := g.Next(); err != nil {
-				t.Error("the lease is given up before there is another")
-			}
-			_ = json.NewEncoder(out).Encode(answer("b", [2]uint64{6, 8}, [2]uint64{12, 15}, 60))
-		}
-	}))
-	defer server.Close()
-	client := &Client{URL: server.URL, HTTP: server.Client()}
-	g = NewGenerator(client, "orders", "me", 2*time.Second, nil)
-	clock := uint64(12)
-	g.now = at(&clock)
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	go func() { _ = g.Run(ctx); close(ended) }()
-	for _, path := range []string{"/v1/leases", "/v1/leases/renew", "/v1/leases"} {
-		if found := <-asked; found != path {
-			t.Fatalf("asked %s, and not %s", found, path)
-		}
-	}
-	for g.current() == nil || g.current().Text != "b" {
-		time.Sleep(time.Millisecond)
-	}
-	cancel()
-	<-ended
-}
-
 func TestAClockThatIsWrongForAMomentCostsThatMoment(t *testing.T) {
 	for name, wrong := range map[string]time.Time{
 		"a day ahead":      time.UnixMilli(int64(small.EpochUnixMs)).Add(24 * time.Hour),

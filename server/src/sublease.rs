@@ -24,22 +24,17 @@
 //! rest, in the [text] that names the lease: block, epoch, and the end as the store
 //! confirmed it. So a server can crash, start again, or be another one before the same store.
 //!
-//! Where the store is a tier, it is the same store to the servers on its file alone, and they
-//! alone renew and release the leases below it. Epochs count in one record, that of the
-//! namespace or that of a tier, and the text names the tier's. A lease from another record than
-//! this server's is neither lost nor known here: it is refused as that, and its holder keeps it
-//! to its end. Leases also outlive the server, which a tier would not let them: the store is
-//! opened as one that [grants for others](ringflake::lease::OpenOptions::grant_for_others).
+//! Where the server keeps leases in reserve in a tier, those of clients still come from the store
+//! above it, so that any server can renew and release them.
 //!
 //! # Why no ID comes twice
 //! 1. Two leases of clients, or one and one of any generator, are grants of one store. Those
-//!    are disjoint (S1, S6), below a tier as well (S9). Each call compares layout, size of
+//!    are disjoint (S1, S6), and so are those below a tier (S9). Each call compares layout, size of
 //!    blocks and fingerprint with those on record in its own step (S5), so that the rectangle
 //!    means the same to all.
 //! 2. A client knows a rectangle only from a positive answer (S2), and each answer of the
 //!    store goes into one answer of the server: calls are never repeated, and answers never
-//!    kept. One that can't be handed over is nobody's; [`give_back`](Subleases::give_back)
-//!    releases it.
+//!    kept. One that can't be handed over is nobody's, and comes free at its end.
 //! 3. A renewal is the store's compare-and-set on epoch and known end, and moves that end. So of
 //!    all requests with one text, from copies of a client and repetitions included, at most one is
 //!    given the ticks after it. The others lose the lease, and keep the ticks that they had of it,
@@ -51,10 +46,8 @@
 //!    The tag keeps a client its lease, and keeps `from`, which is not on record, as the store gave
 //!    it. A forged text gains nothing beyond a lease.
 //! 6. A store that lost its history shows it by an incarnation, or by a client's evidence (S8): the
-//!    texts of leases that it had, given to the next acquisition. The tag proves that a store
-//!    confirmed them, and the record that it was this one. Texts from another record prove nothing
-//!    about this store, and are ignored. Without a secret the tag proves nothing, and all texts are
-//!    ignored.
+//!    texts of leases that it had, given to the next acquisition. The tag proves that the store
+//!    confirmed them. Without a secret it proves nothing, and all texts are ignored.
 //!
 //! The client is responsible for S3 and S4: each raw once, in one memory.
 //!
@@ -63,7 +56,7 @@
 //! |---|---|---|
 //! | blocks of one request | `Limits::leases` | refused |
 //! | blocks given away in a minute, of each namespace | `Limits::leases_per_minute` | refused, with the time to wait |
-//! | calls that wait for one store, but for those that give back | `MAX_QUEUED` | refused |
+//! | calls that wait for one store | `MAX_QUEUED` | refused |
 //! | how far a lease reaches | the namespace's horizon (S7) | it ends there |
 
 mod service;
@@ -84,7 +77,6 @@ pub(crate) use self::terms::{
     Sublease,
 };
 pub(crate) use self::text::MOST_BYTES as MOST_TEXT;
-use self::text::Record;
 use crate::causes::Causes;
 use crate::limits::Limits;
 use crate::namespaces::OpenError;
@@ -134,20 +126,19 @@ impl Subleases {
     /// more, but one at least.
     pub(crate) fn acquire(&self, name: &str, wanted: &AcquireRequest) -> Result<Granted, Refusal> {
         let given = self.service(name).and_then(|service| {
-            let (record, grants) = self.grants(&service, wanted)?;
-            Ok(self.given(&service, record, grants))
+            let grants = self.grants(&service, wanted)?;
+            Ok(self.given(&service, grants))
         });
         self.count(given, |given| (&self.counts.given, given.leases.len()))
     }
 
-    /// Grants, and the record that they are from.
     fn grants(
         &self,
         service: &LeaseService,
         wanted: &AcquireRequest,
-    ) -> Result<(Option<Record>, Vec<Grant>), Refusal> {
+    ) -> Result<Vec<Grant>, Refusal> {
         let blocks = service.blocks(wanted.size, self.most_blocks)?;
-        let had = service.leases(&wanted.had)?;
+        let evidence = service.evidence(&wanted.had)?;
         let _permit = service.enter_queue()?;
         lock(&service.budget)
             .take(u64::from(blocks), Instant::now())
@@ -160,22 +151,10 @@ impl Subleases {
         let mut store = lock(&service.store);
         let now = self.clock.unix_ms();
         let length = service.ticks(wanted.duration);
-        let outcome = service
-            .evidence(&had, &mut **store, now)
-            .and_then(|evidence| {
-                let acquire = Acquire::new(blocks, length, now)
-                    .held_by(holder)
-                    .with_evidence(evidence);
-                store.acquire(&service.namespace, &acquire)
-            })
-            // Only now is there a record for certain: a tier's file is made by its first grant.
-            .and_then(|grants| match service.record(&mut **store, now) {
-                Ok(record) => Ok((record, grants)),
-                Err(error) => {
-                    service.give_back(&mut **store, &grants);
-                    Err(error)
-                }
-            });
+        let acquire = Acquire::new(blocks, length, now)
+            .held_by(holder)
+            .with_evidence(evidence);
+        let outcome = store.acquire(&service.namespace, &acquire);
         drop(store);
         if let Err(error @ StoreError::HistoryLost { .. }) = &outcome {
             // As of a generator.
@@ -183,7 +162,7 @@ impl Subleases {
             tracing::error!(target: "ringflake", namespace, %error, "lease history lost");
         }
         let unused = match &outcome {
-            Ok((_, grants)) => blocks.saturating_sub(u32::try_from(grants.len()).unwrap_or(blocks)),
+            Ok(grants) => blocks.saturating_sub(u32::try_from(grants.len()).unwrap_or(blocks)),
             // They may have been granted.
             Err(StoreError::Ambiguous { .. }) => 0,
             Err(_) => blocks,
@@ -195,11 +174,10 @@ impl Subleases {
     /// The lease with this text, up to `duration` ahead of the clock or to where it ends
     /// already, if that is later.
     pub(crate) fn renew(&self, text: &str, duration: Duration) -> Result<Granted, Refusal> {
-        let given = self.find(text).and_then(|(service, record, mut grant)| {
+        let given = self.find(text).and_then(|(service, mut grant)| {
             let _permit = service.enter_queue()?;
             let mut store = lock(&service.store);
             let now = self.clock.unix_ms();
-            service.refuse_others(record, &mut **store, now)?;
             let layout = service.namespace.layout();
             let tick = layout.tick_at(now).ok_or(StoreError::BeforeEpoch {
                 unix_ms: now,
@@ -209,7 +187,7 @@ impl Subleases {
             let renew = Renew::new(&grant, end.max(grant.ticks.end), now);
             grant.ticks.end = store.renew(&service.namespace, &renew)?;
             drop(store);
-            Ok(self.given(&service, record, vec![grant]))
+            Ok(self.given(&service, vec![grant]))
         });
         self.count(given, |_| (&self.counts.renewed, 1))
     }
@@ -217,24 +195,14 @@ impl Subleases {
     /// Ends the lease with this text, so that the store can give its block to others. They
     /// begin where it would have ended.
     pub(crate) fn release(&self, text: &str) -> Result<Granted, Refusal> {
-        let given = self.find(text).and_then(|(service, record, grant)| {
+        let given = self.find(text).and_then(|(service, grant)| {
             let _permit = service.enter_queue()?;
             let mut store = lock(&service.store);
-            service.refuse_others(record, &mut **store, self.clock.unix_ms())?;
             store.release(&service.namespace, grant.block, grant.epoch)?;
             drop(store);
-            Ok(self.given(&service, record, vec![grant]))
+            Ok(self.given(&service, vec![grant]))
         });
         self.count(given, |_| (&self.counts.released, 1))
-    }
-
-    /// Releases leases that were acquired, but whose client is gone: nobody has their texts.
-    pub(crate) fn give_back(&self, given: &Granted) {
-        let Ok(service) = self.service(&given.parameters.namespace) else {
-            return;
-        };
-        let grants = given.leases.iter().map(|lease| &lease.grant);
-        service.give_back(&mut **lock(&service.store), grants);
     }
 
     /// The namespace that a lease names, which need not be true.
@@ -242,8 +210,8 @@ impl Subleases {
         Some(text::read(text)?.namespace().to_owned())
     }
 
-    /// The namespace of the lease that a text names, the record that it is from, and its grant.
-    fn find(&self, text: &str) -> Result<(Arc<LeaseService>, Option<Record>, Grant), Refusal> {
+    /// The namespace of the lease that a text names, and its grant.
+    fn find(&self, text: &str) -> Result<(Arc<LeaseService>, Grant), Refusal> {
         let unproven = text::read(text).ok_or(Refusal::Unknown)?;
         let service = self
             .service(unproven.namespace())
@@ -253,7 +221,7 @@ impl Subleases {
                 refusal => refusal,
             })?;
         let grant = unproven.prove(&service.key).ok_or(Refusal::Unknown)?;
-        Ok((service, unproven.record(), grant))
+        Ok((service, grant))
     }
 
     fn service(&self, name: &str) -> Result<Arc<LeaseService>, Refusal> {
@@ -276,10 +244,10 @@ impl Subleases {
         ))
     }
 
-    fn given(&self, service: &LeaseService, record: Option<Record>, grants: Vec<Grant>) -> Granted {
+    fn given(&self, service: &LeaseService, grants: Vec<Grant>) -> Granted {
         let name = &service.parameters.namespace;
         let leases = grants.into_iter().map(|grant| Sublease {
-            text: text::write(&service.key, name, record, &grant),
+            text: text::write(&service.key, name, &grant),
             nodes: service.namespace.nodes_of(grant.block),
             ticks: grant.ticks.clone(),
             grant,

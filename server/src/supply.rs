@@ -106,7 +106,8 @@ impl Supply {
         }
     }
 
-    /// The store that this namespace's generator has its leases from, for leases of clients.
+    /// The store that this namespace's generator has its leases from, for leases of clients; with
+    /// a tier, the store above it, so that any server can renew them.
     /// The namespace has been used before: nothing is made, and nobody asked.
     pub(crate) fn origin(&self, name: &str) -> Result<Origin, OpenError> {
         let (settings, layout) = self.settings(name)?;
@@ -123,7 +124,6 @@ impl Supply {
             };
             return Ok(Origin {
                 name: name.to_owned(),
-                is_tier: false,
                 store: Box::new(space.sqlite().map_err(local)?),
                 namespace: space.namespace,
                 secret: space.secret,
@@ -143,8 +143,7 @@ impl Supply {
         }
         Ok(Origin {
             name: name.to_owned(),
-            is_tier: url.expose().starts_with("tier:"),
-            store: self.open_for_clients(&url)?,
+            store: self.open_store(&url.above_tier())?,
             namespace,
             secret,
             id_width,
@@ -164,16 +163,9 @@ impl Supply {
     }
 
     fn open_store(&self, url: &StoreUrl) -> Result<Box<dyn LeaseStore>, OpenError> {
-        open(url, &self.options())
-    }
-
-    /// The same store, whose leases last when this server has ended.
-    fn open_for_clients(&self, url: &StoreUrl) -> Result<Box<dyn LeaseStore>, OpenError> {
-        open(url, &self.options().grant_for_others(true))
-    }
-
-    fn options(&self) -> OpenOptions {
-        OpenOptions::new().accept_best_effort(self.config.best_effort)
+        let options = OpenOptions::new().accept_best_effort(self.config.best_effort);
+        let store = lease::open(url.expose(), &options);
+        store.map_err(|error| OpenError::Store(Arc::new(error)))
     }
 
     fn draft(&self, name: &str) -> Result<Draft, OpenError> {
@@ -260,11 +252,6 @@ impl Supply {
             None => local,
         }
     }
-}
-
-fn open(url: &StoreUrl, options: &OpenOptions) -> Result<Box<dyn LeaseStore>, OpenError> {
-    let store = lease::open(url.expose(), options);
-    store.map_err(|error| OpenError::Store(Arc::new(error)))
 }
 
 /// The secret of a namespace whose leases come from a store.

@@ -2,8 +2,8 @@
 //! generators of other languages.
 //!
 //! Each request is one call of a store, on a thread that may block. A call that takes longer
-//! than its request may goes on by itself: leases that it then acquires go back to the store,
-//! since nobody has their texts.
+//! than its request may goes on by itself: leases that it then acquires are nobody's, and come free
+//! at their end.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,6 @@ use axum::response::Response;
 use ringflake::lease::StoreError;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::sync::oneshot;
 
 use super::app::{self, App, Context};
 use super::problem::{Kind, Problem};
@@ -110,7 +109,7 @@ pub(super) async fn acquire(
     // Makes it if need be, and says why it can't be made.
     app.namespace(&name, &context).await?;
     let work = move |subleases: &Subleases| subleases.acquire(&name, &wanted);
-    let given = ask(&app, &context, work, Subleases::give_back).await?;
+    let given = ask(&app, &context, work).await?;
     Ok(written(&given))
 }
 
@@ -128,7 +127,7 @@ pub(super) async fn renew(
     let duration = duration(duration_s)?;
     spend(&app, &head, &lease)?;
     let work = move |subleases: &Subleases| subleases.renew(&lease, duration);
-    let given = ask(&app, &context, work, |_, _| {}).await?;
+    let given = ask(&app, &context, work).await?;
     Ok(written(&given))
 }
 
@@ -142,7 +141,7 @@ pub(super) async fn release(
     let Releasing { lease } = body::object(&head.headers, &body, members, example)?;
     spend(&app, &head, &lease)?;
     let work = move |subleases: &Subleases| subleases.release(&lease);
-    let given = ask(&app, &context, work, |_, _| {}).await?;
+    let given = ask(&app, &context, work).await?;
     let ended = |lease| json!({ "nodes": nodes(lease), "ticks": ticks(lease) });
     let ended: Vec<Value> = given.leases.iter().map(ended).collect();
     let namespace = &given.parameters.namespace;
@@ -187,26 +186,15 @@ fn duration(seconds: Option<u64>) -> Result<Duration, Problem> {
     }
 }
 
-/// Does `work` on a thread that may block. If nobody gets what has come of it, `undo` has the
-/// last word.
+/// Does `work` on a thread that may block.
 async fn ask(
     app: &App,
     context: &Context,
     work: impl FnOnce(&Subleases) -> Result<Granted, Refusal> + Send + 'static,
-    undo: fn(&Subleases, &Granted),
 ) -> Result<Granted, Problem> {
-    let (sender, receiver) = oneshot::channel();
     let subleases = Arc::clone(&app.subleases);
-    tokio::task::spawn_blocking(move || {
-        let outcome = work(&subleases).map(|given| Unclaimed {
-            given: Some(given),
-            subleases,
-            undo,
-        });
-        // Where it can't be sent it is dropped, as when nobody looks at what was sent.
-        let _ = sender.send(outcome);
-    });
-    let outcome = tokio::time::timeout_at(context.until.into(), receiver).await;
+    let working = tokio::task::spawn_blocking(move || work(&subleases));
+    let outcome = tokio::time::timeout_at(context.until.into(), working).await;
     let outcome = outcome.map_err(|_| {
         if let Some(suppressed) = app.store_failures.permit("slow") {
             tracing::warn!(
@@ -216,30 +204,8 @@ async fn ask(
         }
         store_away("the store is slow to respond")
     })?;
-    let failed = || store_away("the store failed");
-    match outcome.map_err(|_| failed())? {
-        Ok(mut unclaimed) => unclaimed.given.take().ok_or_else(failed),
-        Err(refusal) => Err(problem(app, &refusal)),
-    }
-}
-
-/// Granted leases, which are released if they are dropped before the client has them.
-struct Unclaimed {
-    given: Option<Granted>,
-    subleases: Arc<Subleases>,
-    undo: fn(&Subleases, &Granted),
-}
-
-impl Drop for Unclaimed {
-    fn drop(&mut self) {
-        // A runtime that ends does nothing more: blocks come free by themselves.
-        if let Some(given) = self.given.take()
-            && let Ok(runtime) = tokio::runtime::Handle::try_current()
-        {
-            let (subleases, undo) = (Arc::clone(&self.subleases), self.undo);
-            runtime.spawn_blocking(move || undo(&subleases, &given));
-        }
-    }
+    let outcome = outcome.map_err(|_| store_away("the store failed"))?;
+    outcome.map_err(|refusal| problem(app, &refusal))
 }
 
 fn store_away(why: &str) -> Problem {
@@ -267,12 +233,6 @@ fn problem(app: &App, refusal: &Refusal) -> Problem {
         Refusal::Unknown => (
             Kind::LEASE_LOST,
             "unknown lease: issue no IDs from it, and request another one at /v1/leases".to_owned(),
-        ),
-        Refusal::Elsewhere => (
-            Kind::LEASE_ELSEWHERE,
-            "another server granted the lease, and only that server can renew or release it; it \
-             is valid until its end: use that server, or request another one here at /v1/leases"
-                .to_owned(),
         ),
         Refusal::Lost(error) => {
             let why = match error {

@@ -56,7 +56,6 @@ kinds! {
     INVALID: UNPROCESSABLE_ENTITY "invalid" "A value is not allowed",
     HEAD_TOO_LARGE: REQUEST_HEADER_FIELDS_TOO_LARGE "head-too-large" "The header is too large",
     LEASE_LOST: CONFLICT "lease-lost" "The client no longer holds the lease",
-    LEASE_ELSEWHERE: CONFLICT "lease-elsewhere" "Another server granted the lease",
     RATE_LIMITED: TOO_MANY_REQUESTS "rate-limited" "The rate limit of the token is reached",
     TOO_MANY_LEASES: TOO_MANY_REQUESTS "too-many-leases" "The limit of leases is reached",
     NO_LEASE: SERVICE_UNAVAILABLE "no-lease" "The store grants no lease at the moment",

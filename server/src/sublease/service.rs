@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use ringflake::lease::{Confirmed, Grant, LeaseStore, Namespace, StoreError};
+use ringflake::lease::{Confirmed, Grant, LeaseStore, Namespace};
 
 use super::terms::{MOST_HAD, Origin, Parameters, Refusal, Size};
-use super::text::{self, Key, Record};
+use super::text::{self, Key};
 use crate::rate::Bucket;
 
 /// How many calls may wait for a store of one namespace, that of the one who has it included.
@@ -19,7 +19,6 @@ pub(super) struct LeaseService {
     pub(super) parameters: Parameters,
     /// As the store has it.
     pub(super) namespace: Namespace,
-    is_tier: bool,
     pub(super) key: Key,
     pub(super) store: Mutex<Box<dyn LeaseStore>>,
     pub(super) budget: Mutex<Bucket>,
@@ -39,7 +38,6 @@ impl LeaseService {
                 is_encrypted: origin.secret.is_some(),
             },
             namespace: origin.namespace,
-            is_tier: origin.is_tier,
             key: Key::of(origin.secret.as_ref()),
             store: Mutex::new(origin.store),
             budget: Mutex::new(budget),
@@ -71,24 +69,10 @@ impl LeaseService {
         })
     }
 
-    /// The record that this store's epochs count in; none for the one that all servers of the
-    /// namespace share. Below a tier it is the file's, which is looked at each time: the one
-    /// after a file that was lost is another, and so is a copy. That costs a read, and no sync.
-    pub(super) fn record(
-        &self,
-        store: &mut dyn LeaseStore,
-        now_unix_ms: u64,
-    ) -> Result<Option<Record>, StoreError> {
-        if !self.is_tier {
-            return Ok(None);
-        }
-        let found = store.check(&self.namespace, now_unix_ms)?.record;
-        Ok(Some(Record::of(&self.key, &found.incarnation)))
-    }
-
-    /// The leases with these texts, each with the record that it is from. None where there is
-    /// no secret: anybody can write a text then, and what is evidence stops a namespace.
-    pub(super) fn leases(&self, texts: &[String]) -> Result<Vec<(Option<Record>, Grant)>, Refusal> {
+    /// The store's confirmations that these texts are, the latest of each block: evidence for its
+    /// next acquisition. None where there is no secret: anybody can write a text then, and
+    /// evidence stops a namespace.
+    pub(super) fn evidence(&self, texts: &[String]) -> Result<Vec<Confirmed>, Refusal> {
         if texts.len() > MOST_HAD {
             return Err(Refusal::Invalid(format!(
                 "so many leases in had are not allowed: give the last {MOST_HAD} at most"
@@ -100,62 +84,23 @@ impl LeaseService {
         let lease = |text: &String| {
             let unproven = text::read(text)?;
             let is_of_this = unproven.namespace() == self.parameters.namespace;
-            let grant = unproven.prove(&self.key).filter(|_| is_of_this)?;
-            Some((unproven.record(), grant))
+            unproven.prove(&self.key).filter(|_| is_of_this)
         };
-        let leases = texts.iter().map(lease).collect::<Option<_>>();
-        leases.ok_or_else(|| {
-            Refusal::Invalid(
-                "had names what is no lease of this namespace: leave it out".to_owned(),
-            )
-        })
-    }
-
-    /// Refuses a lease that is from another record than this store's.
-    pub(super) fn refuse_others(
-        &self,
-        record: Option<Record>,
-        store: &mut dyn LeaseStore,
-        now_unix_ms: u64,
-    ) -> Result<(), Refusal> {
-        match self.record(store, now_unix_ms)? == record {
-            true => Ok(()),
-            false => Err(Refusal::Elsewhere),
-        }
-    }
-
-    /// Releases grants that nobody has. Optional: the blocks come free by themselves.
-    pub(super) fn give_back<'a>(
-        &self,
-        store: &mut dyn LeaseStore,
-        grants: impl IntoIterator<Item = &'a Grant>,
-    ) {
-        for grant in grants {
-            if let Err(error) = store.release(&self.namespace, grant.block, grant.epoch) {
-                tracing::debug!(%error, "a lease that nobody received was not released");
-            }
-        }
-    }
-
-    /// The store's confirmations among these leases, the latest of each block. Leases of another
-    /// record are left out: this store never had them, so they prove nothing.
-    pub(super) fn evidence(
-        &self,
-        leases: &[(Option<Record>, Grant)],
-        store: &mut dyn LeaseStore,
-        now_unix_ms: u64,
-    ) -> Result<Vec<Confirmed>, StoreError> {
         let mut latest: Vec<Confirmed> = Vec::new();
-        if leases.is_empty() {
-            return Ok(latest);
-        }
-        let record = self.record(store, now_unix_ms)?;
-        for (_, grant) in leases.iter().filter(|(of, _)| *of == record) {
-            let confirmed = Confirmed::new(grant.block, grant.epoch, grant.ticks.end);
-            match latest.iter_mut().find(|own| own.block == confirmed.block) {
-                Some(own) if (own.epoch, own.end) < (confirmed.epoch, confirmed.end) => {
-                    *own = confirmed;
-                }
+        for text in texts {
+            let Grant {
+                block,
+                epoch,
+                ticks,
+                ..
+            } = lease(text).ok_or_else(|| {
+                Refusal::Invalid(
+                    "had names what is no lease of this namespace: leave it out".to_owned(),
+                )
+            })?;
+            let confirmed = Confirmed::new(block, epoch, ticks.end);
+            match latest.iter_mut().find(|own| own.block == block) {
+                Some(own) if (own.epoch, own.end) < (epoch, ticks.end) => *own = confirmed,
                 Some(_) => {}
                 None => latest.push(confirmed),
             }

@@ -23,8 +23,6 @@ pub(crate) struct Origin {
     pub(crate) name: String,
     /// As the store has it, possibly by another name.
     pub(crate) namespace: Namespace,
-    /// The store is a tier, whose epochs are its own.
-    pub(crate) is_tier: bool,
     /// None for plain IDs.
     pub(crate) secret: Option<Secret>,
     pub(crate) id_width: IdWidth,
@@ -82,9 +80,6 @@ pub(crate) enum Refusal {
     Invalid(String),
     /// The text names no lease of a namespace that is served here.
     Unknown,
-    /// The lease was given from another record than this server's: below another tier, or
-    /// below one where this server has none, or the reverse. It is its holder's up to its end.
-    Elsewhere,
     /// The lease is not its holder's any more: the store's reason.
     Lost(StoreError),
     /// So many blocks were given away that others have to wait.

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 use super::text::Key;
 use super::*;
-use crate::config::{Config, NamespaceSettings, Settings};
+use crate::config::{Config, NamespaceSettings, Settings, StoreUrl};
 use crate::supply::Supply;
 
 const NOW: u64 = 1_760_000_000_000;
@@ -56,7 +56,6 @@ impl Site {
     fn origin(&self) -> Origin {
         Origin {
             name: "orders".to_owned(),
-            is_tier: false,
             namespace: self.namespace.clone(),
             secret: Some(SECRET),
             id_width: IdWidth::Full,
@@ -136,8 +135,6 @@ macro_rules! fenced {
         );
     };
 }
-
-mod tiers;
 
 /// All that was issued: by clients every tick of each rectangle at once, and by a generator ID
 /// by ID.
@@ -372,12 +369,6 @@ fn a_released_block_goes_on_where_it_would_have_ended() {
     let next = one(acquire(&server, 1, 60));
     assert_eq!(next.ticks, first.ticks.end..first.ticks.end + 60);
     fenced!(server.renew(&first.text, seconds(600)), Fence::Epoch { .. });
-    // As one that was granted, and that nobody received.
-    site.pass(1000);
-    let given = acquire(&server, 1, 60).unwrap();
-    server.give_back(&given);
-    let next = one(acquire(&server, 1, 60));
-    assert_eq!(next.ticks.start, given.leases[0].ticks.end);
 }
 
 #[test]
@@ -387,8 +378,8 @@ fn a_text_that_is_made_up_is_unknown() {
     let lease = one(acquire(&server, 1, 60));
     let key = Key::of(Some(&Secret::from_bytes([0; 16])));
     for text in [
-        text::write(&key, "orders", None, &lease.grant),
-        text::write(&Key::of(Some(&SECRET)), "others", None, &lease.grant),
+        text::write(&key, "orders", &lease.grant),
+        text::write(&Key::of(Some(&SECRET)), "others", &lease.grant),
         String::new(),
         "x".repeat(10_000),
     ] {
@@ -429,14 +420,11 @@ fn the_latest_of_a_block_is_its_evidence() {
     let Grant { block, epoch, .. } = later.grant;
     let expected = [Confirmed::new(block, epoch, later.ticks.end)];
     for had in [[&first, &later], [&later, &first]] {
-        let had = service
-            .leases(&had.map(|lease| lease.text.clone()))
-            .unwrap();
-        let found = service.evidence(&had, &mut **lock(&service.store), NOW);
+        let found = service.evidence(&had.map(|lease| lease.text.clone()));
         assert_eq!(found.unwrap(), expected);
     }
     let too_many = vec![first.text; MOST_HAD + 1];
-    refused!(service.leases(&too_many), Refusal::Invalid(_));
+    refused!(service.evidence(&too_many), Refusal::Invalid(_));
 }
 
 #[test]
@@ -448,9 +436,9 @@ fn what_anybody_can_write_is_no_evidence() {
     };
     let service = LeaseService::new(origin, 1);
     let made_up = Grant::new(Block::new(0), Epoch::FIRST, 0..site.now() + 100);
-    let text = text::write(&service.key, "orders", None, &made_up);
+    let text = text::write(&service.key, "orders", &made_up);
     assert!(text::read(&text).unwrap().prove(&service.key).is_some());
-    assert_eq!(service.leases(&[text]).unwrap(), []);
+    assert_eq!(service.evidence(&[text]).unwrap(), []);
 }
 
 #[test]
@@ -639,16 +627,49 @@ fn a_lease_of_a_local_plain_namespace_is_renewed_and_released() {
     assert!(lease.ticks.end > given.leases[0].ticks.end);
     let released = server.release(&lease.text).unwrap();
     assert_eq!(released.parameters.namespace, "orders");
+}
 
-    let given = acquire(&server, 1, 60).unwrap();
-    server.give_back(&given);
-    let service = server.service("orders").unwrap();
-    assert_eq!(service.namespace.name(), "orders-plain");
-    let blocks = lock(&service.store)
-        .list(&service.namespace)
-        .unwrap()
-        .blocks;
-    let block = given.leases[0].grant.block;
-    let back = blocks.iter().find(|known| known.block == block);
-    assert!(back.is_some_and(|block| block.released), "{blocks:?}");
+/// Any server renews them, with a tier or without.
+#[test]
+fn leases_of_a_server_with_a_tier_come_from_the_store_above_it() {
+    let directory = private_directory();
+    let at = |name: &str| directory.path().join(name);
+    std::fs::write(at("secret"), &SECRET.expose()[..]).unwrap();
+    ringflake_kit::tls::allow(&at("secret"), 0o600);
+    let server = |name: &str, tier: bool| {
+        let orders = NamespaceSettings {
+            store: Some(StoreUrl::new(format!(
+                "sqlite:{}",
+                at("leases.db").display()
+            ))),
+            secret_file: Some(at("secret")),
+            tier: Some(tier),
+            init_if_new: Some(History::New),
+            ..NamespaceSettings::default()
+        };
+        let (supply, server) = configured(Settings {
+            data_dir: Some(at(name)),
+            namespaces: [("orders".to_owned(), orders)].into(),
+            ..Settings::default()
+        });
+        supply.make_data_dir().unwrap();
+        (supply.build("orders").unwrap(), server)
+    };
+    let (generator, first) = server("a", true);
+    let lease = one(acquire(&first, 1, 60));
+    for _ in 0..1000 {
+        let parts = generator.inspect(generator.take().unwrap()).unwrap();
+        assert!(!lease.nodes.contains(&parts.node), "{parts:?}");
+    }
+    for (name, tier) in [("b", true), ("c", false)] {
+        let (_, other) = server(name, tier);
+        let next = one(other.acquire("orders", &having(&lease.text)));
+        assert_ne!(next.nodes, lease.nodes);
+        assert!(other.release(&next.text).is_ok());
+    }
+    let (_, last) = server("d", false);
+    assert!(
+        last.release(&one(last.renew(&lease.text, seconds(90))).text)
+            .is_ok()
+    );
 }

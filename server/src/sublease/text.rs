@@ -1,13 +1,10 @@
 //! The text by which a client names a lease.
 //!
 //! ```text
-//! base64url of:  1 | length of the name | name |          block | epoch | from | until | tag
-//!                2 | length of the name | name | record | block | epoch | from | until | tag
-//!                1          1              n       8       8       8      8       8     16  bytes
+//! base64url of:  1 | length of the name | name | block | epoch | from | until | tag
+//!                1          1              n      8       8      8       8     16  bytes
 //! ```
-//! Numbers are big-endian. The second is that of a lease below a tier, whose epochs mean
-//! nothing elsewhere: its record is the first half of the tag of the words that the tier's file
-//! is recognised by. The tag is the first half of HMAC-SHA256 over all before it. Its
+//! Numbers are big-endian. The tag is the first half of HMAC-SHA256 over all before it. Its
 //! key is that of the namespace: HMAC-SHA256(secret, "ringflake lease of a client"), so every
 //! server that has the namespace knows it, before and after a restart, and no other namespace
 //! has it. Without a secret it is HMAC-SHA256 of the same with no key, which finds accidents
@@ -21,29 +18,15 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac_sha256::HMAC;
 use ringflake::Secret;
-use ringflake::lease::{Block, Epoch, Grant, Incarnation, Namespace};
+use ringflake::lease::{Block, Epoch, Grant, Namespace};
 use subtle::ConstantTimeEq;
 
-const SHARED: u8 = 1;
-const OF_TIER: u8 = 2;
+const VERSION: u8 = 1;
 const TAG: usize = 16;
-const RECORD: usize = 8;
 const NUMBERS: usize = 4 * 8;
 
-/// The longest text: that of the longest name, below a tier.
-pub(crate) const MOST_BYTES: usize =
-    (2 + Namespace::MAX_NAME + RECORD + NUMBERS + TAG).div_ceil(3) * 4;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Record([u8; RECORD]);
-
-impl Record {
-    /// The one with this incarnation, which no other tier has.
-    pub(super) fn of(key: &Key, incarnation: &Incarnation) -> Self {
-        let tag = key.tag(incarnation.as_str().as_bytes());
-        Self(std::array::from_fn(|at| tag[at]))
-    }
-}
+/// The longest text: that of the longest name.
+pub(crate) const MOST_BYTES: usize = (2 + Namespace::MAX_NAME + NUMBERS + TAG).div_ceil(3) * 4;
 
 #[derive(Clone)]
 pub(super) struct Key([u8; 32]);
@@ -64,22 +47,17 @@ impl Key {
 #[derive(Clone, Debug)]
 pub(super) struct Unproven {
     namespace: String,
-    record: Option<Record>,
     signed: Vec<u8>,
     tag: [u8; TAG],
     numbers: [u64; 4],
 }
 
-/// The text of a grant, which is from this record if it is a tier's.
-pub(super) fn write(key: &Key, namespace: &str, record: Option<Record>, grant: &Grant) -> String {
-    let mut bytes = Vec::with_capacity(2 + namespace.len() + RECORD + NUMBERS + TAG);
-    let version = record.map_or(SHARED, |_| OF_TIER);
+/// The text of a grant.
+pub(super) fn write(key: &Key, namespace: &str, grant: &Grant) -> String {
+    let mut bytes = Vec::with_capacity(2 + namespace.len() + NUMBERS + TAG);
     // The name of a namespace has at most 64 bytes.
-    bytes.extend([version, u8::try_from(namespace.len()).unwrap_or(u8::MAX)]);
+    bytes.extend([VERSION, u8::try_from(namespace.len()).unwrap_or(u8::MAX)]);
     bytes.extend_from_slice(namespace.as_bytes());
-    if let Some(Record(record)) = record {
-        bytes.extend_from_slice(&record);
-    }
     let Grant {
         block,
         epoch,
@@ -103,21 +81,15 @@ pub(super) fn read(text: &str) -> Option<Unproven> {
     let (signed, tag) = bytes.split_last_chunk::<TAG>()?;
     let (&[version, length], rest) = signed.split_first_chunk()?;
     let (name, rest) = rest.split_at_checked(usize::from(length))?;
-    let (record, numbers) = match version {
-        SHARED => (None, rest),
-        OF_TIER => {
-            let (&record, numbers) = rest.split_first_chunk()?;
-            (Some(Record(record)), numbers)
-        }
-        _ => return None,
-    };
-    let (numbers, []) = numbers.as_chunks::<8>() else {
+    let (numbers, []) = rest.as_chunks::<8>() else {
         return None;
     };
+    if version != VERSION {
+        return None;
+    }
     let numbers: [[u8; 8]; 4] = numbers.try_into().ok()?;
     Some(Unproven {
         namespace: std::str::from_utf8(name).ok()?.to_owned(),
-        record,
         signed: signed.to_vec(),
         tag: *tag,
         numbers: numbers.map(u64::from_be_bytes),
@@ -128,11 +100,6 @@ impl Unproven {
     /// The name of the namespace whose key is needed.
     pub(super) fn namespace(&self) -> &str {
         &self.namespace
-    }
-
-    /// The record that the grant is from, if it is a tier's.
-    pub(super) fn record(&self) -> Option<Record> {
-        self.record
     }
 
     /// The grant as the store answered last, if the tag is by this key. Takes as long for
@@ -154,15 +121,10 @@ mod tests {
         Key::of(Some(&Secret::from_bytes([byte; 16])))
     }
 
-    fn proven(text: &str, key: &Key) -> Option<(String, Option<Record>, Grant)> {
+    fn proven(text: &str, key: &Key) -> Option<(String, Grant)> {
         let unproven = read(text)?;
         let grant = unproven.prove(key)?;
-        let namespace = unproven.namespace().to_owned();
-        Some((namespace, unproven.record(), grant))
-    }
-
-    fn records() -> impl Strategy<Value = Option<Record>> {
-        prop::option::of(any::<[u8; RECORD]>().prop_map(Record))
+        Some((unproven.namespace().to_owned(), grant))
     }
 
     prop_compose! {
@@ -174,13 +136,13 @@ mod tests {
     proptest! {
         #[test]
         fn a_text_names_its_grant_and_no_other_text_does(
-            name in "[a-z0-9]{1,64}", record in records(), grant in grants(),
+            name in "[a-z0-9]{1,64}", grant in grants(),
             at: prop::sample::Index, other in "[A-Za-z0-9_=+ -]", bit in 0..8_u32,
             cut in 1..40_usize, more in "[A-Za-z0-9_-]{1,8}",
         ) {
-            let text = write(&key(7), &name, record, &grant);
+            let text = write(&key(7), &name, &grant);
             prop_assert!(text.len() <= MOST_BYTES);
-            prop_assert_eq!(proven(&text, &key(7)), Some((name, record, grant)));
+            prop_assert_eq!(proven(&text, &key(7)), Some((name, grant)));
             let mut altered = text.clone();
             let character = at.index(text.len());
             altered.replace_range(character..=character, &other);
@@ -208,7 +170,7 @@ mod tests {
     #[test]
     fn a_key_is_that_of_one_secret() {
         let grant = Grant::new(Block::new(1), Epoch::FIRST, 3..4);
-        let text = write(&key(7), "orders", None, &grant);
+        let text = write(&key(7), "orders", &grant);
         assert_eq!(proven(&text, &key(8)), None);
         assert_eq!(proven(&text, &Key::of(None)), None);
     }
@@ -218,13 +180,8 @@ mod tests {
     fn the_text_of_a_grant_never_changes() {
         let grant = Grant::new(Block::new(3), Epoch::new(2), 1000..1120);
         assert_eq!(
-            write(&key(7), "orders", None, &grant),
+            write(&key(7), "orders", &grant),
             "AQZvcmRlcnMAAAAAAAAAAwAAAAAAAAACAAAAAAAAA-gAAAAAAAAEYP5Oh3KMuZHreamLwGX1E2Y"
-        );
-        let record = Record::of(&key(7), &Incarnation::new("machine a, inode 1, born 2.3"));
-        assert_eq!(
-            write(&key(7), "orders", Some(record), &grant),
-            "AgZvcmRlcnOL6LB_QW4NBwAAAAAAAAADAAAAAAAAAAIAAAAAAAAD6AAAAAAAAARgbcWm7SifwJao2dIiONRUKQ"
         );
     }
 }

@@ -98,7 +98,6 @@ fn leases_of(directory: &TempDir) -> Arc<Subleases> {
         let space = space.map_err(|_| OpenError::Unknown)?;
         Ok(Origin {
             name: name.to_owned(),
-            is_tier: false,
             store: Box::new(space.sqlite().map_err(|_| OpenError::Unknown)?),
             namespace: space.namespace,
             secret: space.secret,
