@@ -53,7 +53,6 @@ mod leases;
 mod listen;
 mod metrics;
 mod namespace_metrics;
-mod negotiate;
 mod openapi;
 mod page;
 mod problem;

@@ -2,11 +2,54 @@
 
 use std::io::Write;
 
+use axum::http::HeaderMap;
+use axum::http::header::ACCEPT;
 use ringflake::Id;
 use serde::Deserialize;
 
-use super::negotiate::ResponseFormat;
 use super::problem::{Kind, Problem};
+
+/// The form of an answer with IDs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ResponseFormat {
+    Json,
+    Text,
+    /// 8 little-endian bytes an ID.
+    Binary,
+}
+
+impl ResponseFormat {
+    const ALL: [Self; 3] = [Self::Json, Self::Text, Self::Binary];
+
+    const fn media_type(self) -> &'static str {
+        match self {
+            Self::Json => "application/json",
+            Self::Text => "text/plain",
+            Self::Binary => "application/octet-stream",
+        }
+    }
+
+    /// As `Content-Type` has it.
+    pub(super) const fn content_type(self) -> &'static str {
+        match self {
+            Self::Text => "text/plain; charset=utf-8",
+            Self::Json | Self::Binary => self.media_type(),
+        }
+    }
+
+    /// The first one that `Accept` names, whatever its weight; or JSON.
+    pub(super) fn accepted(headers: &HeaderMap) -> Self {
+        let values = headers.get_all(ACCEPT).iter();
+        let values = values.filter_map(|value| value.to_str().ok());
+        let mut ranges = values.flat_map(|value| value.split(','));
+        let named = ranges.find_map(|range| {
+            let name = range.split(';').next()?.trim();
+            let is_named = |format: &Self| format.media_type().eq_ignore_ascii_case(name);
+            Self::ALL.into_iter().find(is_named)
+        });
+        named.unwrap_or(Self::Json)
+    }
+}
 
 /// How an ID is written as text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -152,6 +195,24 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn the_answer_has_the_first_type_that_is_named() {
+        use ResponseFormat::{Binary, Json, Text};
+        assert_eq!(ResponseFormat::accepted(&HeaderMap::new()), Json);
+        for (value, format) in [
+            ("*/*", Json),
+            ("TEXT/plain;charset=utf-8", Text),
+            ("application/octet-stream, */*", Binary),
+            ("text/html, application/json;q=0.9, text/plain", Json),
+            ("what is this, text/plain", Text),
+            ("image/png", Json),
+            ("", Json),
+        ] {
+            let headers = HeaderMap::from_iter([(ACCEPT, value.parse().unwrap())]);
+            assert_eq!(ResponseFormat::accepted(&headers), format, "{value}");
+        }
+    }
 
     fn written(writer: Writer, ids: &[Id]) -> Vec<u8> {
         let mut out = Vec::new();

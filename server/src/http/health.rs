@@ -5,21 +5,19 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::StatusCode;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
 use super::app::App;
-use super::problem::Problem;
-use super::{auth, negotiate};
+use super::auth;
 use crate::access::Role;
 use crate::readiness::{Obstacle, whole_seconds};
 
 /// 200 for as long as requests are answered at all.
-pub(super) async fn livez(headers: HeaderMap) -> Result<Response, Problem> {
-    negotiate::require(&headers, "text/plain")?;
-    Ok("live\n".into_response())
+pub(super) async fn livez() -> &'static str {
+    "live\n"
 }
 
 /// Whether IDs can be issued.
@@ -97,8 +95,7 @@ impl Readiness {
 
 /// 200 if all namespaces can issue IDs and clients can begin those that they may begin; else
 /// 503. The body is the same.
-pub(super) async fn readyz(State(app): State<Arc<App>>, head: Parts) -> Result<Response, Problem> {
-    negotiate::require(&head.headers, "application/json")?;
+pub(super) async fn readyz(State(app): State<Arc<App>>, head: Parts) -> Response {
     let namespaces = app.namespaces.all();
     let each: Vec<OfNamespace> = namespaces
         .iter()
@@ -112,7 +109,7 @@ pub(super) async fn readyz(State(app): State<Arc<App>>, head: Parts) -> Result<R
     } else {
         StatusCode::SERVICE_UNAVAILABLE
     };
-    Ok((status, Json(readiness)).into_response())
+    (status, Json(readiness)).into_response()
 }
 
 #[cfg(test)]

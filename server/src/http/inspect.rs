@@ -11,10 +11,10 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
 use super::app::App;
+use super::auth;
 use super::format::Format;
 use super::problem::{Kind, Problem};
 use super::take_request::{Query, check_name};
-use super::{auth, negotiate};
 use crate::access::Role;
 
 /// What an ID consists of.
@@ -36,7 +36,6 @@ pub(super) async fn inspect(
 ) -> Result<Response, Problem> {
     let (head, _) = request.into_parts();
     auth::require(&*app.rights, &head, Role::Inspect)?;
-    negotiate::require(&head.headers, "application/json")?;
     let query = Query::read(head.uri.query(), &["namespace", "format"])?;
     let name = query.get("namespace").ok_or_else(|| {
         Problem::invalid("the namespace is missing: give it in the query, as in ?namespace=orders")

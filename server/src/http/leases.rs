@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use super::app::{self, App, Context};
 use super::problem::{Kind, Problem};
 use super::take_request::check_name;
-use super::{auth, body, negotiate};
+use super::{auth, body};
 use crate::access::Role;
 use crate::causes::Causes;
 use crate::sublease::{
@@ -158,7 +158,6 @@ async fn admit(
     let context = Context::of(&request)?;
     let (head, body) = request.into_parts();
     auth::require(&*app.rights, &head, Role::Lease)?;
-    negotiate::require(&head.headers, "application/json")?;
     if head.uri.query().is_some_and(|query| !query.is_empty()) {
         let detail = "there is a query, and none is read here: put all into the JSON body";
         return Err(Problem::invalid(detail));

@@ -10,8 +10,8 @@ use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 
 use super::app::App;
+use super::auth;
 use super::problem::Problem;
-use super::{auth, negotiate};
 use crate::access::Role;
 use crate::front::{Durations, FrontCounters};
 use crate::namespaces::Namespace;
@@ -39,7 +39,6 @@ const COUNTERS: [(&str, &str, Count); 6] = [
 
 pub(super) async fn metrics(State(app): State<Arc<App>>, head: Parts) -> Result<Response, Problem> {
     auth::require(&*app.rights, &head, Role::Admin)?;
-    negotiate::require(&head.headers, "text/plain")?;
     let namespaces = app.namespaces.all();
     let mut text = app.metrics.render(&namespaces);
     // It writes to a disk.

@@ -7,35 +7,28 @@ use std::collections::BTreeMap;
 
 use axum::body::Bytes;
 use axum::extract::State;
-use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
-use super::negotiate;
-use super::problem::{Kind, PROBLEM_JSON, Problem};
+use super::problem::{Kind, PROBLEM_JSON};
 use crate::limits::Limits;
 use crate::sublease::{DEFAULT_DURATION, MOST_DURATION, MOST_HAD, MOST_TEXT};
 
 const TEMPLATE: &str = include_str!("openapi.json");
 
 /// The errors of every operation.
-const OF_ALL: [Kind; 5] = [
+const OF_ALL: [Kind; 4] = [
     Kind::MALFORMED,
     Kind::METHOD_NOT_ALLOWED,
-    Kind::NOT_ACCEPTABLE,
     Kind::URI_TOO_LONG,
     Kind::HEAD_TOO_LARGE,
 ];
 
 /// Answers with the document, which is its state.
-pub(super) async fn openapi(
-    State(document): State<Bytes>,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
-    negotiate::require(&headers, "application/json")?;
+pub(super) async fn openapi(State(document): State<Bytes>) -> Response {
     let content_type = [(CONTENT_TYPE, "application/json")];
-    Ok((content_type, document).into_response())
+    (content_type, document).into_response()
 }
 
 /// The document, with the limits of this server.

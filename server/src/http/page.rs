@@ -8,7 +8,6 @@ use std::sync::{Arc, OnceLock};
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_FRAME_OPTIONS};
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
@@ -17,23 +16,22 @@ use base64::engine::general_purpose::STANDARD;
 use hmac_sha256::Hash;
 
 use super::app::App;
+use super::auth;
 use super::problem::Problem;
-use super::{auth, negotiate};
 use crate::access::Role;
 use crate::status::{Front, Status};
 
 const PAGE: &str = include_str!("page.html");
 
 /// Answers with the page.
-pub(super) async fn page(headers: HeaderMap) -> Result<Response, Problem> {
-    negotiate::require(&headers, "text/html")?;
+pub(super) async fn page() -> Response {
     let headers = [
         (CONTENT_TYPE, "text/html; charset=utf-8"),
         (CONTENT_SECURITY_POLICY, policy()),
         (REFERRER_POLICY, "no-referrer"),
         (X_FRAME_OPTIONS, "DENY"),
     ];
-    Ok((headers, PAGE).into_response())
+    (headers, PAGE).into_response()
 }
 
 /// What the page may do: run its own script, and ask its own server.
@@ -61,7 +59,6 @@ fn inside(element: &str) -> &'static str {
 /// Answers with all that the page shows.
 pub(super) async fn status(State(app): State<Arc<App>>, head: Parts) -> Result<Response, Problem> {
     auth::require(&*app.rights, &head, Role::Admin)?;
-    negotiate::require(&head.headers, "application/json")?;
     let fronts = app.fronts.iter().map(|(name, counters)| {
         let threads = counters.iter().map(|counters| &**counters);
         Front::of(name, threads)

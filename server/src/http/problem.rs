@@ -46,7 +46,6 @@ kinds! {
     NO_ID: NOT_FOUND "no-id" "The path has no ID in this format",
     FOREIGN_ID: NOT_FOUND "foreign-id" "The ID was not issued in this namespace",
     METHOD_NOT_ALLOWED: METHOD_NOT_ALLOWED "method-not-allowed" "Method not allowed for this path",
-    NOT_ACCEPTABLE: NOT_ACCEPTABLE "not-acceptable" "No response of this media type",
     TIMEOUT: REQUEST_TIMEOUT "timeout" "The request took too long to arrive",
     TOO_MANY_NAMESPACES: CONFLICT "too-many-namespaces" "Too many namespaces",
     BODY_TOO_LARGE: PAYLOAD_TOO_LARGE "body-too-large" "The body is too large",

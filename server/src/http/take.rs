@@ -13,8 +13,7 @@ use ringflake::{CachedGenerator, Id, TakeError};
 
 use super::app::{App, Context};
 use super::buffer_permit::guarded;
-use super::format::Writer;
-use super::negotiate::ResponseFormat;
+use super::format::{ResponseFormat, Writer};
 use super::problem::Problem;
 use super::take_request::TakeRequest;
 use super::{auth, body};
@@ -37,7 +36,7 @@ pub(super) async fn take(
     let context = Context::of(&request)?;
     let (head, body) = request.into_parts();
     auth::require(&*app.rights, &head, Role::Take)?;
-    let shape = ResponseFormat::accepted(&head.headers)?;
+    let shape = ResponseFormat::accepted(&head.headers);
     let body = body::read(body, app.limits.request_bytes, &context).await?;
     let query = head.uri.query();
     let request = TakeRequest::read(query, &head.headers, &body, app.limits.count)?;
