@@ -46,46 +46,6 @@ impl fmt::Display for Role {
     }
 }
 
-/// Who may do what.
-pub(crate) trait Rights: Send + Sync {
-    /// Whether `token` has that role, or everybody where it is `None`. Takes as long for
-    /// every token of one length.
-    fn allows(&self, role: Role, token: Option<&[u8]>) -> bool;
-
-    /// Whether any client can have this role.
-    fn is_anybodys(&self, role: Role) -> bool {
-        let _ = role;
-        true
-    }
-
-    /// Counts `amount` IDs (or one request) in this namespace against the limits of a token.
-    /// [`allows`](Self::allows) must have accepted the token.
-    ///
-    /// # Errors
-    /// The limit that is exceeded; nothing is counted then.
-    fn spend(
-        &self,
-        role: Role,
-        token: Option<&[u8]>,
-        namespace: &str,
-        amount: u64,
-    ) -> Result<(), Exceeded> {
-        let _ = (role, token, namespace, amount);
-        Ok(())
-    }
-
-    /// Takes back `amount` of what [`spend`](Self::spend) has counted, for IDs that were not
-    /// issued.
-    fn refund(&self, role: Role, token: Option<&[u8]>, amount: u64) {
-        let _ = (role, token, amount);
-    }
-
-    /// Logs a refused request, at most once a minute for each peer and role.
-    fn log_refusal(&self, peer: &str, role: Role, token: Option<&[u8]>, reason: &str) {
-        let _ = (peer, role, token, reason);
-    }
-}
-
 /// A limit of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exceeded {
@@ -202,8 +162,10 @@ fn find<'a>(table: &'a Table, role: Role, token: Option<&[u8]>) -> Option<&'a To
     }
 }
 
-impl Rights for Access {
-    fn allows(&self, role: Role, token: Option<&[u8]>) -> bool {
+impl Access {
+    /// Whether `token` has that role, or everybody where it is `None`. Takes as long for
+    /// every token of one length.
+    pub(crate) fn allows(&self, role: Role, token: Option<&[u8]>) -> bool {
         let table = self.table.load();
         match &table[role as usize] {
             Right::Everybody => true,
@@ -212,11 +174,17 @@ impl Rights for Access {
         }
     }
 
-    fn is_anybodys(&self, role: Role) -> bool {
+    /// Whether any client can have this role.
+    pub(crate) fn is_anybodys(&self, role: Role) -> bool {
         !matches!(self.table.load()[role as usize], Right::Nobody)
     }
 
-    fn spend(
+    /// Counts `amount` IDs (or one request) in this namespace against the limits of a token.
+    /// [`allows`](Self::allows) must have accepted the token.
+    ///
+    /// # Errors
+    /// The limit that is exceeded; nothing is counted then.
+    pub(crate) fn spend(
         &self,
         role: Role,
         token: Option<&[u8]>,
@@ -234,13 +202,16 @@ impl Rights for Access {
         spent.map_err(|retry_after| Exceeded::Rate { retry_after })
     }
 
-    fn refund(&self, role: Role, token: Option<&[u8]>, amount: u64) {
+    /// Takes back `amount` of what [`spend`](Self::spend) has counted, for IDs that were not
+    /// issued.
+    pub(crate) fn refund(&self, role: Role, token: Option<&[u8]>, amount: u64) {
         if let Some(token) = find(&self.table.load(), role, token) {
             token.refund(amount);
         }
     }
 
-    fn log_refusal(&self, peer: &str, role: Role, token: Option<&[u8]>, reason: &str) {
+    /// Logs a refused request, at most once a minute for each peer and role.
+    pub(crate) fn log_refusal(&self, peer: &str, role: Role, token: Option<&[u8]>, reason: &str) {
         let Some(suppressed) = self.refusals.permit(&format!("{peer} {role}")) else {
             return;
         };
@@ -270,47 +241,34 @@ impl fmt::Debug for Access {
     }
 }
 
-/// Rights of a test, which count what is used.
+/// Rights of tests.
 #[cfg(test)]
-#[derive(Debug, Default)]
-pub(crate) struct Ledger {
-    counted: std::sync::atomic::AtomicU64,
-    refusal: std::sync::Mutex<Option<Exceeded>>,
-    /// Whether nobody may take IDs any more.
-    pub(crate) is_closed: std::sync::atomic::AtomicBool,
-}
-
-#[cfg(test)]
-impl Ledger {
-    /// IDs and requests that were counted, without those refunded.
-    pub(crate) fn counted(&self) -> u64 {
-        self.counted.load(std::sync::atomic::Ordering::SeqCst)
+impl Access {
+    /// Everybody has every role.
+    pub(crate) fn open() -> Arc<Self> {
+        Arc::new(Self::new(Role::ALL.map(|_| Right::Everybody)))
     }
 
-    /// The outcome of each later request.
-    pub(crate) fn refuse(&self, refusal: Option<Exceeded>) {
-        *self.refusal.lock().unwrap() = refusal;
-    }
-}
-
-#[cfg(test)]
-impl Rights for Arc<Ledger> {
-    fn allows(&self, role: Role, _: Option<&[u8]>) -> bool {
-        role != Role::Take || !self.is_closed.load(std::sync::atomic::Ordering::SeqCst)
+    /// Each role has a token of its name.
+    pub(crate) fn by_name() -> Arc<Self> {
+        let right = |role: Role| Right::Tokens(Tokens::limited(role.name(), None, f64::MAX));
+        Arc::new(Self::new(Role::ALL.map(right)))
     }
 
-    fn spend(&self, _: Role, _: Option<&[u8]>, _: &str, amount: u64) -> Result<(), Exceeded> {
-        if let Some(refusal) = *self.refusal.lock().unwrap() {
-            return Err(refusal);
-        }
-        self.counted
-            .fetch_add(amount, std::sync::atomic::Ordering::SeqCst);
-        Ok(())
+    /// Each role has the token `t`, for these namespaces and this many IDs or requests.
+    pub(crate) fn limited(namespace: Option<&str>, amount: u32) -> Table {
+        Role::ALL.map(|_| Right::Tokens(Tokens::limited("t", namespace, amount.into())))
     }
 
-    fn refund(&self, _: Role, _: Option<&[u8]>, amount: u64) {
-        self.counted
-            .fetch_sub(amount, std::sync::atomic::Ordering::SeqCst);
+    /// What the token of [`limited`](Self::limited) has used.
+    pub(crate) fn spent(&self, role: Role) -> u64 {
+        let table = self.table.load();
+        find(&table, role, Some(b"t")).map_or(0, Token::spent)
+    }
+
+    /// Each client and role of which a refusal was logged.
+    pub(crate) fn refused(&self) -> Vec<String> {
+        self.refusals.causes()
     }
 }
 

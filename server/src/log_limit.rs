@@ -31,6 +31,11 @@ impl LogLimit {
         self.permit_at(cause, Instant::now())
     }
 
+    #[cfg(test)]
+    pub(crate) fn causes(&self) -> Vec<String> {
+        self.causes.lock().unwrap().keys().cloned().collect()
+    }
+
     fn permit_at(&self, cause: &str, now: Instant) -> Option<u64> {
         let mut causes = self.causes.lock().unwrap_or_else(PoisonError::into_inner);
         if causes.len() >= MAX_CAUSES && !causes.contains_key(cause) {

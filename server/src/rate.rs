@@ -50,6 +50,11 @@ impl Bucket {
         }
     }
 
+    #[cfg(test)]
+    pub(crate) fn spent(&self) -> u64 {
+        (self.capacity - self.level).round() as u64
+    }
+
     /// Puts back what was not used.
     pub(crate) fn put_back(&mut self, amount: u64) {
         self.level = (self.level + amount as f64).min(self.capacity);

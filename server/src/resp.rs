@@ -92,7 +92,7 @@ use tokio::sync::watch;
 pub(crate) use self::accept::Tls;
 use self::announced::Announced;
 use self::context::{Shared, Worker};
-use crate::access::Rights;
+use crate::access::Access;
 use crate::drain::Drain;
 use crate::front::FrontCounters;
 use crate::limits::Limits;
@@ -118,7 +118,7 @@ pub(crate) struct Frontend {
 pub(crate) struct Options {
     pub(crate) listeners: Vec<Listener>,
     pub(crate) namespaces: Arc<Namespaces>,
-    pub(crate) rights: Arc<dyn Rights>,
+    pub(crate) rights: Arc<Access>,
     /// For all TCP listeners. Plain text is not accepted on them then.
     pub(crate) tls: Option<Tls>,
     pub(crate) limits: Limits,

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use ringflake::{Shutdown, SystemClock};
 
 pub use self::error::StartError;
-use crate::access::{Access, Rights};
+use crate::access::Access;
 use crate::config::{Config, ConfigError, FrontConfig, Protocol, is_local};
 use crate::descriptors::{self, Fewer};
 use crate::drain::Drain;
@@ -296,7 +296,7 @@ impl Server {
         for (protocol, listeners) in bound {
             let refused = |source| StartError::Front { protocol, source };
             let front = self.config.front(protocol);
-            let rights = Arc::clone(&self.access) as Arc<dyn Rights>;
+            let rights = Arc::clone(&self.access);
             let tls = self.tls.as_ref().map(|tls| tls.of(protocol));
             match protocol {
                 Protocol::Resp => {

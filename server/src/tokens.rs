@@ -223,6 +223,29 @@ impl fmt::Debug for Tokens {
 }
 
 #[cfg(test)]
+impl Tokens {
+    /// One token, short as it may be, whose rate does not refill.
+    pub(crate) fn limited(token: &str, namespace: Option<&str>, amount: f64) -> Self {
+        const HARDLY: f64 = 1e-6;
+        Self(vec![Token {
+            digest: Hash::hash(token.as_bytes()),
+            name: None,
+            namespaces: namespace.map(|name| vec![name.to_owned()]),
+            rate: Some(Mutex::new(Bucket::new(HARDLY, amount, Instant::now()))),
+        }])
+    }
+}
+
+#[cfg(test)]
+impl Token {
+    pub(crate) fn spent(&self) -> u64 {
+        self.rate
+            .as_ref()
+            .map_or(0, |rate| rate.lock().unwrap().spent())
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 

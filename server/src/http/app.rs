@@ -11,7 +11,7 @@ use super::deadlines::{Deadlines, Times};
 use super::namespace_metrics::NamespaceMetrics;
 use super::problem::{Kind, Problem};
 use super::setup::Setup;
-use crate::access::Rights;
+use crate::access::Access;
 use crate::buffer_budget::{BufferPermit, ClientBudget};
 use crate::drain::Drain;
 use crate::front::FrontCounters;
@@ -25,7 +25,7 @@ use crate::tls::Tls;
 pub(super) struct App {
     pub(super) namespaces: Arc<Namespaces>,
     pub(super) subleases: Arc<Subleases>,
-    pub(super) rights: Arc<dyn Rights>,
+    pub(super) rights: Arc<Access>,
     pub(super) limits: Limits,
     pub(super) times: Times,
     pub(super) drain: Drain,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 
 use super::cross_origin::Hosts;
-use crate::access::Rights;
+use crate::access::Access;
 use crate::drain::Drain;
 use crate::front::FrontCounters;
 use crate::limits::Limits;
@@ -26,7 +26,7 @@ pub(crate) struct Setup {
     pub(crate) listeners: Vec<Listener>,
     pub(crate) namespaces: Arc<Namespaces>,
     pub(crate) subleases: Arc<Subleases>,
-    pub(crate) rights: Arc<dyn Rights>,
+    pub(crate) rights: Arc<Access>,
     /// For all TCP listeners; those of Unix sockets have none.
     pub(crate) tls: Option<TlsConfig>,
     /// The certificate, for its expiry in `/metrics`.

@@ -455,11 +455,12 @@ mod tests {
     use tokio::net::UnixStream;
 
     use super::*;
+    use crate::access::Access;
     use crate::clients::Client;
     use crate::drain::Drain;
     use crate::limits::Limits;
     use crate::namespaces::Namespaces;
-    use crate::resp::tests::kit::{Everything, generator};
+    use crate::resp::tests::kit::generator;
 
     /// Each read gives one request. Replies are counted.
     struct Records {
@@ -517,7 +518,7 @@ mod tests {
             request_time: Duration::from_secs(3600),
             ..Limits::default()
         };
-        let (rights, namespaces) = (Arc::new(Everything), Arc::new(namespaces));
+        let (rights, namespaces) = (Access::open(), Arc::new(namespaces));
         let drain = Drain::default();
         Arc::new(Shared::new(rights, limits, namespaces, drain, 1))
     }

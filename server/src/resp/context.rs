@@ -12,7 +12,7 @@ use ringflake::{Id, TakeError, lease};
 use super::announced::Announced;
 use super::budget::Budget;
 use super::reply::Errors;
-use crate::access::{Exceeded, Rights, Role};
+use crate::access::{Access, Exceeded, Role};
 use crate::clients::Clients;
 use crate::drain::Drain;
 use crate::front::{FrontCounters, add};
@@ -31,7 +31,7 @@ const TOKEN_BYTES: usize = *crate::tokens::LENGTH.end();
 
 /// What all workers share.
 pub(super) struct Shared {
-    pub(super) rights: Arc<dyn Rights>,
+    pub(super) rights: Arc<Access>,
     pub(super) limits: Limits,
     pub(super) namespaces: Arc<Namespaces>,
     pub(super) clients: Arc<Clients>,
@@ -54,7 +54,7 @@ pub(super) struct Shared {
 
 impl Shared {
     pub(super) fn new(
-        rights: Arc<dyn Rights>,
+        rights: Arc<Access>,
         limits: Limits,
         namespaces: Arc<Namespaces>,
         drain: Drain,
@@ -400,7 +400,7 @@ impl WorkerContext {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resp::tests::kit::{Everything, generator};
+    use crate::resp::tests::kit::generator;
 
     #[test]
     fn every_open_failure_reads_as_in_its_snapshot() {
@@ -422,7 +422,7 @@ mod tests {
     fn context() -> WorkerContext {
         let namespaces = Namespaces::new(Box::new(|_| Ok(generator())), 3);
         let shared = Shared::new(
-            Arc::new(Everything),
+            Access::open(),
             Limits::default(),
             Arc::new(namespaces),
             Drain::default(),

@@ -6,7 +6,6 @@ mod tls;
 
 use std::collections::HashSet;
 use std::io::{Read as _, Write as _};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use proptest::strategy::{Strategy as _, ValueTree as _};
@@ -15,6 +14,7 @@ use redis_protocol::resp2::types::OwnedFrame;
 use ringflake_kit::eventually;
 
 use self::kit::{error, incr, patient, request, serve};
+use crate::access::Access;
 use crate::clients::Client;
 use crate::limits::Limits;
 use crate::resp::decode::tests::nearly_requests;
@@ -401,7 +401,7 @@ fn a_hundred_thousand_malformed_frames_break_nothing() {
 
 #[test]
 fn the_reply_to_a_failed_authentication_is_late() {
-    let setup = serve(|it| it.rights = Arc::new(kit::ByName));
+    let setup = serve(|it| it.rights = Access::by_name());
     let mut client = setup.connect(true);
     let start = Instant::now();
     let replies = client.ask(
@@ -418,7 +418,7 @@ fn a_client_has_the_request_timeout_to_authenticate() {
     let limits = timeouts(Duration::from_millis(300), Duration::from_secs(3600));
     let setup = serve(|it| {
         it.limits = limits;
-        it.rights = Arc::new(kit::ByName);
+        it.rights = Access::by_name();
     });
     assert!(setup.connect(true).is_closed());
     let mut stranger = setup.connect(true);
@@ -434,7 +434,7 @@ fn a_client_that_always_has_more_to_say_has_no_longer_to_authenticate() {
     let limits = timeouts(Duration::from_millis(300), Duration::from_secs(3600));
     let setup = serve(|it| {
         it.limits = limits;
-        it.rights = Arc::new(kit::ByName);
+        it.rights = Access::by_name();
     });
     let mut stranger = setup.connect(true);
     // Each waits for 200 ms.
@@ -450,7 +450,7 @@ fn a_client_that_resets_has_the_request_timeout_again() {
     let time = Duration::from_millis(300);
     let setup = serve(|it| {
         it.limits = timeouts(time, Duration::from_secs(3600));
-        it.rights = Arc::new(kit::ByName);
+        it.rights = Access::by_name();
     });
     let is_in_again = || {
         let mut client = setup.connect(true);
@@ -495,7 +495,7 @@ fn a_client_that_is_quiet_when_the_server_drains_gets_no_reset() {
 
 #[test]
 fn a_client_over_the_budget_is_closed_with_an_error() {
-    let setup = serve(|it| it.rights = Arc::new(kit::ByName));
+    let setup = serve(|it| it.rights = Access::by_name());
     let part = [b"*1\r\n$900\r\n", &[b'x'; 800][..]].concat();
     // Another connection of the same client has all but a little of its half.
     let mut other = setup.shared().budget.share(Client::V4([127, 0, 0, 1]));

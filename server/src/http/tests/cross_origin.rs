@@ -1,13 +1,13 @@
 //! Browsers that the page of another site has made to send something.
 
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use tempfile::TempDir;
 
-use super::served::{Served, Tokens, serve};
+use super::served::{Served, serve};
 use super::wire::{Reply, Wire};
+use crate::access::Access;
 use crate::listener::Listener;
 
 const EVIL: &str = "host: evil.example:7464";
@@ -146,7 +146,7 @@ fn a_request_of_http_1_1_has_one_host() {
 
 #[test]
 fn where_a_token_is_needed_it_is_enough() {
-    let served = serve(|setup| setup.rights = Arc::new(Tokens(true)));
+    let served = serve(|setup| setup.rights = Access::by_name());
     let token = "authorization: Bearer take";
     let site = "sec-fetch-site: cross-site";
     assert_eq!(ask(&served, "POST", TAKE, &[EVIL, site, token]).status, 200);

@@ -1,10 +1,10 @@
 //! Each error, as a client sees it.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::super::call::{HEAD_BYTES, URI_BYTES};
-use super::served::{Tokens, serve, serve_few};
+use super::served::{serve, serve_few};
+use crate::access::Access;
 
 #[test]
 fn an_error_says_what_it_is() {
@@ -144,7 +144,7 @@ fn a_chunked_body_has_its_limit_and_its_form() {
 
 #[test]
 fn a_token_gives_its_own_right_only() {
-    let served = serve(|setup| setup.rights = Arc::new(Tokens(true)));
+    let served = serve(|setup| setup.rights = Access::by_name());
     let mut wire = served.connect();
     let bearer = |right: &str| format!("authorization: Bearer {right}");
     let admin = &*bearer("admin");

@@ -2,23 +2,10 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use super::served::{Served, serve};
-use crate::access::{Rights, Role};
-
-/// Everybody may inspect; refusals of other requests are kept.
-struct Refusing(Arc<Mutex<Vec<String>>>);
-
-impl Rights for Refusing {
-    fn allows(&self, role: Role, _: Option<&[u8]>) -> bool {
-        role == Role::Inspect
-    }
-
-    fn log_refusal(&self, peer: &str, role: Role, _: Option<&[u8]>, _: &str) {
-        self.0.lock().unwrap().push(format!("{peer} {role}"));
-    }
-}
+use crate::access::Access;
 
 /// All that the server sends for these bytes, until it closes.
 fn exchange(served: &Served, bytes: &str) -> String {
@@ -46,17 +33,16 @@ fn a_request_behind_the_header_is_answered() {
 
 #[test]
 fn the_client_is_the_one_that_the_header_names() {
-    let refused = Arc::default();
-    let rights = Arc::new(Refusing(Arc::clone(&refused)));
+    let access = Access::by_name();
     let served = serve(|setup| {
         setup.proxy_protocol = true;
-        setup.rights = rights;
+        setup.rights = Arc::clone(&access);
     });
     let take = "POST /v1/ids?namespace=orders HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
                 content-length: 0\r\n\r\n";
     let answer = exchange(&served, &format!("{HEADER}{take}"));
     assert!(answer.starts_with("HTTP/1.1 401 "), "{answer}");
-    assert_eq!(*refused.lock().unwrap(), ["192.0.2.1 take"]);
+    assert_eq!(access.refused(), ["192.0.2.1 take"]);
 }
 
 #[test]

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use super::super::{DRAIN_TIME, HttpServer, LAST_PATIENCE, Setup};
 use super::wire::Wire;
-use crate::access::{Rights, Role};
+use crate::access::Access;
 use crate::drain::Drain;
 use crate::front::FrontCounters;
 use crate::limits::Limits;
@@ -24,15 +24,6 @@ use crate::sublease::{Origin, Subleases};
 /// The request timeout of tests that are about something else: a busy machine may stop a
 /// client or the server for seconds.
 const REQUEST_TIME: Duration = Duration::from_secs(3600);
-
-/// A token for each right, which is the right's name; or none for all.
-pub(super) struct Tokens(pub(super) bool);
-
-impl Rights for Tokens {
-    fn allows(&self, role: Role, token: Option<&[u8]>) -> bool {
-        !self.0 || token == Some(role.name().as_bytes())
-    }
-}
 
 pub(super) struct Served {
     pub(super) drain: Drain,
@@ -142,7 +133,7 @@ pub(super) fn serve_namespaces(
         listeners: vec![Listener::Tcp(listener)],
         namespaces: Arc::clone(&namespaces),
         subleases: leases_of(&directory),
-        rights: Arc::new(Tokens(false)),
+        rights: Access::open(),
         tls: None,
         certificate: None,
         proxy_protocol: false,

@@ -14,7 +14,7 @@ use ringflake::{CachedGenerator, Layout, StaticLease};
 use ringflake_kit::eventually;
 use rustls::{ClientConnection, StreamOwned};
 
-use crate::access::{Rights, Role};
+use crate::access::Access;
 use crate::drain::Drain;
 use crate::front::FrontCounters;
 use crate::limits::Limits;
@@ -48,23 +48,6 @@ pub(in crate::resp) fn generator() -> CachedGenerator {
         .unwrap()
 }
 
-pub(in crate::resp) struct Everything;
-
-impl Rights for Everything {
-    fn allows(&self, _: Role, _: Option<&[u8]>) -> bool {
-        true
-    }
-}
-
-/// A token for each right, which has its name.
-pub(in crate::resp) struct ByName;
-
-impl Rights for ByName {
-    fn allows(&self, role: Role, token: Option<&[u8]>) -> bool {
-        token == Some(role.name().as_bytes())
-    }
-}
-
 /// TLS on TCP, for [`Running::connect_tls`].
 pub(super) fn server_tls() -> Tls {
     tls::testing::server(&[])
@@ -90,7 +73,7 @@ pub(super) fn serve(change: impl FnOnce(&mut Options)) -> Running {
     let mut options = Options {
         listeners: vec![Listener::Tcp(tcp), Listener::Unix(unix)],
         namespaces: Arc::clone(&namespaces),
-        rights: Arc::new(Everything),
+        rights: Access::open(),
         tls: None,
         limits: patient(),
         proxy_protocol: false,

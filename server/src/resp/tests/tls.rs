@@ -2,14 +2,14 @@
 
 use std::collections::HashSet;
 use std::io::Write as _;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use redis_protocol::resp2::types::OwnedFrame;
 use ringflake_kit::eventually;
 
-use super::kit::{ByName, incr, request, serve, server_tls};
+use super::kit::{incr, request, serve, server_tls};
 use super::{distinct, integers};
+use crate::access::Access;
 use crate::limits::Limits;
 
 #[test]
@@ -106,7 +106,7 @@ fn without_tls_there_is_no_reply_where_it_is_due() {
 fn a_permit_for_unauthenticated_connections_is_given_back() {
     let setup = serve(|it| {
         it.tls = Some(server_tls());
-        it.rights = Arc::new(ByName);
+        it.rights = Access::by_name();
     });
     let free = || setup.shared().budget.free_tls();
     let all = free();

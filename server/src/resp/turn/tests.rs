@@ -13,14 +13,14 @@ use redis_protocol::resp2::types::OwnedFrame;
 use ringflake::{CachedGenerator, Layout, StaticLease};
 
 use super::*;
-use crate::access::{Ledger, Rights};
+use crate::access::Access;
 use crate::drain::Drain;
 use crate::limits::Limits;
 use crate::namespaces::Namespaces;
 use crate::resp::announced::Announced;
 use crate::resp::context::Shared;
 use crate::resp::decode::tests::cut;
-use crate::resp::tests::kit::{ByName, Everything, generator};
+use crate::resp::tests::kit::generator;
 
 struct Bench {
     session: Session,
@@ -30,18 +30,18 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(rights: impl Rights + 'static) -> Self {
+    fn new(rights: Arc<Access>) -> Self {
         Self::of(rights, generator)
     }
 
-    fn of(rights: impl Rights + 'static, build: fn() -> CachedGenerator) -> Self {
+    fn of(rights: Arc<Access>, build: fn() -> CachedGenerator) -> Self {
         let namespaces = Arc::new(Namespaces::new(Box::new(move |_| Ok(build())), 8));
         let limits = Limits {
             count: 10_000,
             request_bytes: 4_096,
             ..Limits::default()
         };
-        let (rights, all, drain) = (Arc::new(rights), Arc::clone(&namespaces), Drain::default());
+        let (all, drain) = (Arc::clone(&namespaces), Drain::default());
         let shared = Arc::new(Shared::new(rights, limits, all, drain, 1));
         Self {
             session: Session::new(7, "192.0.2.1:5".to_owned(), &shared),
@@ -53,7 +53,7 @@ impl Bench {
 
     /// With an address for cluster clients, and a prefix of keys.
     fn announcing() -> Self {
-        let mut bench = Self::new(Everything);
+        let mut bench = Self::new(Access::open());
         let shared = Arc::get_mut(&mut bench.context.shared).unwrap();
         shared.announced = Announced::new("ids.example.com:6380");
         shared.key_prefix = "app:".to_owned();
@@ -191,7 +191,7 @@ fn slow() -> CachedGenerator {
 
 #[test]
 fn incr_and_lpop_name_ids_alike() {
-    let mut bench = Bench::new(Everything);
+    let mut bench = Bench::new(Access::open());
     let takes = ["INCR ns", "lpop ns", "LPOP ns 20", "RINGFLAKE.TAKE ns 20"];
     let ids: Vec<_> = takes
         .iter()
@@ -212,7 +212,7 @@ fn incr_and_lpop_name_ids_alike() {
 
 #[test]
 fn each_form_of_an_id_is_inspected_alike() {
-    let mut bench = Bench::new(Everything);
+    let mut bench = Bench::new(Access::open());
     for (take, read) in [
         ("decimal", "decimal"),
         ("unsigned", "decimal"),
@@ -231,7 +231,7 @@ fn each_form_of_an_id_is_inspected_alike() {
 
 #[test]
 fn a_pipeline_of_takes_is_one_batch() {
-    let mut bench = Bench::new(Everything);
+    let mut bench = Bench::new(Access::open());
     let replies = bench.lines("INCR ns\nINCRBY ns 1\nINCR other\nLPOP ns");
     assert_eq!(replies.len(), 4);
     // All that came are one run, but for the budget.
@@ -245,14 +245,14 @@ fn a_pipeline_of_takes_is_one_batch() {
 #[test]
 fn a_request_behind_an_empty_line_is_decoded_anew() {
     // The bytes before the second one are an end of the first, with the empty line.
-    let replies = Bench::new(Everything).lines("INCR ns\n\nCR ns\n");
+    let replies = Bench::new(Access::open()).lines("INCR ns\n\nCR ns\n");
     assert!(is_integer(&replies[0]), "{replies:?}");
     assert!(shown(&replies[1]).contains("unknown command 'CR'"));
 }
 
 #[test]
 fn takes_of_two_forms_are_answered_each_in_its_own() {
-    let replies = Bench::new(Everything).lines("INCR ns\nLPOP ns\nLPOP ns\nINCR ns");
+    let replies = Bench::new(Access::open()).lines("INCR ns\nLPOP ns\nLPOP ns\nINCR ns");
     let integers: Vec<_> = replies.iter().map(is_integer).collect();
     assert_eq!(integers, [true, false, false, true], "{replies:?}");
 }
@@ -273,7 +273,7 @@ fn names_are_compared_whole_and_without_their_prefix() {
 
 #[test]
 fn a_key_with_a_colon_is_refused_with_the_setting_that_strips_it() {
-    let mut bench = Bench::new(Everything);
+    let mut bench = Bench::new(Access::open());
     for line in [
         "INCR app:orders",
         "LPOP app:orders 2",
@@ -305,7 +305,7 @@ fn a_key_with_a_colon_is_refused_with_the_setting_that_strips_it() {
 fn a_command_gets_all_of_its_arguments_or_none() {
     let docs = |count| format!("COMMAND DOCS{}", " x".repeat(count));
     let most = crate::resp::decode::KEPT - 2;
-    Bench::new(Everything).check(&format!(
+    Bench::new(Access::open()).check(&format!(
         "{} => []\n{} => -ERR wrong number of arguments*",
         docs(most),
         docs(most + 1)
@@ -314,7 +314,7 @@ fn a_command_gets_all_of_its_arguments_or_none() {
 
 #[test]
 fn takes_that_get_nothing_are_refused_one_by_one() {
-    let mut bench = Bench::of(Everything, slow);
+    let mut bench = Bench::of(Access::open(), slow);
     bench.line("INCR ns");
     let replies = all_shown(&bench.lines(&["INCR ns"; REQUESTS].join("\n")));
     assert_eq!(replies.len(), REQUESTS);
@@ -326,7 +326,7 @@ fn takes_that_get_nothing_are_refused_one_by_one() {
 
 #[test]
 fn fewer_ids_are_a_list_and_none_an_error() {
-    let mut bench = Bench::of(Everything, slow);
+    let mut bench = Bench::of(Access::open(), slow);
     bench.line("INCR ns");
     let mut taken = Vec::new();
     // All that there are for now; in a later second there are more.
@@ -346,7 +346,7 @@ fn fewer_ids_are_a_list_and_none_an_error() {
 fn half_a_request_behind_a_take_waits_with_it() {
     // The take's namespace is to be opened when half of the next request is decoded.
     let pieces = [&b"INCR new\r\n*2\r\n$4\r\nECHO\r\n$2\r\n"[..], b"ab\r\n"];
-    let (output, goes_on) = Bench::new(Everything).answer(&pieces);
+    let (output, goes_on) = Bench::new(Access::open()).answer(&pieces);
     let replies = frames(&output);
     assert!(goes_on && is_integer(&replies[0]), "{replies:?}");
     assert_eq!(all_shown(&replies[1..]), ["\"ab\""]);
@@ -354,7 +354,7 @@ fn half_a_request_behind_a_take_waits_with_it() {
 
 #[test]
 fn a_turn_ends_at_its_budget() {
-    let mut bench = Bench::new(Everything);
+    let mut bench = Bench::new(Access::open());
     let many = "PING\r\n".repeat(3 * REQUESTS);
     let (used, next, _) = bench.turn(many.as_bytes());
     assert_eq!((used, next), (REQUESTS * 6, NextAction::Turn));
@@ -366,7 +366,7 @@ fn a_turn_ends_at_its_budget() {
 
 #[test]
 fn a_token_that_is_too_long_to_be_one_is_wrong() {
-    let mut bench = Bench::new(Everything);
+    let mut bench = Bench::new(Access::open());
     let longest = "t".repeat(512);
     bench.check(&format!(
         "AUTH {longest}t => -WRONGPASS *\nHELLO 3 AUTH u {longest}t => -WRONGPASS *"
@@ -378,7 +378,7 @@ fn a_token_that_is_too_long_to_be_one_is_wrong() {
 
 #[test]
 fn a_client_without_a_token_can_authenticate_and_nothing_else() {
-    let mut bench = Bench::new(ByName);
+    let mut bench = Bench::new(Access::by_name());
     bench.check(
         "PING => -NOAUTH Authentication required.
          INCR ns => -NOAUTH Authentication required.
@@ -398,13 +398,13 @@ fn a_client_without_a_token_can_authenticate_and_nothing_else() {
 
 #[test]
 fn a_request_before_authentication_is_short() {
-    let mut bench = Bench::new(ByName);
+    let mut bench = Bench::new(Access::by_name());
     let part = [b"*1\r\n$2000\r\n", &[b'x'; 1_100][..]].concat();
     let (output, goes_on) = bench.answer(&[&part]);
     assert!(!goes_on);
     assert!(output.starts_with(b"-ERR Protocol error: a request has at most 1024 bytes"));
     // The longest token fits, and requests are longer then.
-    let mut bench = Bench::new(ByName);
+    let mut bench = Bench::new(Access::by_name());
     let (token, text) = ("t".repeat(512), "x".repeat(3_000));
     bench.check(&format!(
         "HELLO 3 AUTH default {token} => -WRONGPASS *
@@ -417,7 +417,7 @@ fn a_request_before_authentication_is_short() {
 
 #[test]
 fn a_failed_authentication_is_counted_and_delayed() {
-    let mut bench = Bench::new(ByName);
+    let mut bench = Bench::new(Access::by_name());
     for (lines, next, failures) in [
         ("AUTH wrong\r\nAUTH wrong\r\n", NextAction::Delay, 1),
         ("HELLO 3 AUTH x wrong\r\n", NextAction::Delay, 2),
@@ -436,18 +436,18 @@ fn a_header_of_the_proxy_protocol_gets_no_reply() {
     for header in [&v1[..], v2] {
         let whole = [header, b"INCR ns\r\n"].concat();
         for pieces in [vec![&whole[..]], whole.chunks(1).collect()] {
-            let answer = Bench::new(Everything).answer(&pieces);
+            let answer = Bench::new(Access::open()).answer(&pieces);
             assert_eq!(answer, (Vec::new(), false));
         }
     }
     // Anywhere else it is a request like any other, and empty lines are none.
-    let (output, goes_on) = Bench::new(Everything).answer(&[b"\r\n", b"\r\nPING\r\n", v1]);
+    let (output, goes_on) = Bench::new(Access::open()).answer(&[b"\r\n", b"\r\nPING\r\n", v1]);
     assert!(goes_on && output.starts_with(b"+PONG\r\n-ERR unknown command 'PROXY'"));
 }
 
 #[test]
 fn a_token_gives_the_rights_that_it_has() {
-    let mut bench = Bench::new(ByName);
+    let mut bench = Bench::new(Access::by_name());
     bench.namespaces.open("ns").unwrap();
     bench.check(
         "AUTH default take => +OK
@@ -474,7 +474,7 @@ fn a_token_gives_the_rights_that_it_has() {
 
 #[test]
 fn hello_chooses_the_protocol_and_names_the_client() {
-    let mut bench = Bench::new(ByName);
+    let mut bench = Bench::new(Access::by_name());
     let (reply, _) = bench.answer(&[b"HELLO 3 AUTH default take SETNAME me\r\n"]);
     assert!(reply.starts_with(b"%7\r\n$6\r\nserver\r\n$5\r\nredis\r\n"));
     // A map is a list for the older protocol. Both name one version.
@@ -491,7 +491,7 @@ fn hello_chooses_the_protocol_and_names_the_client() {
 
 #[test]
 fn a_protocol_is_kept_until_a_reset() {
-    let mut bench = Bench::new(Everything);
+    let mut bench = Bench::new(Access::open());
     for (lines, reply) in [
         (&b"CLIENT GETNAME\r\n"[..], &b"$-1\r\n"[..]),
         (b"HELLO 3\r\nCLIENT GETNAME\r\n", b"_\r\n"),
@@ -506,7 +506,7 @@ fn a_protocol_is_kept_until_a_reset() {
 
 #[test]
 fn what_clients_send_on_their_own_is_answered() {
-    let mut bench = Bench::new(Everything);
+    let mut bench = Bench::new(Access::open());
     bench.check(
         r#"CLIENT SETNAME me => +OK
         CLIENT SETINFO LIB-NAME redis-py => +OK
@@ -548,7 +548,7 @@ fn what_clients_send_on_their_own_is_answered() {
 
 #[test]
 fn everything_else_is_refused_with_words() {
-    let mut bench = Bench::new(Everything);
+    let mut bench = Bench::new(Access::open());
     bench.check(
         "GET x => -ERR unknown command '*this is a server of unique IDs: INCR name*
          SET x 1 => -ERR unknown command '*
@@ -598,7 +598,7 @@ fn everything_else_is_refused_with_words() {
 
 #[test]
 fn a_long_name_is_cut_and_a_name_with_spaces_is_refused() {
-    let mut bench = Bench::new(Everything);
+    let mut bench = Bench::new(Access::open());
     let long = "n".repeat(65);
     let (reply, _) = bench.answer(&[format!("HELLO 3 SETNAME {long}\r\n").as_bytes()]);
     assert!(reply.starts_with(b"%7\r\n"), "{}", reply.escape_ascii());
@@ -632,7 +632,7 @@ fn cluster_and_sentinel_clients_find_the_one_node() {
         SENTINEL REPLICAS mymaster => []
         ROLE => ["master", *]"#
     ));
-    Bench::new(Everything).check(
+    Bench::new(Access::open()).check(
         "CLUSTER SLOTS => -ERR This instance has cluster support disabled
          SENTINEL MASTERS => -ERR *resp.announce*",
     );
@@ -664,14 +664,14 @@ proptest! {
         input in requests(),
         places: Vec<prop::sample::Index>,
     ) {
-        let whole = Bench::new(Everything).answer(&[&input]);
+        let whole = Bench::new(Access::open()).answer(&[&input]);
         let pieces = cut(&input, &places);
-        prop_assert_eq!(Bench::new(Everything).answer(&pieces), whole);
+        prop_assert_eq!(Bench::new(Access::open()).answer(&pieces), whole);
     }
 
     #[test]
     fn no_bytes_are_too_strange(input in prop::collection::vec(any::<u8>(), 0..300)) {
-        let (output, _) = Bench::new(Everything).answer(&[&input]);
+        let (output, _) = Bench::new(Access::open()).answer(&[&input]);
         frames(&output);
     }
 }

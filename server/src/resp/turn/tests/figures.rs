@@ -1,6 +1,7 @@
 //! What `INFO` and `RINGFLAKE.STATS` say.
 
 use super::*;
+use crate::access::Role;
 
 fn info(bench: &mut Bench, words: &str) -> Vec<String> {
     let text = texts(&bench.line(&format!("INFO {words}"))).remove(0);
@@ -9,7 +10,7 @@ fn info(bench: &mut Bench, words: &str) -> Vec<String> {
 
 #[test]
 fn the_counts_of_all_workers_are_added_up() {
-    let mut bench = Bench::new(Everything);
+    let mut bench = Bench::new(Access::open());
     for (more, counters) in (0..).zip(&bench.context.shared.counters) {
         counters.accepted.store(30 + more, Relaxed);
         counters.closed.store(4 + more, Relaxed);
@@ -38,7 +39,7 @@ fn the_counts_of_all_workers_are_added_up() {
 
 #[test]
 fn a_section_is_said_alone() {
-    let mut bench = Bench::new(Everything);
+    let mut bench = Bench::new(Access::open());
     let all = ["# Server", "# Clients", "# Stats", "# Replication"];
     for (words, heads) in [
         ("", &all[..]),
@@ -59,7 +60,7 @@ fn a_section_is_said_alone() {
 
 #[test]
 fn figures_need_the_right_to_them() {
-    let mut bench = Bench::new(ByName);
+    let mut bench = Bench::new(Access::by_name());
     for (token, has_figures) in [("take", false), ("admin", true)] {
         bench.line(&format!("AUTH {token}"));
         let text = info(&mut bench, "").concat();
@@ -72,7 +73,7 @@ fn figures_need_the_right_to_them() {
 
 #[test]
 fn the_figures_of_each_namespace_are_its_own() {
-    let mut bench = Bench::of(Everything, slow);
+    let mut bench = Bench::of(Access::open(), slow);
     bench.lines("LPOP b 3\nLPOP a 2");
     let OwnedFrame::Array(all) = bench.line("RINGFLAKE.STATS") else {
         panic!()
@@ -100,21 +101,24 @@ fn the_figures_of_each_namespace_are_its_own() {
 
 #[test]
 fn ids_that_were_not_issued_are_not_counted() {
-    let ledger = Arc::new(Ledger::default());
-    let mut bench = Bench::of(Arc::clone(&ledger), slow);
+    let access = Arc::new(Access::new(Access::limited(None, 1_000_000)));
+    let mut bench = Bench::of(Arc::clone(&access), slow);
+    bench.line("AUTH t");
     while !matches!(bench.line("LPOP ns 1000"), OwnedFrame::Error(_)) {}
     bench.lines("INCR ns\nINCR ns");
     let issued = bench.context.shared.counters[1].ids.load(Relaxed);
     assert!(issued > 0);
-    assert_eq!(ledger.counted(), issued);
+    assert_eq!(access.spent(Role::Take), issued);
 }
 
 #[test]
 fn a_token_learns_nothing_of_namespaces_that_it_may_not_use() {
-    let ledger = Arc::new(Ledger::default());
-    let mut bench = Bench::of(Arc::clone(&ledger), slow);
-    bench.line("INCR made");
-    ledger.refuse(Some(crate::access::Exceeded::Namespace));
+    let mut bench = Bench::new(Arc::new(Access::new(Access::limited(
+        Some("others"),
+        1_000_000,
+    ))));
+    bench.namespaces.open("made").unwrap();
+    bench.line("AUTH t");
     bench.check(
         "RINGFLAKE.INSPECT made 1 => -NOPERM this token may not use this namespace
          RINGFLAKE.INSPECT unknown 1 => -NOPERM this token may not use this namespace

@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn exec_runs_the_queue_in_order() {
-    let mut bench = Bench::new(Everything);
+    let mut bench = Bench::new(Access::open());
     let replies =
         bench.lines("MULTI\nINCR a\nINCR a\nLPOP b 3\nECHO x\nLPOP a\nUNWATCH\nEXEC\nPING");
     let shown = all_shown(&replies);
@@ -21,7 +21,7 @@ fn exec_runs_the_queue_in_order() {
 
 #[test]
 fn no_id_is_taken_before_exec() {
-    let mut bench = Bench::new(Everything);
+    let mut bench = Bench::new(Access::open());
     bench.lines("MULTI\nINCR a\nLPOP a 100");
     assert_eq!((bench.ids(), bench.opened.len()), (0, 0));
     bench.check("DISCARD => +OK\nINCR a => :*");
@@ -32,7 +32,7 @@ fn no_id_is_taken_before_exec() {
 
 #[test]
 fn a_request_that_can_not_be_queued_aborts_exec() {
-    let mut bench = Bench::new(Everything);
+    let mut bench = Bench::new(Access::open());
     for line in ["GET x", "ECHO", "AUTH default secret", "LPOP a 10000"] {
         let replies = all_shown(&bench.lines(&format!("MULTI\nINCR a\n{line}\nINCR a\nEXEC")));
         assert!(replies[2].starts_with('-'), "{line}: {replies:?}");
@@ -46,7 +46,7 @@ fn a_request_that_can_not_be_queued_aborts_exec() {
 
 #[test]
 fn a_transaction_has_limits() {
-    let mut bench = Bench::new(Everything);
+    let mut bench = Bench::new(Access::open());
     // As many as one reply may have, though more bytes than a request.
     let mut exec = |requests: String| bench.lines(&format!("MULTI\n{requests}EXEC")).pop();
     let mut ids = texts(&exec("INCR a\n".repeat(10_000)).unwrap());
@@ -68,7 +68,7 @@ fn a_transaction_has_limits() {
 
 #[test]
 fn a_namespace_that_can_not_be_opened_aborts_exec() {
-    let mut bench = Bench::new(Everything);
+    let mut bench = Bench::new(Access::open());
     let long = "x".repeat(65);
     let replies = bench.lines(&format!("MULTI\nINCR a\nINCR {long}\nEXEC\nINCR a"));
     assert!(shown(&replies[3]).starts_with("-EXECABORT "), "{replies:?}");
@@ -78,7 +78,7 @@ fn a_namespace_that_can_not_be_opened_aborts_exec() {
 
 #[test]
 fn commands_of_transactions_have_their_place() {
-    let mut bench = Bench::new(Everything);
+    let mut bench = Bench::new(Access::open());
     bench.check(
         "EXEC => -ERR EXEC without MULTI
          DISCARD => -ERR DISCARD without MULTI
@@ -94,7 +94,7 @@ fn commands_of_transactions_have_their_place() {
          INCR ns => :*",
     );
     assert!(!bench.answer(&[b"MULTI\r\nQUIT\r\n"]).1);
-    Bench::new(ByName).check(
+    Bench::new(Access::by_name()).check(
         "AUTH inspect => +OK
          MULTI => +OK
          INCR ns => -NOPERM *
@@ -104,17 +104,18 @@ fn commands_of_transactions_have_their_place() {
 
 #[test]
 fn a_request_of_a_transaction_is_counted_once() {
-    let mut bench = Bench::new(Everything);
+    let mut bench = Bench::new(Access::open());
     bench.lines("MULTI\nINCR a\nINCR a\nINCR b\nEXEC");
     assert_eq!(bench.context.answered(), 5);
 }
 
 #[test]
 fn a_right_that_was_lost_meanwhile_aborts_exec() {
-    let ledger = Arc::new(Ledger::default());
-    let mut bench = Bench::new(Arc::clone(&ledger));
+    let access = Access::by_name();
+    let mut bench = Bench::new(Arc::clone(&access));
+    bench.line("AUTH take");
     bench.lines("INCR a\nMULTI\nPING\nINCR a");
-    ledger.is_closed.store(true, Relaxed);
+    access.replace(Access::limited(None, 1));
     let reply = bench.line("EXEC");
     assert!(
         matches!(&reply, OwnedFrame::Error(error) if error.starts_with("EXECABORT ")),
