@@ -23,7 +23,7 @@ use ringflake::{Shutdown, SystemClock};
 pub use self::error::StartError;
 use crate::access::Access;
 use crate::config::{Config, ConfigError, FrontConfig, Protocol, is_local};
-use crate::descriptors::{self, Fewer};
+use crate::descriptors;
 use crate::drain::Drain;
 use crate::http;
 #[cfg(unix)]
@@ -287,12 +287,7 @@ impl Server {
 
     fn accept(&mut self, bound: Bound) -> Result<(), StartError> {
         let namespaces = self.config.namespaces.len();
-        let (limits, fewer) = descriptors::limited(&self.config.limits, bound.len(), namespaces);
-        match fewer {
-            Some(Fewer { text, is_default }) if is_default => tracing::info!("{text}"),
-            Some(Fewer { text, .. }) => tracing::warn!("{text}"),
-            None => {}
-        }
+        let limits = descriptors::limited(&self.config.limits, bound.len(), namespaces);
         for (protocol, listeners) in bound {
             let refused = |source| StartError::Front { protocol, source };
             let front = self.config.front(protocol);
