@@ -1,22 +1,21 @@
 //! Unix sockets: their rights from the first moment on, and the files they leave.
 //!
-//! A socket is bound in a directory that only this user may enter, is given its mode there,
-//! and then gets its name, in place of one that a server left that has died. So nobody can
-//! connect who may not, and nobody finds the name without a server.
+//! A socket has a mode for this user alone when it is bound, where the system allows that, and is
+//! given its own mode before it listens. So nobody can connect who may not.
 //!
 //! From the look at the name until it is taken or removed, the directory is locked: of two
 //! servers that start or end at once, none takes the name from the other.
 
-use std::fs::{self, DirBuilder, File, Permissions, TryLockError};
+use std::fs::{self, File, Permissions, TryLockError};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
-use std::os::unix::net::UnixListener;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use socket2::{Domain, SockAddr, Socket, Type};
 
-use super::Listener;
+use super::{BACKLOG, Listener};
 
 /// The file of a socket, which is removed with this.
 #[derive(Debug)]
@@ -29,49 +28,22 @@ pub(crate) struct SocketFile {
 impl Listener {
     /// Binds a Unix socket of this mode.
     pub(crate) fn bind_unix(path: &Path, mode: u32) -> io::Result<(Self, SocketFile)> {
-        // Longer ones could be given their name, and nobody could connect.
-        SockAddr::unix(path)?;
-        let parent = parent_of(path);
-        let _locked = lock(parent, PATIENCE)?;
+        let address = SockAddr::unix(path)?;
+        let _locked = lock(parent_of(path), PATIENCE)?;
         refuse_used(path)?;
-        let private = make_private(parent)?;
-        let bound = Self::bind_in(&private, path, mode);
-        // Empty but after a failure.
-        let _ = fs::remove_file(private.join(NAME));
-        let _ = fs::remove_dir(&private);
-        bound
-    }
-
-    fn bind_in(private: &Path, path: &Path, mode: u32) -> io::Result<(Self, SocketFile)> {
-        let hidden = private.join(NAME);
-        let listener = bind_hidden(private, &hidden)?;
-        fs::set_permissions(&hidden, Permissions::from_mode(mode))?;
-        let id = id_of(&hidden)?;
-        fs::rename(&hidden, path)?;
-        let path = path.to_owned();
-        Ok((Self::Unix(listener), SocketFile { path, id }))
-    }
-}
-
-/// Binds a socket in a directory whose path may be too long for one.
-fn bind_hidden(private: &Path, hidden: &Path) -> io::Result<UnixListener> {
-    if SockAddr::unix(hidden).is_ok() {
-        return UnixListener::bind(hidden);
-    }
-    #[cfg(target_os = "linux")]
-    {
-        use std::os::fd::AsRawFd;
-        let directory = File::open(private)?;
-        let short = format!("/proc/self/fd/{}/{NAME}", directory.as_raw_fd());
-        UnixListener::bind(short)
-    }
-    #[cfg(not(target_os = "linux"))]
-    {
-        let _ = private;
-        Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            "the path is too long for a socket, with a directory beside it: give a shorter one",
-        ))
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+        // Linux binds a socket with the mode that it has; other systems have no mode before.
+        let fd: OwnedFd = socket.try_clone()?.into();
+        let _ = File::from(fd).set_permissions(Permissions::from_mode(0o600));
+        socket.bind(&address)?;
+        fs::set_permissions(path, Permissions::from_mode(mode))?;
+        socket.listen(BACKLOG)?;
+        let (path, id) = (path.to_owned(), id_of(path)?);
+        Ok((Self::Unix(socket.into()), SocketFile { path, id }))
     }
 }
 
@@ -108,27 +80,6 @@ fn lock(directory: &Path, patience: Duration) -> io::Result<File> {
         }
     }
 }
-
-/// How many directories more are tried: one that was killed may have left some.
-const TRIES: u32 = 16;
-
-/// Makes a directory that only this user may enter.
-fn make_private(parent: &Path) -> io::Result<PathBuf> {
-    let mut number = 0;
-    loop {
-        let path = parent.join(format!(".{}-{number}", std::process::id()));
-        match DirBuilder::new().mode(0o700).create(&path) {
-            Ok(()) => return Ok(path),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < TRIES => {
-                number += 1;
-            }
-            Err(error) => return Err(error),
-        }
-    }
-}
-
-/// A short one: the path of a socket has about 100 bytes at most.
-const NAME: &str = "s";
 
 /// Refuses a path that a living server has, or that is no socket.
 fn refuse_used(path: &Path) -> io::Result<()> {
@@ -173,7 +124,7 @@ impl Drop for SocketFile {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::net::UnixStream;
+    use std::os::unix::net::{UnixListener, UnixStream};
     use std::sync::{Barrier, mpsc};
 
     use super::*;
@@ -289,34 +240,16 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn a_path_is_as_long_as_a_socket_can_have() {
-        const LONGEST: usize = 107;
+    fn a_socket_is_bound_for_its_user_alone() {
         let home = tempfile::tempdir().unwrap();
-        let rest = LONGEST - home.path().as_os_str().len() - 1;
-        let deep = home.path().join("d".repeat(rest - 2));
-        fs::create_dir(&deep).unwrap();
-        let path = deep.join("s");
-        let (_listener, file) = Listener::bind_unix(&path, 0o600).unwrap();
-        UnixStream::connect(&path).unwrap();
-        drop(file);
-        assert_eq!(names(&deep), [""; 0]);
-        let error = Listener::bind_unix(&deep.join("ss"), 0o600).unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{error}");
-        assert_eq!(names(&deep), [""; 0]);
-    }
-
-    #[test]
-    fn so_many_directories_of_killed_servers_are_passed_over() {
-        let home = tempfile::tempdir().unwrap();
-        let left: Vec<_> = (0..TRIES)
-            .map(|_| make_private(home.path()).unwrap())
-            .collect();
-        let _bound = Listener::bind_unix(&home.path().join("socket"), 0o600).unwrap();
-        make_private(home.path()).unwrap();
-        let error = make_private(home.path()).unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
-        fs::remove_dir(&left[3]).unwrap();
-        assert_eq!(make_private(home.path()).unwrap(), left[3]);
+        let path = home.path().join("socket");
+        let socket = Socket::new(Domain::UNIX, Type::STREAM, None).unwrap();
+        let fd: OwnedFd = socket.try_clone().unwrap().into();
+        let only_ours = Permissions::from_mode(0o600);
+        File::from(fd).set_permissions(only_ours).unwrap();
+        socket.bind(&SockAddr::unix(&path).unwrap()).unwrap();
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
     }
 
     #[test]
