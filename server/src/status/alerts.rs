@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use ringflake::Stats;
-use ringflake::lease::LeaseStatus;
+use ringflake::lease::{GrantState, LeaseStatus};
 use serde::Serialize;
 
 use crate::readiness::Obstacle;
@@ -45,154 +45,99 @@ const LAYOUT_ENDS_SOON: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// The alerts of a namespace, the most urgent first.
 pub(super) fn of(facts: &Facts<'_>) -> Vec<Alert> {
-    // In this order: those that may be critical stand first.
-    let all = [
-        no_lease(facts),
-        ahead_of_the_clock(facts),
-        store_away(facts),
-        at_the_borrow_limit(facts),
-        panicked(facts),
-        layout_ends(facts),
-        draining_grants(facts),
-        ran_dry(facts),
-    ];
-    all.into_iter().flatten().collect()
-}
-
-fn alert(severity: Severity, text: impl Into<String>) -> Option<Alert> {
-    let text = text.into();
-    Some(Alert { severity, text })
-}
-
-fn no_lease(facts: &Facts<'_>) -> Option<Alert> {
-    if facts.readiness != Err(Obstacle::NoLease) {
-        return None;
+    let mut alerts = Vec::new();
+    let mut say = |severity, text| alerts.push(Alert { severity, text });
+    let (now, stats) = (facts.unix_ms, facts.stats);
+    match facts.readiness {
+        Err(Obstacle::NoLease) => {
+            let since = facts.leases.and_then(|it| it.expired_since_unix_ms);
+            let since = since.map_or(String::new(), |since| format!(" since {}", ago(now, since)));
+            say(
+                Severity::Critical,
+                format!(
+                    "No lease is in force{since}: no ID is issued. The store has to be reached, \
+                     and to have a block that is free."
+                ),
+            );
+        }
+        Err(Obstacle::Ahead { retry_after }) => say(
+            Severity::Critical,
+            format!(
+                "The next ID lies further ahead of the clock than may be borrowed: no ID is \
+                 issued for {} more. The lease begins later, as after a start with an unknown \
+                 past, or the clock was set back. Wait, or take from another server.",
+                span(retry_after.as_millis() as u64)
+            ),
+        ),
+        _ => {}
     }
-    let since = facts.leases.and_then(|it| it.expired_since_unix_ms);
-    let since = since.map_or(String::new(), |since| {
-        format!(" since {}", ago(facts.unix_ms, since))
-    });
-    alert(
-        Severity::Critical,
-        format!(
-            "No lease is in force{since}: no ID is issued. The store has to be reached, and to \
-             have a block that is free."
-        ),
-    )
-}
-
-fn ahead_of_the_clock(facts: &Facts<'_>) -> Option<Alert> {
-    let Err(Obstacle::Ahead { retry_after }) = facts.readiness else {
-        return None;
-    };
-    alert(
-        Severity::Critical,
-        format!(
-            "The next ID lies further ahead of the clock than may be borrowed: no ID is issued \
-             for {} more. The lease begins later, as after a start with an unknown past, or the \
-             clock was set back. Wait, or take from another server.",
-            span(retry_after.as_millis() as u64)
-        ),
-    )
-}
-
-fn store_away(facts: &Facts<'_>) -> Option<Alert> {
-    let since = facts.leases?.health.failing_since_unix_ms?;
-    let left = facts.readiness.map_or(0, |lasts| lasts.as_millis() as u64);
-    let severity = if left < 60_000 {
-        Severity::Critical
-    } else {
-        Severity::Warning
-    };
-    alert(
-        severity,
-        format!(
-            "Requests to the store have failed since {}. IDs can be issued for {} more.",
-            ago(facts.unix_ms, since),
-            span(left)
-        ),
-    )
-}
-
-fn at_the_borrow_limit(facts: &Facts<'_>) -> Option<Alert> {
-    let Stats {
-        borrowed,
-        borrow_limit,
-        ..
-    } = facts.stats;
-    let is_near = *borrowed * 10 >= *borrow_limit * 9;
-    if borrow_limit.is_zero() || *borrow_limit == Duration::MAX || !is_near {
-        return None;
+    if let Some(since) = facts.leases.and_then(|it| it.health.failing_since_unix_ms) {
+        let left = facts.readiness.map_or(0, |lasts| lasts.as_millis() as u64);
+        let severity = match left {
+            0..60_000 => Severity::Critical,
+            _ => Severity::Warning,
+        };
+        say(
+            severity,
+            format!(
+                "Requests to the store have failed since {}. IDs can be issued for {} more.",
+                ago(now, since),
+                span(left)
+            ),
+        );
     }
-    alert(
-        Severity::Warning,
-        format!(
-            "IDs are made {} ahead of the clock, of the {} that may be borrowed: more are taken \
-             than the leases sustain, or the clock was set back. Takes wait or fail at the limit. \
-             More blocks raise what is sustained.",
-            span(borrowed.as_millis() as u64),
-            span(borrow_limit.as_millis() as u64)
-        ),
-    )
-}
-
-fn panicked(facts: &Facts<'_>) -> Option<Alert> {
-    let panics = facts.stats.panics;
-    if panics == 0 {
-        return None;
+    let (borrowed, limit) = (stats.borrowed, stats.borrow_limit);
+    if !limit.is_zero() && limit != Duration::MAX && borrowed * 10 >= limit * 9 {
+        say(
+            Severity::Warning,
+            format!(
+                "IDs are made {} ahead of the clock, of the {} that may be borrowed: more are \
+                 taken than the leases sustain, or the clock was set back. Takes wait or fail at \
+                 the limit. More blocks raise what is sustained.",
+                span(borrowed.as_millis() as u64),
+                span(limit.as_millis() as u64)
+            ),
+        );
     }
-    alert(
-        Severity::Warning,
-        format!("{panics} fills ended in a panic, which is a bug: the log has its text."),
-    )
-}
-
-fn layout_ends(facts: &Facts<'_>) -> Option<Alert> {
-    let left = facts.layout_end_unix_ms.saturating_sub(facts.unix_ms);
-    if u128::from(left) >= LAYOUT_ENDS_SOON.as_millis() {
-        return None;
+    let panics = stats.panics;
+    if panics > 0 {
+        let text = "fills ended in a panic, which is a bug: the log has its text.";
+        say(Severity::Warning, format!("{panics} {text}"));
     }
-    alert(
-        Severity::Warning,
-        format!(
-            "The layout has no more ticks in {}. Begin a namespace with another layout before \
-             that.",
-            span(left)
-        ),
-    )
-}
-
-fn draining_grants(facts: &Facts<'_>) -> Option<Alert> {
-    let given_up =
-        |it: &&ringflake::lease::GrantStatus| it.state == ringflake::lease::GrantState::Draining;
-    let count = facts.leases?.grants.iter().filter(given_up).count();
-    if count == 0 {
-        return None;
+    let left = facts.layout_end_unix_ms.saturating_sub(now);
+    if u128::from(left) < LAYOUT_ENDS_SOON.as_millis() {
+        say(
+            Severity::Warning,
+            format!(
+                "The layout has no more ticks in {}. Begin a namespace with another layout \
+                 before that.",
+                span(left)
+            ),
+        );
     }
-    alert(
-        Severity::Note,
-        format!(
-            "{count} blocks are given up: the store refused to renew them, or its reply was lost. \
-             What was confirmed of them is used; others have taken their place."
-        ),
-    )
-}
-
-fn ran_dry(facts: &Facts<'_>) -> Option<Alert> {
-    let Stats {
-        empties, issued, ..
-    } = *facts.stats;
+    let grants = facts.leases.into_iter().flat_map(|it| &it.grants);
+    let given_up = grants.filter(|it| it.state == GrantState::Draining).count();
+    if given_up > 0 {
+        say(
+            Severity::Note,
+            format!(
+                "{given_up} blocks are given up: the store refused to renew them, or its reply \
+                 was lost. What was confirmed of them is used; others have taken their place."
+            ),
+        );
+    }
     // One in a thousand, of enough to say so.
-    if issued < 1_000_000 || empties < issued / 1000 {
-        return None;
+    let empties = stats.empties;
+    if stats.issued >= 1_000_000 && empties >= stats.issued / 1000 {
+        say(
+            Severity::Note,
+            format!(
+                "{empties} takes found the ring empty, and made IDs in place. A larger capacity \
+                 spares them that microsecond."
+            ),
+        );
     }
-    alert(
-        Severity::Note,
-        format!(
-            "{empties} takes found the ring empty, and made IDs in place. A larger capacity \
-             spares them that microsecond."
-        ),
-    )
+    alerts
 }
 
 /// How long ago that was.
@@ -215,7 +160,6 @@ pub(super) fn span(ms: u64) -> String {
 #[cfg(test)]
 mod tests {
     use ringflake::CachedGenerator;
-    use ringflake::lease::GrantState;
 
     use super::Severity::{Critical, Note, Warning};
     use super::*;
