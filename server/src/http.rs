@@ -57,7 +57,6 @@ mod openapi;
 mod page;
 mod problem;
 mod routes;
-mod setup;
 mod take;
 mod take_request;
 #[cfg(all(test, unix))]
@@ -73,8 +72,8 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc;
 
 use self::app::App;
+pub(crate) use self::app::{DRAIN_TIME, Setup};
 use self::listen::Listening;
-pub(crate) use self::setup::{DRAIN_TIME, Setup};
 #[cfg(all(test, unix))]
 use crate::front::FrontCounters;
 
@@ -92,7 +91,7 @@ impl HttpServer {
     /// # Errors
     ///
     /// When no thread can be started, or a listener can't be made non-blocking.
-    pub(crate) fn start(setup: Setup) -> io::Result<Self> {
+    pub(crate) fn start(mut setup: Setup) -> io::Result<Self> {
         let workers = match setup.workers {
             0 => std::thread::available_parallelism()?.get(),
             workers => workers,
@@ -106,15 +105,16 @@ impl HttpServer {
             .enable_io()
             .enable_time()
             .build()?;
+        let listeners = std::mem::take(&mut setup.listeners);
         let draining = setup.drain.subscribe();
         let (task, tasks) = mpsc::channel(1);
-        let app = Arc::new(App::new(&setup)?);
+        let app = Arc::new(App::new(setup)?);
         #[cfg(all(test, unix))]
         let counters = Arc::clone(&app.counters);
-        let listening = Listening::new(&setup, app, draining, task);
+        let listening = Listening::new(app, draining, task);
         {
             let _in_runtime = runtime.enter();
-            for listener in setup.listeners {
+            for listener in listeners {
                 let accepting = listening.clone().accept_from(listener)?;
                 runtime.spawn(accepting);
             }

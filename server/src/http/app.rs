@@ -4,36 +4,59 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use arc_swap::ArcSwap;
 use axum::http::Request;
 
 use super::buffer_permit::{SMALL_BYTES, StrangerPermits};
 use super::deadlines::{Deadlines, Times};
 use super::namespace_metrics::NamespaceMetrics;
 use super::problem::{Kind, Problem};
-use super::setup::Setup;
 use crate::access::Access;
 use crate::buffer_budget::{BufferPermit, ClientBudget};
 use crate::drain::Drain;
 use crate::front::FrontCounters;
 use crate::limits::Limits;
+use crate::listener::Listener;
 use crate::log_limit::LogLimit;
 use crate::namespaces::{Namespace, Namespaces, OpenError};
 use crate::readiness::Obstacle;
 use crate::sublease::Subleases;
 use crate::tls::Tls;
 
+/// The TLS settings of new connections: certificates change while the server runs.
+pub(crate) type TlsConfig = Arc<ArcSwap<rustls::ServerConfig>>;
+
+/// For how long a draining server still answers new requests: clients learn from their next
+/// answer that they have to connect elsewhere.
+pub(crate) const DRAIN_TIME: Duration = Duration::from_millis(500);
+
+/// The parts that an HTTP server is made from.
+pub(crate) struct Setup {
+    /// Taken when the server starts.
+    pub(crate) listeners: Vec<Listener>,
+    pub(crate) namespaces: Arc<Namespaces>,
+    pub(crate) subleases: Arc<Subleases>,
+    pub(crate) rights: Arc<Access>,
+    /// For all TCP listeners; those of Unix sockets have none.
+    pub(crate) tls: Option<TlsConfig>,
+    /// The certificate, for its expiry in `/metrics`.
+    pub(crate) certificate: Option<Arc<Tls>>,
+    pub(crate) proxy_protocol: bool,
+    /// The server's names, in lower case, beside addresses and those of this machine.
+    pub(crate) hosts: Vec<String>,
+    pub(crate) limits: Limits,
+    /// Threads; 0 for one on each core.
+    pub(crate) workers: usize,
+    pub(crate) drain: Drain,
+    /// For how long new requests are answered while it drains.
+    pub(crate) drain_time: Duration,
+    /// The counters of all fronts, by name, for `/metrics`; those of this one are added.
+    pub(crate) fronts: Vec<(&'static str, Vec<Arc<FrontCounters>>)>,
+}
+
 pub(super) struct App {
-    pub(super) namespaces: Arc<Namespaces>,
-    pub(super) subleases: Arc<Subleases>,
-    pub(super) rights: Arc<Access>,
-    pub(super) limits: Limits,
-    pub(super) times: Times,
-    pub(super) drain: Drain,
-    /// None without TLS.
-    pub(super) certificate: Option<Arc<Tls>>,
+    pub(super) setup: Setup,
     pub(super) counters: Arc<FrontCounters>,
-    /// The counters of all fronts, this one among them, by name.
-    pub(super) fronts: Vec<(&'static str, Vec<Arc<FrontCounters>>)>,
     pub(super) metrics: NamespaceMetrics,
     /// Warnings about stores that clients have caused.
     pub(super) store_failures: LogLimit,
@@ -44,33 +67,29 @@ impl App {
     /// # Errors
     ///
     /// When the recorder of the metrics can't be made.
-    pub(super) fn new(setup: &Setup) -> io::Result<Self> {
+    pub(super) fn new(mut setup: Setup) -> io::Result<Self> {
         let counters = Arc::new(FrontCounters::default());
-        let mut fronts = setup.others.clone();
-        fronts.push(("http", vec![Arc::clone(&counters)]));
+        setup.fronts.push(("http", vec![Arc::clone(&counters)]));
         Ok(Self {
-            namespaces: Arc::clone(&setup.namespaces),
-            subleases: Arc::clone(&setup.subleases),
-            rights: Arc::clone(&setup.rights),
-            limits: setup.limits.clone(),
-            times: Times {
-                request: setup.limits.request_time,
-                idle: setup.limits.idle_time,
-                drain: setup.drain_time,
-            },
-            drain: setup.drain.clone(),
-            certificate: setup.certificate.clone(),
+            setup,
             counters,
-            fronts,
             metrics: NamespaceMetrics::new().map_err(io::Error::other)?,
             store_failures: LogLimit::default(),
             started: Instant::now(),
         })
     }
 
+    pub(super) fn times(&self) -> Times {
+        Times {
+            request: self.setup.limits.request_time,
+            idle: self.setup.limits.idle_time,
+            drain: self.setup.drain_time,
+        }
+    }
+
     /// What keeps clients from beginning namespaces.
     pub(super) async fn data_dir_obstacle(&self) -> Option<Obstacle> {
-        let namespaces = Arc::clone(&self.namespaces);
+        let namespaces = Arc::clone(&self.setup.namespaces);
         // It writes to a disk.
         let checked = tokio::task::spawn_blocking(move || namespaces.data_dir_obstacle());
         checked.await.ok().flatten()
@@ -82,11 +101,11 @@ impl App {
         name: &str,
         context: &Context,
     ) -> Result<Arc<Namespace>, Problem> {
-        if let Some(namespace) = self.namespaces.get(name) {
+        if let Some(namespace) = self.setup.namespaces.get(name) {
             return Ok(namespace);
         }
         let opening = tokio::task::spawn_blocking({
-            let namespaces = Arc::clone(&self.namespaces);
+            let namespaces = Arc::clone(&self.setup.namespaces);
             let name = name.to_owned();
             move || namespaces.open(&name)
         });

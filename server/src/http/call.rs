@@ -51,7 +51,7 @@ impl hyper::service::Service<Request<Incoming>> for Calls {
         let deadlines = Arc::clone(&self.deadlines);
         Box::pin(async move {
             let context = Context {
-                until: now + app.limits.request_time,
+                until: now + app.setup.limits.request_time,
                 buffers,
                 deadlines,
             };
@@ -60,7 +60,7 @@ impl hyper::service::Service<Request<Incoming>> for Calls {
             // A cache that repeats an answer would issue its IDs twice.
             headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
             headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-            if app.drain.has_begun() {
+            if app.setup.drain.has_begun() {
                 headers.insert(CONNECTION, HeaderValue::from_static("close"));
             }
             count(&app.counters, response.status(), now.elapsed());

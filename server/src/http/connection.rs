@@ -68,7 +68,7 @@ pub(super) async fn serve<S>(
         draining,
         hosts,
     } = shared;
-    let (now, times) = (Instant::now(), app.times);
+    let (now, times) = (Instant::now(), app.times());
     let deadlines = Arc::new(Deadlines::new(times, now));
     let first = now + times.request.min(times.idle);
     let mut supervisor = Supervisor {

@@ -96,14 +96,14 @@ impl Readiness {
 /// 200 if all namespaces can issue IDs and clients can begin those that they may begin; else
 /// 503. The body is the same.
 pub(super) async fn readyz(State(app): State<Arc<App>>, head: Parts) -> Response {
-    let namespaces = app.namespaces.all();
+    let namespaces = app.setup.namespaces.all();
     let each: Vec<OfNamespace> = namespaces
         .iter()
         .map(|namespace| OfNamespace::of(&namespace.name, namespace.readiness()))
         .collect();
-    let sees_all = auth::check(&*app.rights, &head, Role::Admin).is_ok();
+    let sees_all = auth::check(&*app.setup.rights, &head, Role::Admin).is_ok();
     let data_dir = app.data_dir_obstacle().await;
-    let readiness = Readiness::of(each, data_dir, app.drain.has_begun(), sees_all);
+    let readiness = Readiness::of(each, data_dir, app.setup.drain.has_begun(), sees_all);
     let status = if readiness.ready {
         StatusCode::OK
     } else {

@@ -35,13 +35,13 @@ pub(super) async fn inspect(
     request: Request<Body>,
 ) -> Result<Response, Problem> {
     let (head, _) = request.into_parts();
-    auth::require(&*app.rights, &head, Role::Inspect)?;
+    auth::require(&*app.setup.rights, &head, Role::Inspect)?;
     let query = Query::read(head.uri.query(), &["namespace", "format"])?;
     let name = query.get("namespace").ok_or_else(|| {
         Problem::invalid("the namespace is missing: give it in the query, as in ?namespace=orders")
     })?;
     check_name(name)?;
-    auth::spend(&*app.rights, &head, Role::Inspect, name, 1)?;
+    auth::spend(&*app.setup.rights, &head, Role::Inspect, name, 1)?;
     let format = query
         .get("format")
         .map_or(Ok(Format::default()), Format::named)?;
@@ -49,7 +49,7 @@ pub(super) async fn inspect(
     let text = head.uri.path().rsplit('/').next().unwrap_or_default();
     let id = format.read(text)?;
     // A look does not begin a namespace.
-    let namespace = app.namespaces.get(name).ok_or_else(|| {
+    let namespace = app.setup.namespaces.get(name).ok_or_else(|| {
         let detail = "no ID was taken in this namespace yet: take one first, or give another \
                       namespace";
         Problem::new(Kind::UNKNOWN_NAMESPACE, detail)

@@ -13,14 +13,13 @@ use tokio::net::UnixStream;
 use tokio::sync::{mpsc, watch};
 use tokio_rustls::TlsAcceptor;
 
-use super::app::App;
+use super::app::{App, TlsConfig};
 use super::buffer_permit::{BYTES_PER_TLS_STRANGER, Budgets, ClientBudgets};
 use super::connection::{Shared, http1, serve};
 use super::cross_origin::Hosts;
 use super::deadlines::Tap;
 use super::problem::{Kind, PROBLEM_JSON, Problem};
 use super::routes;
-use super::setup::{Setup, TlsConfig};
 use crate::clients::{self, Clients};
 use crate::listener::{Acceptor, Listener, Stream};
 use crate::proxy_protocol;
@@ -34,33 +33,36 @@ pub(super) struct Listening {
     shared: Shared,
     clients: Arc<Clients>,
     budgets: Arc<Budgets>,
-    tls: Option<TlsConfig>,
-    proxy_protocol: bool,
     /// Held by every task until its end.
     task: mpsc::Sender<Infallible>,
 }
 
 impl Listening {
     pub(super) fn new(
-        setup: &Setup,
         app: Arc<App>,
         draining: watch::Receiver<bool>,
         task: mpsc::Sender<Infallible>,
     ) -> Self {
+        let hosts = match app.setup.tls {
+            Some(_) => Hosts::All,
+            None => Hosts::Known(app.setup.hosts.clone().into()),
+        };
         Self {
-            clients: Arc::new(Clients::new(&setup.limits)),
+            clients: Arc::new(Clients::new(&app.setup.limits)),
             budgets: Arc::new(Budgets::new()),
             shared: Shared {
                 router: routes::router(Arc::clone(&app)),
                 http1: http1(),
                 app,
                 draining,
-                hosts: setup.known_hosts(),
+                hosts,
             },
-            tls: setup.tls.clone(),
-            proxy_protocol: setup.proxy_protocol,
             task,
         }
+    }
+
+    fn tls(&self) -> Option<&TlsConfig> {
+        self.shared.app.setup.tls.as_ref()
     }
 
     /// Accepts from this listener until the server has drained, and closes it then. Clients that
@@ -75,15 +77,14 @@ impl Listening {
     ) -> io::Result<impl Future<Output = ()> + Send> {
         let acceptor = Acceptor::new(listener, "http")?;
         Ok(async move {
-            let App {
-                counters, times, ..
-            } = &*self.shared.app;
+            let counters = &self.shared.app.counters;
+            let drain_time = self.shared.app.setup.drain_time;
             let mut draining = self.shared.draining.clone();
-            let mut drained = pin!(drained(&mut draining, times.drain));
+            let mut drained = pin!(drained(&mut draining, drain_time));
             while let Some((stream, client, _)) = acceptor.next(drained.as_mut()).await {
                 match Admission::new(client, &self.clients, counters, self.task.clone()) {
                     Some(admission) => self.clone().spawn(stream, admission),
-                    None => stream.turn_away(self.tls.is_some(), &full()),
+                    None => stream.turn_away(self.tls().is_some(), &full()),
                 }
             }
         })
@@ -91,7 +92,7 @@ impl Listening {
 
     fn spawn(self, stream: Stream, admission: Admission) {
         match stream {
-            Stream::Tcp(stream) if self.proxy_protocol => {
+            Stream::Tcp(stream) if self.shared.app.setup.proxy_protocol => {
                 drop(tokio::spawn(proxied(self, stream, admission)));
             }
             Stream::Tcp(stream) => drop(tokio::spawn(tcp(self, stream, admission))),
@@ -113,12 +114,12 @@ async fn proxied(listening: Listening, mut stream: TcpStream, mut admission: Adm
     let mut draining = listening.shared.draining.clone();
     let header = proxy_protocol::read_header(&mut stream);
     let header = tokio::select! {
-        header = tokio::time::timeout(app.limits.request_time, header) => header,
-        () = drained(&mut draining, app.times.drain) => return,
+        header = tokio::time::timeout(app.setup.limits.request_time, header) => header,
+        () = drained(&mut draining, app.setup.drain_time) => return,
     };
     match header {
         Ok(Ok(Some(address))) if !admission.transfer(address.ip().into()) => {
-            Stream::Tcp(stream).turn_away(listening.tls.is_some(), &full());
+            Stream::Tcp(stream).turn_away(listening.tls().is_some(), &full());
         }
         // No address is a health check of the proxy itself.
         Ok(Ok(_)) => tcp(listening, stream, admission).await,
@@ -132,7 +133,7 @@ async fn tcp(listening: Listening, stream: TcpStream, admission: Admission) {
         return;
     };
     let budgets = listening.budgets.client(client);
-    let Some(tls) = &listening.tls else {
+    let Some(tls) = listening.tls() else {
         return serve(stream, Tap::default(), None, budgets, listening.shared).await;
     };
     let acceptor = TlsAcceptor::from(tls.load_full());
@@ -146,7 +147,7 @@ async fn with_tls(
     budgets: ClientBudgets,
     shared: Shared,
 ) {
-    let most = shared.app.limits.request_time;
+    let most = shared.app.setup.limits.request_time;
     let tap = Tap::default();
     let stream = tap.inspect(stream);
     let mut draining = shared.draining.clone();
@@ -158,7 +159,7 @@ async fn with_tls(
     let handshake = tokio::select! {
         done = tokio::time::timeout(most, handshake) => done,
         // No request has begun.
-        () = drained(&mut draining, shared.app.times.drain) => return,
+        () = drained(&mut draining, shared.app.setup.drain_time) => return,
     };
     // A handshake that fails or takes too long makes no connection.
     if let Ok(Some((stream, permit))) = handshake {

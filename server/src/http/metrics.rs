@@ -38,16 +38,16 @@ const COUNTERS: [(&str, &str, Count); 6] = [
 ];
 
 pub(super) async fn metrics(State(app): State<Arc<App>>, head: Parts) -> Result<Response, Problem> {
-    auth::require(&*app.rights, &head, Role::Admin)?;
-    let namespaces = app.namespaces.all();
+    auth::require(&*app.setup.rights, &head, Role::Admin)?;
+    let namespaces = app.setup.namespaces.all();
     let mut text = app.metrics.render(&namespaces);
     // It writes to a disk.
-    let checked = Arc::clone(&app.namespaces);
+    let checked = Arc::clone(&app.setup.namespaces);
     let data_dir = tokio::task::spawn_blocking(move || checked.can_begin());
     let data_dir = data_dir.await.unwrap_or(Some(false));
     of_readiness(&app, &namespaces, data_dir, &mut text);
-    of_fronts(&app.fronts, &mut text);
-    of_leases(app.subleases.counts(), &mut text);
+    of_fronts(&app.setup.fronts, &mut text);
+    of_leases(app.setup.subleases.counts(), &mut text);
     Ok(([(CONTENT_TYPE, TEXT)], text).into_response())
 }
 
@@ -63,17 +63,18 @@ fn of_readiness(
         write_metric(text, "gauge", name, help, value);
     };
     let each: Vec<bool> = namespaces.iter().map(|it| it.readiness().is_ok()).collect();
-    let all = data_dir != Some(false) && !app.drain.has_begun() && each.iter().all(|ready| *ready);
+    let all =
+        data_dir != Some(false) && !app.setup.drain.has_begun() && each.iter().all(|ready| *ready);
     let help = "Whether the server answers requests for IDs: every namespace can issue them, and \
                 clients can begin those that they may begin.";
     gauge("ready", help, Some(f64::from(all)));
     let help = "Whether the data directory can be written.";
     gauge("data_dir_ready", help, data_dir.map(f64::from));
-    let (open, limit) = app.namespaces.count();
+    let (open, limit) = app.setup.namespaces.count();
     gauge("namespaces", "Namespaces that are open.", Some(open as f64));
     let help = "How many namespaces may be open, those of the configuration included.";
     gauge("namespaces_limit", help, Some(limit as f64));
-    let tls = app.certificate.as_ref();
+    let tls = app.setup.certificate.as_ref();
     let expires = tls.and_then(|tls| tls.expires_unix_seconds());
     let help = "When the TLS certificate expires, in Unix seconds.";
     let expires = expires.map(|seconds| seconds as f64);

@@ -58,16 +58,16 @@ fn inside(element: &str) -> &'static str {
 
 /// Answers with all that the page shows.
 pub(super) async fn status(State(app): State<Arc<App>>, head: Parts) -> Result<Response, Problem> {
-    auth::require(&*app.rights, &head, Role::Admin)?;
-    let fronts = app.fronts.iter().map(|(name, counters)| {
+    auth::require(&*app.setup.rights, &head, Role::Admin)?;
+    let fronts = app.setup.fronts.iter().map(|(name, counters)| {
         let threads = counters.iter().map(|counters| &**counters);
         Front::of(name, threads)
     });
     let status = Status::now(
-        &app.namespaces.all(),
+        &app.setup.namespaces.all(),
         fronts.collect(),
         app.started.elapsed(),
-        app.drain.has_begun(),
+        app.setup.drain.has_begun(),
         app.data_dir_obstacle().await,
     );
     Ok(Json(status).into_response())

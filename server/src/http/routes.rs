@@ -20,7 +20,7 @@ use crate::access::Role;
 const BYTES_PER_NAMESPACE: usize = 8 << 10;
 
 pub(super) fn router(app: Arc<App>) -> Router {
-    let document = Bytes::from(openapi::document(&app.limits));
+    let document = Bytes::from(openapi::document(&app.setup.limits));
     let of_namespaces = Router::new()
         .route("/v1/status", get(page::status))
         .route("/readyz", get(health::readyz))
@@ -48,12 +48,12 @@ async fn reserved(
     next: Next,
 ) -> Result<Response, Problem> {
     let (head, body) = request.into_parts();
-    let sees_all = auth::check(&*app.rights, &head, Role::Admin).is_ok();
+    let sees_all = auth::check(&*app.setup.rights, &head, Role::Admin).is_ok();
     let request = Request::from_parts(head, body);
     if !sees_all {
         return Ok(next.run(request).await);
     }
-    let bytes = BYTES_PER_NAMESPACE * (1 + app.namespaces.all().len());
+    let bytes = BYTES_PER_NAMESPACE * (1 + app.setup.namespaces.all().len());
     let permit = Context::of(&request)?.reserve(bytes).await?;
     let (head, body) = next.run(request).await.into_parts();
     // It is whole already.

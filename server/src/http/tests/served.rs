@@ -145,7 +145,7 @@ pub(super) fn serve_namespaces(
         workers: 2,
         drain: drain.clone(),
         drain_time: DRAIN_TIME,
-        others: Vec::new(),
+        fronts: Vec::new(),
     };
     change(&mut setup);
     let front = Some(HttpServer::start(setup).unwrap());
