@@ -320,14 +320,6 @@ mod tests {
     }
 
     #[test]
-    fn a_role_is_shown_by_its_name() {
-        assert_eq!(
-            Role::ALL.map(|role| role.to_string()),
-            Role::ALL.map(Role::name)
-        );
-    }
-
-    #[test]
     fn without_tokens_this_machine_may_all_but_lease() {
         let none = TokenSettings::default();
         for (is_local, is_open, expected) in [
@@ -362,21 +354,6 @@ mod tests {
         assert_eq!(roles(&network, Some(ADMIN)), ["admin"]);
         let shown = format!("{network:?}");
         assert!(!shown.contains("0123456789"), "{shown}");
-    }
-
-    #[test]
-    fn a_token_is_held_to_its_namespaces_and_its_rate() {
-        let directory = tempfile::tempdir().unwrap();
-        let limited = format!("{TAKE} name=billing namespaces=orders rate=10");
-        let access = access(&take_from(file(&directory, &limited)), true, false);
-        let spend =
-            |namespace, ids| access.spend(Role::Take, Some(TAKE.as_bytes()), namespace, ids);
-        assert_eq!(spend("invoices", 1), Err(Exceeded::Namespace));
-        assert_eq!(spend("orders", 10), Ok(()));
-        let Err(Exceeded::Rate { retry_after }) = spend("orders", 10) else {
-            panic!("ten IDs a second");
-        };
-        assert!(retry_after <= Duration::from_secs(1));
     }
 
     #[test]
@@ -440,17 +417,6 @@ mod tests {
             assert!(lines[0].contains(said), "{said} is not in {}", lines[0]);
         }
         assert!(!lines.concat().contains(TAKE), "{lines:?}");
-    }
-
-    #[test]
-    fn rights_are_replaced_as_a_whole() {
-        let directory = tempfile::tempdir().unwrap();
-        let mut files = take_from(file(&directory, TAKE));
-        let access = access(&files, false, false);
-        files.take = file(&directory, ADMIN);
-        access.replace(Access::read(&files, false, false).unwrap());
-        assert_eq!(roles(&access, Some(TAKE)), [""; 0]);
-        assert_eq!(roles(&access, Some(ADMIN)), ["take"]);
     }
 
     #[cfg(unix)]

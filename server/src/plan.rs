@@ -358,39 +358,4 @@ mod tests {
         let error = plan(missing, home.path()).unwrap_err();
         assert!(error.to_string().contains("no.pem"), "{error}");
     }
-
-    #[test]
-    fn a_namespace_that_can_not_be_is_named() {
-        let home = tempfile::tempdir().unwrap();
-        let store = "[namespaces.a]\nstore = 'sqlite:leases.db'\nplain = true\ntier = true";
-        let tier = plan(&format!("data-dir = 'data'\n{store}"), home.path()).unwrap();
-        let said = "sqlite, with a tier in the data directory";
-        assert_eq!(tier.namespaces[0].store, said);
-        for (text, said) in [
-            ("[namespaces.Orders]", "'O'"),
-            ("[namespaces.a]\ncapacity = 7", "7"),
-            (
-                "[namespaces.a]\nstore = 'ftp://me:hunter2@a'\nplain = true",
-                "ftp",
-            ),
-            (
-                "[namespaces.a]\nstore = 'sqlite:a'\nsecret-file = 'none'",
-                "none",
-            ),
-            (
-                "[namespaces.a]\nstore-url-file = 'nowhere'\nplain = true",
-                "nowhere",
-            ),
-        ] {
-            let error = plan(text, home.path()).unwrap_err();
-            let StartError::Namespace { source, .. } = error else {
-                panic!("{error}")
-            };
-            let source = source.to_string();
-            assert!(
-                source.contains(said) && !source.contains("hunter2"),
-                "{source}"
-            );
-        }
-    }
 }

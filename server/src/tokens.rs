@@ -316,12 +316,6 @@ mod tests {
         }
     }
 
-    #[test]
-    fn no_text_shows_a_token() {
-        let tokens = Tokens::parse(ONE.as_bytes()).unwrap();
-        assert_eq!(format!("{tokens:?}"), "Tokens(1 of them)");
-    }
-
     proptest! {
         #[test]
         fn no_file_makes_the_parser_panic(contents: Vec<u8>) {

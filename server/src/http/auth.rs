@@ -125,37 +125,18 @@ fn token(headers: &HeaderMap) -> Result<Option<&[u8]>, ()> {
 
 #[cfg(test)]
 mod tests {
-    use axum::http::header::RETRY_AFTER;
     use axum::http::{HeaderValue, Request};
-    use axum::response::IntoResponse as _;
 
     use super::*;
     use crate::access::Right;
     use crate::tokens::Tokens;
 
-    /// Takes nine `orders` with `t`, inspects with `i`; nobody is given leases, and the rest is
+    /// Takes with `t`, inspects with `i`; nobody is given leases, and the rest is
     /// everybody's.
     fn access() -> Access {
-        let tokens = |name, namespace| Right::Tokens(Tokens::limited(name, namespace, 9.0));
-        let (take, inspect) = (tokens("t", Some("orders")), tokens("i", None));
+        let tokens = |name| Right::Tokens(Tokens::limited(name, None, 9.0));
+        let (take, inspect) = (tokens("t"), tokens("i"));
         Access::new([take, inspect, Right::Nobody, Right::Everybody])
-    }
-
-    #[test]
-    fn a_token_beyond_its_limits_is_refused() {
-        let (mut head, ()) = Request::new(()).into_parts();
-        let token = HeaderValue::from_static("Bearer t");
-        head.headers.insert(AUTHORIZATION, token);
-        let access = access();
-        let spend = |name, ids| super::spend(&access, &head, Role::Take, name, ids);
-        assert_eq!(spend("orders", 9), Ok(()));
-        let forbidden = spend("invoices", 1).unwrap_err();
-        assert_eq!(forbidden.kind, Kind::FORBIDDEN);
-        let limited = spend("orders", 10).unwrap_err();
-        assert_eq!(limited.kind, Kind::RATE_LIMITED);
-        let response = limited.into_response();
-        assert_eq!(response.status(), 429);
-        assert!(response.headers().contains_key(RETRY_AFTER));
     }
 
     fn required(role: Role, values: &[&'static str]) -> Result<(), Kind> {

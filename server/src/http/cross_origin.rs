@@ -205,12 +205,6 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_address_is_known_with_any_port(address: std::net::SocketAddr) {
-            let address = std::net::SocketAddr::new(address.ip(), address.port());
-            prop_assert!(is_known(address.to_string().as_bytes(), &[]));
-        }
-
-        #[test]
         fn a_name_of_a_site_is_unknown(
             name in "[a-z0-9-]{1,9}(\\.[a-z0-9-]{1,9}){0,2}\\.[a-z]{2,7}",
             port: u16,

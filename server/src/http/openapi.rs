@@ -121,32 +121,6 @@ mod tests {
         serde_json::from_slice(&document(&limits)).unwrap()
     }
 
-    /// Calls `each` for every reference below.
-    fn references(value: &Value, each: &mut impl FnMut(&str)) {
-        match value {
-            Value::Object(members) => {
-                if let Some(Value::String(reference)) = members.get("$ref") {
-                    each(reference);
-                }
-                members.values().for_each(|value| references(value, each));
-            }
-            Value::Array(items) => items.iter().for_each(|value| references(value, each)),
-            _ => {}
-        }
-    }
-
-    #[test]
-    fn every_reference_leads_somewhere() {
-        let document = read();
-        let mut count = 0;
-        references(&document, &mut |reference| {
-            count += 1;
-            let pointer = reference.strip_prefix('#').unwrap();
-            assert!(document.pointer(pointer).is_some(), "{reference}");
-        });
-        assert!(count > 20, "{count}");
-    }
-
     #[test]
     fn every_kind_of_error_is_described_and_no_other_is_named() {
         let text = read().to_string();

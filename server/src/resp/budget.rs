@@ -126,16 +126,6 @@ mod tests {
     }
 
     #[test]
-    fn a_client_holds_at_most_half_of_each_budget() {
-        let budget = Budget::new(100 * KIB, 40 * KIB);
-        let (mut first, mut second) = (budget.share(A), budget.share(A));
-        assert!(first.set(30 * KIB, true));
-        assert!(!second.set(21 * KIB, true), "with what the first one has");
-        assert!(budget.share(B).set(50 * KIB, true));
-        assert!(budget.share(B).set(20 * KIB, false));
-    }
-
-    #[test]
     fn strangers_of_one_address_leave_tls_to_others() {
         let budget = Budget::default();
         let runtime = tokio::runtime::Builder::new_current_thread().build();

@@ -5,19 +5,16 @@ pub(super) mod kit;
 mod tls;
 
 use std::collections::HashSet;
-use std::io::{Read as _, Write as _};
+use std::io::Read as _;
 use std::time::{Duration, Instant};
 
-use proptest::strategy::{Strategy as _, ValueTree as _};
-use proptest::test_runner::TestRunner;
 use redis_protocol::resp2::types::OwnedFrame;
 use ringflake_kit::eventually;
 
-use self::kit::{error, incr, patient, request, serve};
+use self::kit::{error, incr, request, serve};
 use crate::access::Access;
 use crate::clients::Client;
 use crate::limits::Limits;
-use crate::resp::decode::tests::nearly_requests;
 
 /// All IDs of replies to `INCR`.
 fn integers(replies: &[OwnedFrame]) -> Vec<i64> {
@@ -198,26 +195,6 @@ fn a_silence_is_not_counted_to_the_request_after_it() {
 }
 
 #[test]
-fn a_silent_client_ends_at_its_deadline() {
-    let limits = timeouts(patient().request_time, Duration::from_millis(100));
-    let setup = serve(|it| it.limits = limits);
-    let (mut silent, mut connections) = (None, 0);
-    // On a busy machine a client may be silent for too long before it sends something.
-    eventually("a client is answered before its deadline", || {
-        connections += 1;
-        let mut client = setup.connect(true);
-        let sent = client.try_send(&request(&["PING"]));
-        let is_answered = sent.is_ok() && client.try_replies(1).is_ok();
-        silent = is_answered.then_some(client);
-        is_answered
-    });
-    assert!(silent.unwrap().is_closed());
-    eventually("all connections are counted", || {
-        setup.count(|it| &it.closed) == connections
-    });
-}
-
-#[test]
 fn a_client_that_has_sent_nothing_yet_may_be_silent_as_any_other() {
     const REQUEST_TIME: Duration = Duration::from_millis(50);
 
@@ -244,43 +221,6 @@ fn a_client_that_never_sends_anything_ends_at_the_idle_timeout() {
     // The server counts in ticks, of which one may be half over.
     let passed = start.elapsed();
     assert!(passed >= IDLE_TIME.mul_f64(0.9), "{passed:?}");
-}
-
-#[test]
-fn a_full_table_refuses_with_words_and_recovers() {
-    let limits = Limits {
-        connections: 8,
-        connections_per_client: 6,
-        ..patient()
-    };
-    let setup = serve(|it| it.limits = limits);
-    let mut clients: Vec<_> = (0..6).map(|_| setup.connect(true)).collect();
-    for client in &mut clients {
-        client.ask(&request(&["PING"]), 1);
-    }
-    let mut late = setup.connect(true);
-    assert_eq!(
-        error(&late.replies(1)[0]),
-        "ERR max number of clients reached"
-    );
-    assert!(late.is_closed());
-    // Another client has its own places.
-    for _ in 0..2 {
-        let mut client = setup.connect(false);
-        client.ask(&request(&["PING"]), 1);
-        clients.push(client);
-    }
-    assert_eq!(
-        error(&setup.connect(false).replies(1)[0]),
-        "ERR max number of clients reached"
-    );
-    drop(clients);
-    eventually("their places are free", || {
-        setup.count(|it| &it.closed) == 8
-    });
-    let mut client = setup.connect(true);
-    integers(&client.ask(&incr("orders"), 1));
-    assert_eq!(setup.count(|it| &it.turned_away), 2);
 }
 
 #[test]
@@ -378,25 +318,6 @@ fn a_namespace_that_can_not_be_opened_is_tried_again() {
     }
     setup.fail_builds(false);
     integers(&client.ask(&incr("later"), 1));
-}
-
-#[test]
-fn a_hundred_thousand_malformed_frames_break_nothing() {
-    let setup = serve(|_| {});
-    let mut runner = TestRunner::deterministic();
-    let frames = nearly_requests();
-    // Each has six on average.
-    for round in 0..170 {
-        let mut client = setup.connect(round % 2 == 0);
-        let mut next = || frames.new_tree(&mut runner).unwrap().current();
-        let bytes: Vec<u8> = (0..100).flat_map(|_| next()).collect();
-        // The server may have closed before all is sent.
-        let _ = client.stream.write_all(&bytes);
-        client.end_output();
-        client.read_to_end();
-    }
-    let mut client = setup.connect(true);
-    integers(&client.ask(&incr("orders"), 1));
 }
 
 #[test]

@@ -493,23 +493,6 @@ fn a_store_that_is_away_costs_nothing() {
 }
 
 #[test]
-fn blocks_are_given_away_at_a_limited_rate() {
-    let mut site = Site::new(3);
-    site.limits.leases_per_minute = 4;
-    let server = site.server();
-    let began = Instant::now();
-    refused!(acquire(&server, 5, 60), Refusal::Invalid(_));
-    assert_eq!(acquire(&server, 4, 60).unwrap().leases.len(), 4);
-    let refused = acquire(&server, 4, 60);
-    let Err(Refusal::OverBudget(wait)) = refused else {
-        panic!("{refused:?}")
-    };
-    // The budget has its own clock, on which some of the minute may have passed by now.
-    let least = seconds(59).saturating_sub(began.elapsed());
-    assert!(wait <= seconds(60) && wait > least, "{wait:?}");
-}
-
-#[test]
 fn fewer_blocks_than_wanted_cost_no_more_than_they_are() {
     let mut site = Site::new(1);
     site.limits.leases_per_minute = 5;

@@ -117,19 +117,6 @@ fn the_page_of_another_site_makes_nobody_take() {
 }
 
 #[test]
-fn its_own_page_and_programs_are_served() {
-    let served = serve(|setup| setup.hosts = vec!["ids.example.com".to_owned()]);
-    for host in ["[::1]", "localhost:1", "ringflake", "ids.example.com"] {
-        let own = format!("host: {host}");
-        let origin = format!("origin: http://{host}");
-        for more in ["a: b", &origin, "sec-fetch-site: same-origin"] {
-            let reply = ask(&served, "POST", TAKE, &[&own, more]);
-            assert_eq!(reply.status, 200, "{host}, {more}: {reply:?}");
-        }
-    }
-}
-
-#[test]
 fn a_request_of_http_1_1_has_one_host() {
     let served = serve(|_| {});
     for fields in [&[][..], &["host: localhost", "host: localhost"]] {

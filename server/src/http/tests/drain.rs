@@ -30,23 +30,6 @@ fn begun(served: &Served) -> Wire {
 }
 
 #[test]
-fn a_request_that_was_begun_is_answered() {
-    let served = serve(|_| {});
-    let (mut begun, mut idle) = (begun(&served), served.connect());
-    assert_eq!(idle.get("/livez").status, 200);
-    let at = served.at;
-    let ending = thread::spawn(move || served.end(LONG));
-    idle.assert_closed();
-    eventually("the listener is closed", || TcpStream::connect(at).is_err());
-    begun.send("{}");
-    let reply = begun.reply();
-    assert_eq!(reply.status, 200);
-    assert_eq!(reply.headers["connection"], "close");
-    begun.assert_closed();
-    assert!(ending.join().unwrap(), "it ended by itself");
-}
-
-#[test]
 fn clients_that_come_back_at_once_do_not_keep_the_listener_open() {
     let mut served = serve(|_| {});
     let at = served.at;

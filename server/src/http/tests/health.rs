@@ -95,45 +95,6 @@ fn a_lease_that_begins_later_than_may_be_borrowed_is_not_ready() {
 }
 
 #[test]
-fn a_clock_that_was_set_back_is_not_ready() {
-    let (served, clock) = serve_ahead(100..4_500);
-    clock.advance(Duration::from_secs(2_000));
-    assert_takes(&served, 200);
-    clock.step_back(Duration::from_secs(1_000));
-    // IDs that were made in place for later takes lie in the ring.
-    let rest = served
-        .namespaces
-        .get("ahead")
-        .unwrap()
-        .generator
-        .stats()
-        .level;
-    assert_eq!(readiness(&served), (200, 0, None, None));
-    served
-        .connect()
-        .post(&format!("/v1/ids?namespace=ahead&count={rest}"), &[]);
-    let (status, seconds, in_seconds, _) = readiness(&served);
-    assert_eq!((status, seconds, in_seconds), (503, 0, Some(990)));
-    assert_takes(&served, 503);
-}
-
-#[test]
-fn who_takes_up_to_the_borrow_limit_is_ready() {
-    let (served, _) = serve_ahead(100..4_500);
-    let mut wire = served.connect();
-    // 1,024 a second, for this one and the ten that may be borrowed.
-    for _ in 0..11 {
-        assert_eq!(
-            wire.post("/v1/ids?namespace=ahead&count=1024", &[]).status,
-            200
-        );
-    }
-    assert_eq!(wire.post("/v1/ids?namespace=ahead", &[]).status, 503);
-    // Another second, and there are more.
-    assert_eq!(readiness(&served), (200, 4_400, None, None));
-}
-
-#[test]
 fn a_server_without_a_namespace_exports_its_version() {
     let served = serve(|_| {});
     let text = served.connect().get("/metrics").text();

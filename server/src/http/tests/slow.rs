@@ -104,22 +104,6 @@ fn a_tls_connection_without_an_authorized_request_is_closed() {
 }
 
 #[test]
-fn a_second_head_has_no_more_time_than_the_first() {
-    let served = impatient();
-    let answered = |_| {
-        let mut wire = served.connect();
-        let reply = wire.try_request("GET", "/livez", &[], "").ok()?;
-        assert_eq!(reply.status, 200);
-        Some(wire)
-    };
-    let mut wire = (0..ATTEMPTS).find_map(answered).expect("a first response");
-    wire.send("GET /livez HTTP/1.1\r\nx: ");
-    let trickling = trickle(&wire);
-    wire.assert_closed();
-    trickling.join().unwrap();
-}
-
-#[test]
 fn a_body_that_never_ends_is_refused_in_time() {
     let served = impatient();
     for start in [
@@ -176,23 +160,6 @@ fn an_answer_that_nobody_reads_ends() {
         });
         assert!(has_begun);
     }
-}
-
-#[test]
-fn a_connection_that_was_quiet_is_served_again() {
-    let served = impatient();
-    served.namespaces.open("orders").unwrap();
-    let served_twice = |_| {
-        let mut wire = served.connect();
-        wire.try_request("GET", "/livez", &[], "").ok()?;
-        // The connection's buffers are given back after `request_time`.
-        thread::sleep(2 * SOON);
-        let post = "/v1/ids?namespace=orders&count=9";
-        let reply = wire.try_request("POST", post, &[], "").ok()?;
-        (reply.status == 200).then_some(())?;
-        Some(wire.try_request("GET", "/livez", &[], "").ok()?.status)
-    };
-    assert_eq!((0..ATTEMPTS).find_map(served_twice), Some(200));
 }
 
 #[test]

@@ -74,7 +74,7 @@ fn encode_request(arguments: &[Vec<u8>]) -> Vec<u8> {
 }
 
 /// Bytes that look like requests more often than chance has it.
-pub(in crate::resp) fn nearly_requests() -> impl Strategy<Value = Vec<u8>> {
+fn nearly_requests() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         4 => Just(b"\r\n".to_vec()),
         3 => "[*$][0-9]{1,3}\r\n".prop_map(String::into_bytes),
