@@ -145,33 +145,27 @@ pub(crate) mod testing {
 
     use super::*;
 
-    fn names(alpn: &[&str]) -> Vec<Vec<u8>> {
-        alpn.iter().map(|name| name.as_bytes().to_vec()).collect()
-    }
-
-    pub(crate) fn server(alpn: &[&str]) -> Arc<ArcSwap<ServerConfig>> {
+    pub(crate) fn server() -> Arc<ArcSwap<ServerConfig>> {
         let chain = CertificateDer::pem_file_iter(file("server.pem")).unwrap();
         let key = PrivateKeyDer::from_pem_file(file("server.key")).unwrap();
-        let mut config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
+        let config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
             .with_safe_default_protocol_versions()
             .unwrap()
             .with_no_client_auth()
             .with_single_cert(chain.collect::<Result<_, _>>().unwrap(), key)
             .unwrap();
-        config.alpn_protocols = names(alpn);
         Arc::new(ArcSwap::from_pointee(config))
     }
 
-    pub(crate) fn client(alpn: &[&str]) -> Arc<ClientConfig> {
+    pub(crate) fn client() -> Arc<ClientConfig> {
         let mut roots = RootCertStore::empty();
         let authority = CertificateDer::from_pem_file(file("ca.pem")).unwrap();
         roots.add(authority).unwrap();
-        let mut config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
+        let config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
             .with_safe_default_protocol_versions()
             .unwrap()
             .with_root_certificates(roots)
             .with_no_client_auth();
-        config.alpn_protocols = names(alpn);
         Arc::new(config)
     }
 }

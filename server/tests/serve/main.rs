@@ -14,8 +14,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use ringflake::Shutdown;
+use ringflake_kit::tls::file;
 use ringflake_server::{Address, Config, Protocol, Server, Settings, StartError, Stopped};
 use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use tempfile::TempDir;
 
@@ -90,37 +92,20 @@ fn ask<S: Read + Write>(stream: &mut BufReader<S>, request: &str) -> Option<Stri
     Some(line.strip_suffix("\r\n")?.to_owned())
 }
 
-/// A certificate for `localhost` and its key, as files have them.
-struct Identity {
-    certificate: CertificateDer<'static>,
-    pem: String,
-    key: String,
-}
-
-impl Identity {
-    fn new() -> Self {
-        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-        Self {
-            certificate: made.cert.der().clone(),
-            pem: made.cert.pem(),
-            key: made.signing_key.serialize_pem(),
-        }
-    }
-
-    fn write(&self, home: &Home) {
-        home.write("server.pem", &self.pem);
-        home.write("server.key", &self.key);
+/// Puts this certificate of the tests and its key where the server reads them.
+fn write_identity(home: &Home, name: &str) {
+    for (of, to) in [("pem", "server.pem"), ("key", "server.key")] {
+        let contents = fs::read_to_string(file(&format!("{name}.{of}"))).unwrap();
+        home.write(to, &contents);
     }
 }
 
 type TlsStream = StreamOwned<ClientConnection, TcpStream>;
 
-/// A connection over TLS that trusts these.
-fn connect_tls(address: SocketAddr, trusted: &[&Identity], alpn: &[&[u8]]) -> TlsStream {
+fn connect_tls(address: SocketAddr, alpn: &[&[u8]]) -> TlsStream {
     let mut roots = RootCertStore::empty();
-    for identity in trusted {
-        roots.add(identity.certificate.clone()).unwrap();
-    }
+    let authority = CertificateDer::from_pem_file(file("ca.pem")).unwrap();
+    roots.add(authority).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider);
     let config = config.with_safe_default_protocol_versions().unwrap();
@@ -133,24 +118,26 @@ fn connect_tls(address: SocketAddr, trusted: &[&Identity], alpn: &[&[u8]]) -> Tl
     StreamOwned::new(session, stream)
 }
 
-fn certificate(stream: &TlsStream) -> CertificateDer<'static> {
-    stream.conn.peer_certificates().unwrap()[0].clone()
+/// Asserts that the server has this certificate.
+#[track_caller]
+fn assert_is(stream: &TlsStream, name: &str) {
+    let expected = CertificateDer::from_pem_file(file(&format!("{name}.pem"))).unwrap();
+    assert_eq!(stream.conn.peer_certificates().unwrap()[0], expected);
 }
 
 #[test]
 fn a_certificate_is_changed_while_connections_go_on() {
     let home = Home::new();
-    let (first, second) = (Identity::new(), Identity::new());
-    first.write(&home);
+    write_identity(&home, "server");
     let config = home.config("tls.certificate = 'server.pem'\ntls.key = 'server.key'");
     let server = Server::start(config.clone()).unwrap();
     let address = port(&server, Protocol::Resp);
-    let connect = || connect_tls(address, &[&first, &second], &[]);
+    let connect = || connect_tls(address, &[]);
 
     let (over, going_on) = (AtomicBool::new(false), AtomicBool::new(false));
     std::thread::scope(|scope| {
         let stream = connect();
-        assert_eq!(certificate(&stream), first.certificate);
+        assert_is(&stream, "server");
         let (going_on, is_over) = (&going_on, &over);
         let load = scope.spawn(move || {
             let mut stream = BufReader::new(stream);
@@ -171,23 +158,24 @@ fn a_certificate_is_changed_while_connections_go_on() {
         };
         goes_on();
 
-        second.write(&home);
+        write_identity(&home, "client");
         assert_eq!(server.reload(&config).unwrap(), [""; 0]);
-        assert_eq!(certificate(&connect()), second.certificate);
+        assert_is(&connect(), "client");
         goes_on();
 
         // A pair that does not match changes nothing.
-        home.write("server.pem", &first.pem);
+        let other = fs::read_to_string(file("server.pem")).unwrap();
+        home.write("server.pem", &other);
         let error = server.reload(&config).unwrap_err().to_string();
         assert!(error.contains("can't be used with the key"), "{error}");
         let stream = connect();
-        assert_eq!(certificate(&stream), second.certificate);
+        assert_is(&stream, "client");
         assert!(take(&mut BufReader::new(stream)).unwrap().starts_with(':'));
 
         // HTTP has the same certificate, and says which versions it speaks.
         let http = port(&server, Protocol::Http);
-        let stream = connect_tls(http, &[&first, &second], &[b"h2", b"http/1.1"]);
-        assert_eq!(certificate(&stream), second.certificate);
+        let stream = connect_tls(http, &[b"h2", b"http/1.1"]);
+        assert_is(&stream, "client");
         assert_eq!(stream.conn.alpn_protocol(), Some(&b"http/1.1"[..]));
         goes_on();
         over.store(true, Ordering::Relaxed);
@@ -226,7 +214,7 @@ fn a_connection_ends_when_its_token_is_removed() {
 fn a_reload_is_checked_against_the_sockets_that_stay() {
     const OPEN: &str = "open-to-the-network-without-tokens-or-tls";
     let home = Home::new();
-    Identity::new().write(&home);
+    write_identity(&home, "server");
     home.write("tokens", "take-0123456789abcdef");
     let tls = "tls.certificate = 'server.pem'\ntls.key = 'server.key'";
     let take = "tokens.take = 'tokens'";

@@ -61,7 +61,7 @@ fn answered_over_tls(served: &Served, request: &str) -> TcpStream {
             .set_read_timeout(Some(Duration::from_secs(60)))
             .unwrap();
         let name = "localhost".try_into().unwrap();
-        let mut session = ClientConnection::new(tls::testing::client(&[]), name).unwrap();
+        let mut session = ClientConnection::new(tls::testing::client(), name).unwrap();
         let mut stream = rustls::Stream::new(&mut session, &mut socket);
         let head = format!("{request} HTTP/1.1\r\nhost: x\r\n\r\n");
         stream.write_all(head.as_bytes()).ok()?;
@@ -81,7 +81,7 @@ fn assert_is_closed(mut socket: TcpStream) {
 
 fn impatient_tls() -> Served {
     serve(|setup| {
-        setup.tls = Some(tls::testing::server(&[]));
+        setup.tls = Some(tls::testing::server());
         setup.limits.request_time = SOON;
         setup.limits.idle_time = NEVER;
     })
@@ -178,7 +178,7 @@ fn silence_between_requests_ends() {
 fn a_handshake_that_never_ends_is_closed() {
     for (request_time, ends_first) in [(300, false), (3_600_000, true)] {
         let served = serve(|setup| {
-            setup.tls = Some(tls::testing::server(&[]));
+            setup.tls = Some(tls::testing::server());
             setup.limits.request_time = Duration::from_millis(request_time);
         });
         let mut wire = served.connect();

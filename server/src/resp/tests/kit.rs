@@ -50,7 +50,7 @@ pub(in crate::resp) fn generator() -> CachedGenerator {
 
 /// TLS on TCP, for [`Running::connect_tls`].
 pub(super) fn server_tls() -> Tls {
-    tls::testing::server(&[])
+    tls::testing::server()
 }
 
 /// A server for everybody, with this changed.
@@ -125,7 +125,7 @@ impl Running {
     /// A client of [`server_tls`]. What it sends at once is a record of its own.
     pub(super) fn connect_tls(&self) -> Client {
         let name = "localhost".try_into().unwrap();
-        let session = ClientConnection::new(tls::testing::client(&[]), name).unwrap();
+        let session = ClientConnection::new(tls::testing::client(), name).unwrap();
         Client::new(StreamOwned::new(session, self.connect_tcp()))
     }
 
