@@ -87,13 +87,17 @@ impl Format {
     }
 
     pub(super) fn write(self, id: Id, out: &mut Vec<u8>) {
-        // Writing to memory does not fail.
-        let _ = match self {
-            Self::Decimal => write!(out, "{}", id.to_i64()),
-            Self::Unsigned => write!(out, "{}", id.to_u64()),
-            Self::Text => write!(out, "{id}"),
-            Self::Fixed => out.write_all(id.to_fixed_text().as_str().as_bytes()),
+        let mut digits = itoa::Buffer::new();
+        let text = match self {
+            Self::Decimal => digits.format(id.to_i64()),
+            Self::Unsigned => digits.format(id.to_u64()),
+            Self::Fixed => {
+                return out.extend_from_slice(id.to_fixed_text().as_str().as_bytes());
+            }
+            // Writing to memory does not fail.
+            Self::Text => return drop(write!(out, "{id}")),
         };
+        out.extend_from_slice(text.as_bytes());
     }
 
     /// The ID that is written so: each in one way only.

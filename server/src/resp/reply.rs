@@ -107,7 +107,9 @@ impl Replies<'_> {
 
     pub(super) fn integer(&mut self, number: i64) {
         self.bytes.push(b':');
-        push_i64(self.bytes, number);
+        let mut digits = itoa::Buffer::new();
+        self.bytes
+            .extend_from_slice(digits.format(number).as_bytes());
         self.end();
     }
 
@@ -137,11 +139,11 @@ impl Replies<'_> {
     }
 
     pub(super) fn id(&mut self, id: Id, form: Form) {
-        let mut digits = Digits::default();
+        let mut digits = itoa::Buffer::new();
         let string = match form {
             Form::Integer => return self.integer(id.to_i64()),
-            Form::Decimal => digits.signed(id.to_i64()),
-            Form::Unsigned => digits.unsigned(id.to_u64()),
+            Form::Decimal => digits.format(id.to_i64()),
+            Form::Unsigned => digits.format(id.to_u64()),
             Form::Text => {
                 let from = self.bytes.len();
                 let _ = write!(Text(self.bytes), "$00\r\n{id}\r\n");
@@ -157,14 +159,15 @@ impl Replies<'_> {
         self.bytes.extend_from_slice(&head[..2 - skip]);
         self.bytes.push(b'0' + (string.len() % 10) as u8);
         self.end();
-        self.bytes.extend_from_slice(string);
+        self.bytes.extend_from_slice(string.as_bytes());
         self.end();
     }
 
     fn header(&mut self, kind: u8, length: usize) {
         self.bytes.push(kind);
+        let mut digits = itoa::Buffer::new();
         self.bytes
-            .extend_from_slice(Digits::default().unsigned(length as u64));
+            .extend_from_slice(digits.format(length).as_bytes());
         self.end();
     }
 
@@ -185,60 +188,6 @@ impl fmt::Write for Text<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         self.0.extend_from_slice(text.as_bytes());
         Ok(())
-    }
-}
-
-fn push_i64(bytes: &mut Vec<u8>, number: i64) {
-    bytes.extend_from_slice(Digits::default().signed(number));
-}
-
-/// Room for the digits of any number and its sign.
-#[derive(Default)]
-struct Digits([u8; 20]);
-
-/// `00` to `99`.
-static PAIRS: [[u8; 2]; 100] = {
-    let mut pairs = [[0; 2]; 100];
-    let mut number = 0;
-    while number < 100 {
-        pairs[number] = [b'0' + (number / 10) as u8, b'0' + (number % 10) as u8];
-        number += 1;
-    }
-    pairs
-};
-
-impl Digits {
-    fn signed(&mut self, number: i64) -> &[u8] {
-        let mut from = self.write(number.unsigned_abs());
-        if number < 0 {
-            // 19 digits at most stand behind it.
-            from -= 1;
-            self.0[from] = b'-';
-        }
-        &self.0[from..]
-    }
-
-    fn unsigned(&mut self, number: u64) -> &[u8] {
-        let from = self.write(number);
-        &self.0[from..]
-    }
-
-    /// Where its digits begin.
-    fn write(&mut self, mut number: u64) -> usize {
-        let mut from = self.0.len();
-        while number >= 100 {
-            from -= 2;
-            self.0[from..from + 2].copy_from_slice(&PAIRS[(number % 100) as usize]);
-            number /= 100;
-        }
-        if number >= 10 {
-            from -= 2;
-            self.0[from..from + 2].copy_from_slice(&PAIRS[number as usize]);
-        } else {
-            from -= 1;
-            self.0[from] = b'0' + number as u8;
-        }
-        from
     }
 }
 
