@@ -1,11 +1,9 @@
 //! The body of a request, and its members.
 
-use std::fmt;
-
 use axum::body::{Body, Bytes, HttpBody};
 use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
-use serde::de::{self, DeserializeOwned, Visitor};
+use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 
 use super::app::Context;
@@ -122,29 +120,15 @@ pub(super) fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
 /// A member that is a whole number, as JSON Schema has it: without a fraction, however it is
 /// written.
 pub(super) fn whole<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
-    struct Whole;
+    /// All whole numbers up to this one are exact.
+    const MOST: f64 = (1_u64 << f64::MANTISSA_DIGITS) as f64;
 
-    impl Visitor<'_> for Whole {
-        type Value = u64;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a whole number")
-        }
-
-        fn visit_u64<E: de::Error>(self, value: u64) -> Result<u64, E> {
-            Ok(value)
-        }
-
-        fn visit_f64<E: de::Error>(self, value: f64) -> Result<u64, E> {
-            /// All whole numbers up to this one are exact.
-            const MOST: f64 = (1_u64 << f64::MANTISSA_DIGITS) as f64;
-            if value.fract() == 0.0 && (0.0..=MOST).contains(&value) {
-                Ok(value as u64)
-            } else {
-                Err(E::invalid_value(de::Unexpected::Float(value), &self))
-            }
-        }
-    }
-
-    from.deserialize_u64(Whole).map(Some)
+    let number = serde_json::Number::deserialize(from)?;
+    let written_with_a_point = || {
+        let value = number.as_f64()?;
+        (value.fract() == 0.0 && (0.0..=MOST).contains(&value)).then_some(value as u64)
+    };
+    let whole = number.as_u64().or_else(written_with_a_point);
+    let error = || D::Error::custom("a whole number is expected");
+    whole.ok_or_else(error).map(Some)
 }
