@@ -16,7 +16,7 @@
 //! | TLS connections without an authorized request, in time | `Limits::request_time` | the connection is closed |
 //! | a request's head, in time | `Limits::request_time` | the connection is closed |
 //! | a request's body, in time | `Limits::request_time` | 408 |
-//! | its head and its body, in bytes | `HEAD_BYTES`, `Limits::request_bytes` | 431 or 414, and 413 |
+//! | its head and its body, in bytes | `HEAD_BYTES`, `Limits::request_bytes` | 431, and 413 |
 //! | an answer that has not left | twice `Limits::request_time` from the request's head on | the connection is closed |
 //! | silence between requests | `Limits::idle_time` | the connection is closed |
 //! | connections with a request, in bytes | `ACTIVE_BYTES`, half of it for one client | they wait |

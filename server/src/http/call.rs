@@ -19,13 +19,8 @@ use super::app::{App, Buffers, Context};
 use super::buffer_permit::guarded;
 use super::cross_origin::Hosts;
 use super::deadlines::Deadlines;
-use super::problem::{Kind, Problem};
+use super::problem::Problem;
 use crate::front::{FrontCounters, add_shared};
-
-/// The most bytes of a request's URI and header fields.
-pub(super) const HEAD_BYTES: usize = 16 << 10;
-/// Of its URI alone.
-pub(super) const URI_BYTES: usize = 8 << 10;
 
 /// Answers the requests of one connection.
 #[derive(Clone)]
@@ -96,7 +91,7 @@ async fn answer(
     context: Context,
     request: Request<Incoming>,
 ) -> Response {
-    if let Err(problem) = check_head(&request) {
+    if let Err(problem) = check_host(&request) {
         return problem.into_response();
     }
     let mut request = request.map(Body::new);
@@ -107,28 +102,7 @@ async fn answer(
     response
 }
 
-fn check_head<B>(request: &Request<B>) -> Result<(), Problem> {
-    let uri = request.uri();
-    let query = uri.query().map_or(0, |query| query.len() + 1);
-    let uri_bytes = uri.path().len() + query;
-    if uri_bytes > URI_BYTES {
-        let detail = format!(
-            "the URI is longer than {URI_BYTES} bytes, which is the limit: give a shorter one, or \
-             a JSON body"
-        );
-        return Err(Problem::new(Kind::URI_TOO_LONG, detail));
-    }
-    let fields = request.headers().iter();
-    // A field has 32 bytes besides its name and value, for what it costs in memory.
-    let field_bytes = fields.map(|(name, value)| name.as_str().len() + value.len() + 32);
-    if uri_bytes + field_bytes.sum::<usize>() > HEAD_BYTES {
-        let detail = format!(
-            "the URI and the header fields have more than {HEAD_BYTES} bytes, which is the \
-             limit, each field with 32 bytes besides its name and value: send fewer or shorter \
-             ones"
-        );
-        return Err(Problem::new(Kind::HEAD_TOO_LARGE, detail));
-    }
+fn check_host<B>(request: &Request<B>) -> Result<(), Problem> {
     match (
         request.version(),
         request.headers().get_all(HOST).iter().count(),
@@ -138,39 +112,5 @@ fn check_head<B>(request: &Request<B>) -> Result<(), Problem> {
              request is for",
         )),
         _ => Ok(()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The kind of refusal of a head with a path, a query and a field that are so long.
-    fn refused(path: usize, query: usize, field: usize) -> Option<Kind> {
-        let uri = format!("/{}?{}", "p".repeat(path - 1), "q".repeat(query - 1));
-        let request = Request::get(uri).header(HOST, "x");
-        let request = request.header("x-a", "v".repeat(field)).body(()).unwrap();
-        check_head(&request).err().map(|problem| problem.kind)
-    }
-
-    #[test]
-    fn a_uri_has_its_length_and_no_more() {
-        for path in [1, 100, URI_BYTES - 1] {
-            let query = URI_BYTES - path;
-            assert_eq!(refused(path, query, 1), None, "{path}");
-            assert_eq!(refused(path, query + 1, 1), Some(Kind::URI_TOO_LONG));
-            assert_eq!(refused(path + 1, query, 1), Some(Kind::URI_TOO_LONG));
-        }
-    }
-
-    #[test]
-    fn a_head_has_its_length_and_no_more() {
-        // Two fields, each with 32 bytes more.
-        let names = "host".len() + "x".len() + 32 + "x-a".len() + 32;
-        for (path, query) in [(1, 1), (100, 1000)] {
-            let field = HEAD_BYTES - path - query - names;
-            assert_eq!(refused(path, query, field), None, "{path}");
-            assert_eq!(refused(path, query, field + 1), Some(Kind::HEAD_TOO_LARGE));
-        }
     }
 }

@@ -15,13 +15,16 @@ use tokio::time::Sleep;
 
 use super::app::{App, Buffers};
 use super::buffer_permit::{BYTES_PER_ACTIVE, ClientBudgets, StrangerPermits};
-use super::call::{Calls, HEAD_BYTES};
+use super::call::Calls;
 use super::cross_origin::Hosts;
 use super::deadlines::{Check, Deadlines, Tap, Watched};
 use crate::buffer_budget::{BufferPermit, ClientBudget};
 
 /// A head that is not longer is read before hyper's buffers are made.
 const FIRST_BYTES: usize = 512;
+
+/// The most bytes of a request's head.
+const HEAD_BYTES: usize = 16 << 10;
 
 /// Header fields of a request.
 const FIELDS: usize = 64;

@@ -18,12 +18,7 @@ use crate::sublease::{DEFAULT_DURATION, MOST_DURATION, MOST_HAD, MOST_TEXT};
 const TEMPLATE: &str = include_str!("openapi.json");
 
 /// The errors of every operation.
-const OF_ALL: [Kind; 4] = [
-    Kind::MALFORMED,
-    Kind::METHOD_NOT_ALLOWED,
-    Kind::URI_TOO_LONG,
-    Kind::HEAD_TOO_LARGE,
-];
+const OF_ALL: [Kind; 2] = [Kind::MALFORMED, Kind::METHOD_NOT_ALLOWED];
 
 /// Answers with the document, which is its state.
 pub(super) async fn openapi(State(document): State<Bytes>) -> Response {
@@ -72,6 +67,7 @@ fn complete(operation: &mut Value) {
     for (status, kinds) in errors {
         responses[status.to_string()] = error(status, &kinds);
     }
+    responses["431"] = json!({ "description": "The header is too large." });
 }
 
 /// The header fields of every answer.
