@@ -1,9 +1,13 @@
 //! How the generator of a namespace is built, as the configuration says.
+//!
+//! A generator and the leases of clients make IDs of one namespace, which are unique if their
+//! leases come from one store. So what the files say when a namespace is opened counts for as
+//! long as the server runs, whatever they say later. One that can't be opened keeps the server
+//! from starting, so nothing is ever to be forgotten.
 
-mod stores;
-
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ringflake::lease::{self, Fingerprint, OpenOptions, StoreError};
@@ -13,7 +17,6 @@ use ringflake::{
     LocalError, Secret, SecretError,
 };
 
-use self::stores::{Stores, Upstream};
 use crate::causes::Causes;
 use crate::config::{Config, NamespaceSettings, StoreUrl};
 use crate::namespaces::OpenError;
@@ -25,7 +28,16 @@ const WAIT: Duration = Duration::from_secs(5);
 
 pub(crate) struct Supply {
     config: Arc<Config>,
-    stores: Stores,
+    /// The stores that generators use, by namespace.
+    kept: Mutex<HashMap<String, Upstream>>,
+}
+
+/// The store of a namespace.
+#[derive(Clone)]
+struct Upstream {
+    url: StoreUrl,
+    /// None where IDs are plain.
+    secret: Option<Secret>,
 }
 
 /// A namespace that is ready to be built. Nothing was written and no store was asked.
@@ -39,7 +51,7 @@ impl Supply {
     pub(crate) fn new(config: Arc<Config>) -> Self {
         Self {
             config,
-            stores: Stores::default(),
+            kept: Mutex::default(),
         }
     }
 
@@ -64,7 +76,7 @@ impl Supply {
         let Some((upstream, wait)) = draft.upstream else {
             return draft.builder.build().map_err(OpenError::from);
         };
-        let upstream = self.stores.keep(name, upstream);
+        let upstream = self.keep(name, upstream);
         let data_dir = DataDir::new(self.data_dir().map_err(local)?);
         // It must not make IDs elsewhere.
         if let Some(secret) = &upstream.secret {
@@ -130,7 +142,7 @@ impl Supply {
                 id_width,
             });
         };
-        let Upstream { url, secret } = self.stores.keep(name, upstream);
+        let Upstream { url, secret } = self.keep(name, upstream);
         let secret = secret.filter(|_| !is_plain);
         let fingerprint = secret.as_ref().map_or(Fingerprint::PLAIN, |secret| {
             Fingerprint::of_width(secret, id_width)
@@ -198,10 +210,36 @@ impl Supply {
     /// The keys of the configuration whose files say something else now than when a generator
     /// was made, which goes on with what they said then.
     pub(crate) fn changed_files(&self) -> Vec<&'static str> {
-        self.stores.changed(|name| {
-            let (settings, _) = self.settings(name)?;
-            self.read_upstream(name, &settings)
-        })
+        let mut changed = Vec::new();
+        let all = self.kept().clone();
+        for (name, kept) in &all {
+            let Ok((settings, _)) = self.settings(name) else {
+                continue;
+            };
+            // A file that can't be read says nothing.
+            let Ok(Some(now)) = self.read_upstream(name, &settings) else {
+                continue;
+            };
+            if now.url != kept.url {
+                changed.push("store-url-file");
+            }
+            if now.secret.as_ref().map(Secret::expose) != kept.secret.as_ref().map(Secret::expose) {
+                changed.push("secret-file");
+            }
+        }
+        changed.sort_unstable();
+        changed.dedup();
+        changed
+    }
+
+    /// Keeps this store, unless there is one; which of them counts.
+    fn keep(&self, name: &str, upstream: Upstream) -> Upstream {
+        let mut kept = self.kept();
+        kept.entry(name.to_owned()).or_insert(upstream).clone()
+    }
+
+    fn kept(&self) -> MutexGuard<'_, HashMap<String, Upstream>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The store of this namespace, if it is not the data directory: the one that its generator
@@ -211,7 +249,8 @@ impl Supply {
         name: &str,
         settings: &NamespaceSettings,
     ) -> Result<Option<Upstream>, OpenError> {
-        match self.stores.kept(name) {
+        let kept = self.kept().get(name).cloned();
+        match kept {
             Some(kept) => Ok(Some(kept)),
             None => self.read_upstream(name, settings),
         }
