@@ -6,7 +6,7 @@ mod restore;
 use std::thread;
 use std::time::Duration;
 
-use ringflake::lease::conformance::{Given, Suite, TableSuite};
+use ringflake::lease::conformance::{Suite, TableSuite};
 use ringflake::lease::table::{EtcdTable, Table};
 use ringflake::lease::{
     Block, Durability, Grant, Holder, LeaseStore as _, MAX_ACQUIRE, Namespace, StoreError,
@@ -14,12 +14,11 @@ use ringflake::lease::{
 use serde_json::Value;
 
 use crate::kit::{
-    HORIZON, acquire, ask, corrupt, denied, exhausted, made, now, renew, several, take, tests_on,
-    unavailable,
+    acquire, ask, denied, exhausted, made, now, renew, several, take, tests_on, unavailable,
 };
 use crate::served::{self, Served, hasty, store, tests_of_servers};
 use ringflake_kit::server::{Etcd, Lent, Reachable as _};
-use ringflake_kit::{assert_says, eventually, short_or_long, words};
+use ringflake_kit::{assert_says, eventually, words};
 
 impl Served for Etcd {
     fn table(&self) -> Box<dyn Table> {
@@ -32,11 +31,7 @@ impl Served for Etcd {
 }
 
 tests_of_servers!(Etcd);
-tests_on! { Etcd;
-    served: a_connection_that_was_closed_is_opened_again;
-    lost: believes_no_program_after_a_loss keeps_the_width_of_a_lost_record;
-    table: the_table_conforms;
-}
+tests_on! { Etcd; served: a_connection_that_was_closed_is_opened_again; }
 
 #[test]
 fn it_conforms() {
@@ -83,32 +78,6 @@ fn the_most_blocks_fit_a_transaction_after_an_election() {
     etcd.restart(0);
     several(&mut store, &space, MAX_ACQUIRE, 10);
     assert!(term(&etcd) > before);
-}
-
-/// More than are looked at in part: the last free blocks are found.
-#[test]
-fn the_last_free_blocks_are_found() {
-    let etcd = started!(Lent::<Etcd>::start());
-    let mut store = etcd.store();
-    let space = made(&mut store, "last", 7);
-    assert_eq!(space.blocks(), 1024);
-    let mut given = Given::default();
-    let mut held = Vec::new();
-    for _ in 0..16 {
-        held.extend(several(&mut store, &space, 64, 600));
-    }
-    held.iter().for_each(|grant| given.add(grant));
-    exhausted(acquire(&mut store, &space));
-
-    let released = &held[700];
-    store
-        .release(&space, released.block, released.epoch)
-        .unwrap();
-    let again = take(&mut store, &space, 60);
-    assert_eq!(again.block, released.block);
-    assert_eq!(again.ticks.start, released.ticks.end);
-    given.add(&again);
-    assert_eq!(store.list(&space).unwrap().blocks.len(), 1024);
 }
 
 /// A reply of many megabytes, on the way to the last block that is free.
@@ -160,34 +129,6 @@ fn a_restart_changes_nothing() {
 }
 
 #[test]
-fn a_cluster_serves_on_when_its_leader_is_killed() {
-    let mut etcd = started!(Etcd::start_with(3, &ELECTING));
-    let mut store = etcd.store();
-    let space = made(&mut store, "leader", 5);
-    let mut given = Given::default();
-    let mut grant = take(&mut store, &space, 60);
-    given.add(&grant);
-    for _ in 0..short_or_long(1, 3) {
-        let leader = etcd.leader();
-        etcd.kill(leader);
-        // Requests to the member that died are ambiguous at worst.
-        eventually("another leads", || match acquire(&mut store, &space) {
-            Ok(grant) => {
-                given.add(&grant);
-                true
-            }
-            Err(StoreError::Ambiguous { .. } | StoreError::Unavailable { .. }) => false,
-            Err(other) => panic!("{other}"),
-        });
-        let end = renew(&mut store, &space, &grant).unwrap();
-        given.extend(&grant, end);
-        grant.ticks.end = end;
-        assert!(!store.check(&space, now()).unwrap().history_lost());
-        etcd.restart(leader);
-    }
-}
-
-#[test]
 fn a_hanging_member_is_passed_over_a_minority_serves_nobody() {
     let mut etcd = started!(Etcd::start_with(3, &ELECTING));
     let space = made(&mut etcd.store(), "hang", 5);
@@ -217,22 +158,6 @@ fn a_hanging_member_is_passed_over_a_minority_serves_nobody() {
         Err(Unavailable { .. } | Ambiguous { .. }) => false,
         Err(other) => panic!("{other}"),
     });
-}
-
-#[test]
-fn a_cluster_without_space_is_unavailable_and_says_so() {
-    let etcd = started!(Etcd::start_with(1, &["--quota-backend-bytes", "200000"]));
-    let mut store = etcd.store();
-    let space = made(&mut store, "full", 5);
-    let page = "x".repeat(50_000);
-    eventually("the space is used up", || {
-        etcd.ctl(0, &["endpoint", "status"]);
-        let full = std::panic::catch_unwind(|| etcd.ctl(0, &["put", "page", &page]));
-        full.is_err()
-    });
-    unavailable(acquire(&mut store, &space)).says("space exceeded");
-    unavailable(store.check(&space, now())).says("NOSPACE");
-    assert!(store.list(&space).unwrap().blocks.is_empty());
 }
 
 // Who may
@@ -292,75 +217,3 @@ fn it_conforms_over_tls_and_trusts_nobody_else() {
 }
 
 // Records
-
-#[test]
-fn what_nobody_wrote_is_corrupt_and_left_alone() {
-    let etcd = started!(Lent::<Etcd>::start());
-    let mut store = etcd.store();
-    let replace = |key: &str, from: &str, to: &str| {
-        let value = etcd.ctl(0, &["get", key, "--print-value-only"]);
-        let damaged = value.trim_end().replace(from, to);
-        assert_ne!(value.trim_end(), damaged);
-        etcd.ctl(0, &["put", key, &damaged]);
-    };
-    for (index, (from, to)) in [
-        ("\"floor\":", "\"floor\":-"),
-        ("\"name\":\"d", "\"name\":\"e"),
-    ]
-    .into_iter()
-    .enumerate()
-    {
-        let name = format!("d{index}");
-        let space = made(&mut store, &name, 17);
-        let grant = take(&mut store, &space, 60);
-        replace(&format!("ringflake/{name}/record"), from, to);
-        let prefix = format!("ringflake/{name}/");
-        let before = etcd.ctl(0, &["get", "--prefix", &prefix]);
-        corrupt(acquire(&mut store, &space));
-        corrupt(store.list(&space));
-        corrupt(renew(&mut store, &space, &grant));
-        corrupt(store.repair(&space, grant.block, now()));
-        assert_eq!(etcd.ctl(0, &["get", "--prefix", &prefix]), before);
-    }
-}
-
-#[test]
-fn keys_that_nobody_wrote_cost_their_block_alone() {
-    let etcd = started!(Lent::<Etcd>::start());
-    let mut store = etcd.store();
-    let space = made(&mut store, "keys", 5);
-    let grants = several(&mut store, &space, 5, 60);
-    let key = |block: Block| format!("ringflake/keys/block/{:020}", block.index());
-    let values = [
-        "",
-        "\u{fffd}",
-        r#"{"hwm_end":"5","epoch":1,"released":false}"#,
-        r#"{"hwm_end":"99999999999999999999","epoch":1,"released":false}"#,
-        r#"{"hwm_end":"00000000000000000005","epoch":"one","released":false}"#,
-    ];
-    for (grant, value) in grants.iter().zip(values) {
-        etcd.ctl(0, &["put", &key(grant.block), value]);
-    }
-    // Of no block, at either end of those that are.
-    for stray in ["", "7", "x", "00000000000000004096"] {
-        let key = format!("ringflake/keys/block/{stray}");
-        etcd.ctl(0, &["put", &key, "{}"]);
-    }
-    let more = several(&mut store, &space, MAX_ACQUIRE, 60);
-    let damaged = |grant: &Grant| grants.iter().any(|known| known.block == grant.block);
-    assert!(!more.iter().any(damaged), "{more:?}");
-
-    let listing = store.list(&space).unwrap();
-    assert_eq!(listing.blocks.len(), more.len());
-    let of_blocks = listing.quarantined.iter().filter_map(|found| found.block);
-    let mut expected: Vec<_> = grants.iter().map(|grant| grant.block).collect();
-    expected.sort_unstable();
-    assert_eq!(of_blocks.collect::<Vec<_>>(), expected);
-    assert_eq!(listing.quarantined.len(), 5 + 4);
-    for grant in &grants {
-        let repaired = store.repair(&space, grant.block, now()).unwrap();
-        assert!(repaired.hwm_end > grant.ticks.end + HORIZON / 2);
-    }
-    let listing = store.list(&space).unwrap();
-    assert_eq!(listing.quarantined.len(), 4);
-}

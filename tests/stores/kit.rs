@@ -17,10 +17,6 @@ use ringflake_kit::eventually;
 
 /// A test of each of these names, which are those of functions of these modules, on a
 /// server that it has to itself.
-#[allow(
-    unused_macros,
-    reason = "without a server there is nothing to test on one"
-)]
 macro_rules! tests_on {
     ($server:ty; $($module:ident: $($test:ident)*;)*) => {
         $($(
@@ -32,10 +28,6 @@ macro_rules! tests_on {
         )*)*
     };
 }
-#[allow(
-    unused_imports,
-    reason = "without a server there is nothing to test on one"
-)]
 pub(crate) use tests_on;
 
 pub(crate) const HORIZON: u64 = 900;
@@ -238,14 +230,10 @@ macro_rules! shown {
 shown! {
     already_initialised: AlreadyInitialised,
     ambiguous: Ambiguous,
-    clock_skew: ClockSkew,
-    clock_stepped: ClockStepped,
     copied: Copied,
     corrupt: Corrupt,
     denied: Denied,
     exhausted: Exhausted,
-    fingerprint_mismatch: FingerprintMismatch,
-    format_mismatch: Format,
     history_unknown: HistoryUnknown,
     invalid: Invalid,
     not_durable: NotDurable,

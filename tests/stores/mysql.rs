@@ -4,13 +4,13 @@ use mysql::prelude::Queryable;
 use ringflake::lease::{Durability, Fence, Holder, LeaseStore as _, MysqlStore};
 
 use crate::kit::{
-    acquire, answers, ask, denied, fenced, floor_ahead, made, not_durable, now, renew, several,
-    take, unavailable,
+    acquire, answers, ask, denied, fenced, floor_ahead, made, not_durable, now, renew, take,
+    unavailable,
 };
 use crate::served::{Served as _, store};
 use crate::sql::{self, Database, batches};
 use ringflake_kit::events::warnings;
-use ringflake_kit::server::{Lent, MariaDb, PASSWORD, Reachable as _, TestServer as _};
+use ringflake_kit::server::{Lent, MariaDb, Reachable as _, TestServer as _};
 use ringflake_kit::{assert_says, words};
 
 impl Database for MariaDb {
@@ -60,11 +60,6 @@ fn the_view_shows_blocks_to_people() {
     sql::the_view_shows_blocks_to_people(&*server, &["{", "", "[]"]);
 }
 
-#[test]
-fn the_scheme_opens_it() {
-    sql::the_schemes_open_it(["mysql", "mariadb"], 3306);
-}
-
 /// With every default turned against the store that a session can turn back.
 #[test]
 fn conforms_whatever_the_defaults() {
@@ -107,25 +102,6 @@ fn init_brings_back_what_is_missing() {
 fn renewals_of_the_same_blocks_share_what_is_added() {
     let server = started!(Lent::<MariaDb>::start());
     batches::renewals_of_the_same_blocks_share_what_is_added(&*server);
-}
-
-#[test]
-fn renewals_of_many_namespaces_are_one_transaction() {
-    let server = started!(Lent::<MariaDb>::start());
-    let mut store = server.store();
-    let spaces = ["a", "b", "c"].map(|name| made(&mut store, name, 5));
-    let grants = spaces
-        .each_ref()
-        .map(|space| (space, several(&mut store, space, 20, 10)));
-    let asked = grants
-        .iter()
-        .flat_map(|(space, grants)| batches::all(space, grants));
-    let asked: Vec<_> = asked.collect();
-    let done = || ["Com_commit", "Com_update"].map(|what| status(&server, what));
-    let before = done();
-    let answers = batches::renew_all(&mut store, &asked);
-    assert_eq!(done(), [before[0] + 1, before[1] + 1]);
-    batches::moved(answers, &asked);
 }
 
 #[test]
@@ -266,15 +242,6 @@ fn launches_are_noted_for_those_who_read_worker_node() {
         let [line]: [String; 1] = logged.try_into().unwrap();
         assert_says(&line, &["launch not noted", "WORKER_NODE"]);
     }
-}
-
-#[test]
-fn a_user_needs_to_create_only_where_tables_are_missing() {
-    let server = started!(MariaDb::start());
-    server.execute(&format!("CREATE USER other@'%' IDENTIFIED BY '{PASSWORD}'"));
-    let grant = || server.execute("GRANT SELECT, INSERT, UPDATE ON app.ringflake TO other@'%'");
-    let expected = ["denied", "app-not"];
-    sql::to_create_is_needed_only_where_tables_are_missing(&server, &grant, denied, expected);
 }
 
 #[test]

@@ -40,8 +40,6 @@ fn a_service_is_served(mut service: Box<dyn LeaseStore>, space: &Namespace) {
     service.check(space, now()).unwrap();
     assert_eq!(service.list(space).unwrap().blocks.len(), 1);
 }
-
-#[cfg(feature = "etcd")]
 #[test]
 fn the_users_of_the_page_on_etcd() {
     use ringflake_kit::server::{Etcd, Reachable as _};
@@ -62,8 +60,6 @@ fn the_users_of_the_page_on_etcd() {
     let entries = etcd.ctl(0, &ringflake_kit::words(arguments));
     assert!(entries.contains("ringflake/orders/record"), "{entries}");
 }
-
-#[cfg(feature = "redis")]
 #[test]
 fn the_users_of_the_page_on_redis() {
     use ringflake_kit::server::{Reachable as _, Redis};
@@ -84,8 +80,6 @@ fn the_users_of_the_page_on_redis() {
     let space = owner_begins(store("owner:owner-secret"));
     a_service_is_served(store("orders:app-secret"), &space);
 }
-
-#[cfg(feature = "postgres")]
 #[test]
 fn the_users_of_the_page_on_postgresql() {
     use std::path::Path;
@@ -111,8 +105,6 @@ fn the_users_of_the_page_on_postgresql() {
     }
     a_service_is_served(crate::served::store(&url("orders:app-secret")), &space);
 }
-
-#[cfg(feature = "mysql")]
 #[test]
 fn the_users_of_the_page_on_mysql() {
     use mysql::prelude::Queryable as _;

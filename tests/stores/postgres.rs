@@ -63,11 +63,6 @@ fn the_view_shows_blocks_to_people() {
 }
 
 #[test]
-fn the_scheme_opens_it() {
-    sql::the_schemes_open_it(["postgres", "postgresql"], 5432);
-}
-
-#[test]
 fn init_brings_back_what_is_missing() {
     let server = started!(Lent::<Postgres>::start());
     let mut store = server.store();
@@ -504,20 +499,6 @@ fn a_trigger_that_warns_puts_nothing_in_doubt() {
     );
     let grant = take(&mut store, &space, 10);
     renew(&mut store, &space, &grant).unwrap();
-}
-
-#[test]
-fn a_role_needs_to_create_only_where_tables_are_missing() {
-    let server = started!(Postgres::start());
-    server.execute(&format!("CREATE ROLE other LOGIN PASSWORD '{PASSWORD}'"));
-    let grant = "GRANT SELECT, INSERT, UPDATE (value, rank) ON ringflake TO other;
-         GRANT SELECT, INSERT, UPDATE, DELETE ON ringflake_ledger TO other";
-    sql::to_create_is_needed_only_where_tables_are_missing(
-        &server,
-        &|| server.execute(grant),
-        unavailable,
-        ["permission denied", "does not exist"],
-    );
 }
 
 /// A trigger, a rule or a policy can drop rows without an error.

@@ -5,16 +5,15 @@ pub(crate) mod replies;
 
 use std::collections::HashSet;
 use std::net::TcpListener;
-use std::thread;
 use std::time::{Duration, Instant};
 
-use ringflake::lease::conformance::{Given, Suite};
+use ringflake::lease::conformance::{Suite, TableSuite};
 use ringflake::lease::table::Table;
 use ringflake::lease::{Fingerprint, LeaseStore, Namespace, OpenOptions, StoreError, open};
 use ringflake::{DirectGenerator, Layout, Secret, Shutdown};
 
-pub(crate) use self::replies::{each_reply_lost_is_told_right, no_answer_is_waited_for_in_vain};
-use crate::kit::{acquire, all_of, ask, init, made, now, renew, space, unavailable};
+pub(crate) use self::replies::each_reply_lost_is_told_right;
+use crate::kit::{acquire, init, made, now, space, unavailable};
 use ringflake_kit::eventually;
 use ringflake_kit::proxy::{Fault, Proxy};
 use ringflake_kit::server::Reachable;
@@ -93,13 +92,17 @@ macro_rules! tests_of_servers {
                 a_forgotten_connection_is_replaced
                 a_hundred_generators_are_one_connection
                 each_reply_lost_is_told_right
-                no_answer_is_waited_for_in_vain
                 silence_ends_with_the_time_out
-                twenty_threads_get_disjoint_rectangles;
+                the_table_conforms;
+            lost: believes_no_program_after_a_loss keeps_the_width_of_a_lost_record;
         }
     };
 }
 pub(crate) use tests_of_servers;
+
+pub(crate) fn the_table_conforms(server: &dyn Served) {
+    TableSuite::new(&|| server.table()).run();
+}
 
 pub(crate) fn a_hundred_generators_are_one_connection(server: &dyn Served) {
     let proxy = Proxy::to(server.port());
@@ -231,50 +234,5 @@ pub(crate) fn conforms_over_tls_and_trusts_nobody_else(scheme: &str, port: u16, 
         let answer = hasty(url, Duration::from_secs(3)).list(&orders);
         let is_away = matches!(answer, Err(StoreError::Unavailable { .. }));
         assert!(is_away, "{what}: {answer:?}");
-    }
-}
-
-/// Twenty connections acquire, renew and release what they like, on few blocks.
-pub(crate) fn twenty_threads_get_disjoint_rectangles(server: &dyn Served) {
-    let space = made(&mut server.store(), "orders", 12);
-    assert_eq!(space.blocks(), 32);
-    let work = |worker: u32| {
-        let mut store = server.store();
-        let mut given = Vec::new();
-        for round in 0..15 {
-            let mut grants = Vec::new();
-            eventually("a block is free", || {
-                // Long enough not to end before it is renewed, on however slow a machine.
-                match store.acquire(&space, &ask(1 + worker % 3, 30 + round % 3)) {
-                    Ok(granted) => grants = granted,
-                    // Others have all of them for a moment.
-                    Err(StoreError::Exhausted { .. }) => {}
-                    Err(other) => panic!("{}", all_of(&other)),
-                }
-                !grants.is_empty()
-            });
-            for grant in grants {
-                let end = renew(&mut store, &space, &grant).unwrap();
-                store.release(&space, grant.block, grant.epoch).unwrap();
-                given.push((grant, end));
-            }
-        }
-        given
-    };
-    let all: Vec<_> = thread::scope(|scope| {
-        let workers: Vec<_> = (0..20).map(|w| scope.spawn(move || work(w))).collect();
-        let joined = workers.into_iter().map(|w| w.join().unwrap());
-        joined.flatten().collect()
-    });
-    let mut given = Given::default();
-    for (grant, end) in &all {
-        given.add(grant);
-        given.extend(grant, *end);
-    }
-    assert!(all.len() >= 300, "only {} grants", all.len());
-    let blocks = server.store().list(&space).unwrap().blocks;
-    assert_eq!(blocks.len(), 32);
-    for known in blocks {
-        assert_eq!(known.hwm_end, given.mark(known.block));
     }
 }

@@ -1,7 +1,6 @@
 //! Tests of the stores on SQL servers. A test of each server starts one and passes it in.
 
 pub(crate) mod batches;
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 use std::thread;
@@ -9,18 +8,16 @@ use std::time::{Duration, Instant};
 
 use ringflake::lease::conformance::Suite;
 use ringflake::lease::{
-    Block, Durability, Fence, Grant, History, Holder, Init, LeaseStore, MAX_ACQUIRE, Namespace,
-    OpenError, OpenOptions, StoreError, open,
+    Block, Durability, Grant, History, Holder, Init, LeaseStore, MAX_ACQUIRE, Namespace, open,
 };
 
 use crate::kit::{
-    Shown, acquire, already_initialised, ambiguous, answers, ask, begin, corrupt, denied,
-    exhausted, fenced, floor_ahead, init, limits, longer, made, mark, not_durable, not_initialised,
-    not_quarantined, now, renew, several, space, take, tick, unavailable,
+    acquire, already_initialised, answers, ask, begin, corrupt, denied, fenced, init, limits,
+    longer, made, mark, not_durable, not_initialised, not_quarantined, now, renew, several, space,
+    take, unavailable,
 };
 use crate::served::{Served, patient, store};
 use ringflake_kit::events::warnings;
-use ringflake_kit::proxy::{Fault, Proxy, Then};
 use ringflake_kit::server::{PASSWORD, TestServer};
 use ringflake_kit::{assert_says, eventually, words};
 
@@ -85,8 +82,6 @@ macro_rules! tests_of_sql {
             served: a_connection_that_would_be_idle_for_long_is_closed;
             sql:
                 a_dropped_or_emptied_table_is_not_initialised
-                a_kill_before_the_reply_leaves_the_mark_moved
-                a_new_incarnation_raises_the_floor_once
                 a_repair_judges_what_others_left
                 a_table_in_the_place_of_the_view_is_named
                 a_table_of_another_shape_is_corrupt
@@ -94,10 +89,6 @@ macro_rules! tests_of_sql {
                 conforms
                 no_error_shows_a_password
                 one_of_many_inits_wins;
-            lost: believes_no_program_after_a_loss keeps_the_width_of_a_lost_record;
-            table:
-                the_table_agrees_with_the_reference
-                the_table_conforms;
         }
     };
 }
@@ -208,39 +199,6 @@ pub(crate) fn one_of_many_inits_wins(server: &dyn Database) {
     several(&mut server.store(), &space, MAX_ACQUIRE, 10);
 }
 
-pub(crate) fn a_new_incarnation_raises_the_floor_once(server: &dyn Database) {
-    let mut store = server.store();
-    let space = made(&mut store, "orders", 5);
-    let grant = take(&mut store, &space, 2);
-    server.change_record("orders", "\"incarnation\":\"", "\"incarnation\":\"other ");
-
-    assert!(store.check(&space, now()).unwrap().history_lost());
-    let mut other = longer(&grant);
-    other.block = Block::new(9);
-    let both = [(&space, &longer(&grant)), (&space, &other)];
-    let alone = renew(&mut store, &space, &grant);
-    for answer in store.renew_all(&both).into_iter().chain([alone]) {
-        assert_eq!(fenced(answer), Fence::Incarnation);
-    }
-
-    // All see it at once. Each would raise the floor, and those that were late
-    // would raise it further.
-    let floors: BTreeSet<u64> = thread::scope(|scope| {
-        let ask = || floor_ahead(acquire(&mut server.store(), &space));
-        let workers: Vec<_> = (0..8).map(|_| scope.spawn(ask)).collect();
-        workers.into_iter().map(|w| w.join().unwrap()).collect()
-    });
-    let [floor]: [u64; 1] = Vec::from_iter(floors).try_into().unwrap();
-
-    // It was kept, though nothing was granted.
-    let report = store.check(&space, now()).unwrap();
-    assert_eq!(report.record.floor, floor);
-    assert!(!report.history_lost());
-    let fence = fenced(renew(&mut store, &space, &grant));
-    let known = grant.ticks.end;
-    assert_eq!(fence, Fence::Floor { known, floor });
-}
-
 /// A server that is not there, comes, goes and comes back.
 pub(crate) fn an_outage_is_unavailable_and_over_when_it_is_over(server: &mut dyn Database) {
     /// After this a store tries a connection before it uses it, so that nothing is in doubt.
@@ -286,22 +244,6 @@ pub(crate) fn no_error_shows_a_password(server: &dyn Database) {
     let report = store.check(&space, now()).unwrap();
     let shown = format!("{stranger:?} {store:?} {report:?}");
     assert!(!shown.contains(PASSWORD), "{shown}");
-}
-
-/// Each scheme opens a store on that port, which shows no password.
-pub(crate) fn the_schemes_open_it(schemes: [&str; 2], port: u16) {
-    let options = OpenOptions::new();
-    for scheme in schemes {
-        let store = open(&format!("{scheme}://me:hunter2@example.com/app"), &options).unwrap();
-        let shown = format!("{store:?}");
-        let place = format!("app at example.com:{port}");
-        assert!(shown.contains(&place), "{shown}");
-        let leaks = shown.contains("hunter2") || shown.contains("me:");
-        assert!(!leaks, "{shown}");
-        let unknown = format!("{scheme}://me:hunter2@h/app?ssl=1");
-        let error = open(&unknown, &options).unwrap_err();
-        assert!(matches!(error, OpenError::Invalid { .. }), "{error}");
-    }
 }
 
 /// A key and a certificate for 127.0.0.1 that signs itself, for a server of this user.
@@ -363,72 +305,6 @@ pub(crate) fn a_deadlock_is_repeated(server: &dyn Database, begin: &str, hold_re
     });
     let kept = mark(&mut store, &space, grant.block);
     assert_eq!(kept, Some(grant.ticks.end + 1));
-}
-
-/// The server dies when it has committed and before its reply is sent.
-pub(crate) fn a_kill_before_the_reply_leaves_the_mark_moved(server: &mut dyn Database) {
-    let space = made(&mut server.store(), "orders", 16);
-    let proxy = Proxy::to(server.port());
-    let url = server.url_through(proxy.port());
-    // How many replies come before the one that counts.
-    let trial = made(&mut server.store(), "trial", 5);
-    let lose = |after, then| proxy.set(Fault::LoseReplies { after, then });
-    let counts = |replies: &u64| {
-        lose(*replies, Then::Close);
-        let asked = acquire(&mut store(&url), &trial);
-        matches!(asked, Err(StoreError::Ambiguous { .. }))
-    };
-    let replies = (0..60).find(counts).unwrap();
-
-    let lost = proxy.lost();
-    lose(replies, Then::Hang);
-    let before = tick(&space);
-    let mut witness = server.store();
-    let granted = |store: &mut dyn LeaseStore| store.list(&space).unwrap().blocks;
-    let outcome = thread::scope(|scope| {
-        let worker = scope.spawn(|| acquire(&mut store(&url), &space));
-        eventually("the server has answered", || proxy.lost() > lost);
-        eventually("and committed", || !granted(&mut witness).is_empty());
-        server.kill();
-        worker.join().unwrap()
-    });
-    ambiguous(outcome);
-
-    server.restart();
-    let mut store = server.store();
-    let [lost] = &granted(&mut store)[..] else {
-        panic!("one grant was committed");
-    };
-    let moved = lost.hwm_end;
-    let expected = before + 60..=tick(&space) + 60;
-    assert!(expected.contains(&moved), "{moved}, not {expected:?}");
-    // Nobody has it, and nobody gets it before the mark.
-    assert_ne!(take(&mut store, &space, 60).block, lost.block);
-    exhausted(acquire(&mut store, &space));
-}
-
-/// A user `other`, who may do what `grant` lets him once the tables are there, and a
-/// database that is not there.
-pub(crate) fn to_create_is_needed_only_where_tables_are_missing(
-    server: &dyn Database,
-    grant: &dyn Fn(),
-    refused: fn(Result<(), StoreError>) -> Shown,
-    reasons: [&str; 2],
-) {
-    let mut other = store(&server.url().replace("//app:", "//other:"));
-    let mine = space("mine");
-    refused(other.init(&mine, &begin()).map(drop)).says(reasons[0]);
-    let orders = made(&mut server.store(), "orders", 5);
-    refused(other.list(&orders).map(drop)).says(reasons[0]);
-    grant();
-    init(&mut other, &mine);
-    let grant = take(&mut other, &orders, 10);
-    renew(&mut other, &orders, &grant).unwrap();
-    other.release(&orders, grant.block, grant.epoch).unwrap();
-    other.check(&orders, now()).unwrap();
-
-    let mut nowhere = store(&format!("{}-not", server.url()));
-    refused(nowhere.list(&orders).map(drop)).says(reasons[1]);
 }
 
 /// While `setting` lets the server forget, nothing is done, on the connection that was good

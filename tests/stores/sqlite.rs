@@ -1,7 +1,6 @@
 //! The store in a file.
 
 mod blocks;
-mod clocks;
 mod copies;
 mod damage;
 mod files;

@@ -4,14 +4,10 @@
 //! take it for an address of this machine, but the system connects to this machine.
 
 mod certificates;
-#[cfg(feature = "etcd")]
 mod etcd;
-#[cfg(feature = "mysql")]
 mod mysql;
 mod passwords;
-#[cfg(feature = "postgres")]
 mod postgres;
-#[cfg(feature = "redis")]
 mod redis;
 
 use std::io::{self, Read, Write};
@@ -30,7 +26,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
-use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use crate::kit::{all_of, serve, space};
 
@@ -84,17 +80,6 @@ impl Victim {
     /// only the tests know.
     fn encrypt(&mut self) -> io::Result<()> {
         self.encrypt_for(WebPkiClientVerifier::no_client_auth())
-    }
-
-    /// The same for clients that show a certificate by that authority.
-    fn encrypt_for_the_known(&mut self) -> io::Result<()> {
-        let mut roots = RootCertStore::empty();
-        roots
-            .add(CertificateDer::from_pem_file(file("ca.pem")).unwrap())
-            .unwrap();
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
-        self.encrypt_for(verifier.build().unwrap())
     }
 
     fn encrypt_for(&mut self, clients: Arc<dyn ClientCertVerifier>) -> io::Result<()> {
@@ -223,25 +208,21 @@ impl Thief {
 /// variable that the password can be in.
 fn thieves() -> Vec<(Thief, &'static str, &'static str)> {
     vec![
-        #[cfg(feature = "etcd")]
         (
             etcd::thief(true),
             "etcds://me:hunter2@localhost:PORT?ca=CA",
             "ETCDCTL_PASSWORD",
         ),
-        #[cfg(feature = "mysql")]
         (
             mysql::thief(true),
             "mysql://me:hunter2@localhost:PORT/app?require_ssl=true&root_cert_path=CA",
             "MYSQL_PWD",
         ),
-        #[cfg(feature = "postgres")]
         (
             postgres::thief(b'S'),
             "postgres://me:hunter2@localhost:PORT/app?sslrootcert=CA",
             "PGPASSWORD",
         ),
-        #[cfg(feature = "redis")]
         (
             redis::thief(true),
             "rediss://:hunter2@localhost:PORT?ca=CA",

@@ -1,30 +1,26 @@
 //! A tier in a file, between processes and an upstream store.
 
 use std::fs::{self, File};
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
+use ringflake::SystemClock;
 use ringflake::lease::conformance::{Given, Suite};
 use ringflake::lease::table::Key;
 use ringflake::lease::{
     Acquire, Fence, Grant, History, Init, LeaseStore, MemoryStore, Namespace, Renew, SqliteStore,
-    StoreError, StoreLimits, TierStore, open,
+    StoreError, StoreLimits, TierStore,
 };
-use ringflake::{Layout, SystemClock};
 use ringflake_kit::server::data_directory;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-use crate::kit::{self, copied, corrupt, exhausted, fenced, not_initialised, now};
-use crate::sqlite::{child, given_path, options};
+use crate::kit::{self, copied, corrupt, fenced, now};
+use crate::sqlite::options;
 
 /// How far the upstream store grants.
 const REACH: u64 = 3600;
-/// How far sub-grants reach.
-const SUB: u64 = 120;
 
 /// A machine, and the store of the cluster.
 struct Machine {
@@ -82,13 +78,6 @@ fn longer(grant: &Grant) -> Renew {
     Renew::new(grant, grant.ticks.end + 1, now())
 }
 
-/// A tier in this directory over a store there, which is at the second URL.
-fn urls(directory: &Path) -> (String, String) {
-    let upstream = format!("sqlite:{}/leases.db", directory.display());
-    let tier = format!("tier:{}/tier.db?upstream={upstream}", directory.display());
-    (tier, upstream)
-}
-
 #[test]
 fn s9_a_tier_in_a_file_conforms() {
     let machine = Machine::new();
@@ -102,17 +91,6 @@ fn s9_a_tier_in_a_file_conforms() {
             assert_eq!(raw.execute(sql, [key.as_str()]).unwrap(), 1);
         })
         .run();
-}
-
-#[test]
-fn s9_a_tier_over_a_file_of_sqlite_conforms() {
-    let directory = data_directory();
-    let (url, _) = urls(directory.path());
-    let suite = || -> Box<dyn LeaseStore> {
-        let tier = TierStore::from_url(&url, &options()).unwrap();
-        Box::new(tier.with_sub_grants(Duration::MAX))
-    };
-    Suite::new(&suite, &now).run();
 }
 
 #[test]
@@ -189,14 +167,6 @@ fn s9_a_file_that_was_removed_is_made_anew_with_other_blocks() {
 }
 
 #[test]
-fn the_file_is_its_owners_alone() {
-    let mut machine = Machine::new();
-    machine.acquire(&mut machine.process());
-    let mode = machine.path().metadata().unwrap().permissions().mode();
-    assert_eq!(mode & 0o777, 0o600);
-}
-
-#[test]
 fn s9_a_tier_is_no_store_and_a_store_is_no_tier() {
     let mut machine = Machine::new();
     machine.acquire(&mut machine.process());
@@ -212,112 +182,6 @@ fn s9_a_tier_is_no_store_and_a_store_is_no_tier() {
     let said = corrupt(machine.process_at(path).acquire(&space(), &ask()));
     assert!(said.contains("a file of its own"), "{said}");
     assert!(store.list(&space()).unwrap().blocks.is_empty());
-}
-
-#[test]
-fn a_write_test_writes_to_the_file() {
-    let mut machine = Machine::new();
-    let mut process = machine.process();
-    // Without a file to the upstream store.
-    process.write_test(&space(), now()).unwrap();
-    machine.acquire(&mut process);
-    process.write_test(&space(), now()).unwrap();
-    let raw = Connection::open(machine.path()).unwrap();
-    let refuse = "CREATE TRIGGER refuse BEFORE INSERT ON ringflake
-        BEGIN SELECT RAISE(ABORT, 'no write'); END;
-        CREATE TRIGGER refuse_too BEFORE UPDATE ON ringflake
-        BEGIN SELECT RAISE(ABORT, 'no write'); END";
-    raw.execute_batch(refuse).unwrap();
-    drop(raw);
-    process.check(&space(), now()).unwrap();
-    corrupt(process.write_test(&space(), now()));
-}
-
-/// The machine's recorded grants outlive its processes.
-#[test]
-fn s9_processes_start_while_the_upstream_store_is_away() {
-    let directory = data_directory();
-    let at = |name: &str| directory.path().join(name);
-    let (url, upstream) = urls(directory.path());
-    let mut given = Given::default();
-    let mut start = || -> Result<Grant, StoreError> {
-        let mut process = open(&url, &options()).unwrap();
-        let grant = process.acquire(&space(), &ask())?.remove(0);
-        given.add(&grant);
-        // A clean end.
-        process.release(&space(), grant.block, grant.epoch).unwrap();
-        Ok(grant)
-    };
-    kit::init(&mut *open(&upstream, &options()).unwrap(), &space());
-    start().unwrap();
-    fs::rename(at("leases.db"), at("away.db")).unwrap();
-    for _ in 0..6 {
-        let grant = loop {
-            match start() {
-                // Two blocks, and a tick a second of each that is far ahead.
-                Err(StoreError::Exhausted { retry_after, .. }) => thread::sleep(retry_after),
-                granted => break granted.unwrap(),
-            }
-        };
-        let now = Layout::RANDFLAKE.tick_at(now()).unwrap();
-        assert!(grant.ticks.start < now + SUB);
-    }
-    // A machine that has nothing yet needs the upstream store once.
-    fs::remove_file(at("tier.db")).unwrap();
-    not_initialised(start());
-    fs::rename(at("away.db"), at("leases.db")).unwrap();
-    start().unwrap();
-}
-
-/// A process that was killed has let go of its sign of life.
-#[test]
-fn a_block_of_a_process_that_was_killed_is_free_where_it_ends() {
-    // One block is all there is.
-    let whole = space().with_block_bits(17).unwrap();
-    let ask = || Acquire::new(1, 60, now());
-    if let Some(directory) = given_path() {
-        let mut process = open(&urls(&directory).0, &options()).unwrap();
-        process.acquire(&whole, &ask()).unwrap();
-        // Without a word to the store.
-        std::process::abort();
-    }
-    let directory = data_directory();
-    let mut process = open(&urls(directory.path()).0, &options()).unwrap();
-    kit::init(&mut *process, &whole);
-    let output = child(directory.path()).output().unwrap();
-    assert!(!output.status.success(), "{output:?}");
-    let known = process.list(&whole).unwrap().blocks;
-    assert!(!known[0].released && known[0].hwm_end > 0);
-    let next = process.acquire(&whole, &ask()).unwrap().remove(0);
-    assert_eq!(next.ticks.start, known[0].hwm_end);
-    // It is held by this process now, which is alive.
-    exhausted(process.acquire(&whole, &ask()));
-}
-
-/// Those who have its grants go on.
-#[test]
-fn a_block_of_others_outlives_the_process_that_was_killed() {
-    let whole = space().with_block_bits(17).unwrap();
-    let ask = || Acquire::new(1, 60, now());
-    let for_others = options().grant_for_others(true);
-    if let Some(directory) = given_path() {
-        let mut process = open(&urls(&directory).0, &for_others).unwrap();
-        process.acquire(&whole, &ask()).unwrap();
-        std::process::abort();
-    }
-    let directory = data_directory();
-    let mut process = open(&urls(directory.path()).0, &options()).unwrap();
-    kit::init(&mut *process, &whole);
-    let output = child(directory.path()).output().unwrap();
-    assert!(!output.status.success(), "{output:?}");
-    exhausted(process.acquire(&whole, &ask()));
-    let known = process.list(&whole).unwrap().blocks.remove(0);
-    let grant = Grant::new(known.block, known.epoch, 0..known.hwm_end);
-    let mut next = open(&urls(directory.path()).0, &for_others).unwrap();
-    assert_eq!(
-        next.renew(&whole, &longer(&grant)).unwrap(),
-        known.hwm_end + 1
-    );
 }
 
 /// Containers that have no machine ID in common share a file. Each would give up what the

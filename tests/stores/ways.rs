@@ -5,13 +5,10 @@ use crate::served::store;
 use ringflake_kit::server::{Reachable as _, free_port};
 
 /// Hosts of this machine, for a URL.
-#[cfg(any(feature = "mysql", feature = "redis"))]
 fn hosts(ports: &[u16]) -> String {
     let hosts = ports.iter().map(|port| format!("127.0.0.1:{port}"));
     hosts.collect::<Vec<_>>().join(",")
 }
-
-#[cfg(feature = "mysql")]
 mod mysql {
     use super::*;
     use crate::kit::{begin, now, space, unavailable};
@@ -60,8 +57,6 @@ mod mysql {
         assert_says(&report.store, &[&hosts(&[one])]);
     }
 }
-
-#[cfg(feature = "postgres")]
 mod postgres {
     use super::*;
     use crate::served::Served as _;
@@ -83,8 +78,6 @@ mod postgres {
         }
     }
 }
-
-#[cfg(feature = "redis")]
 mod redis {
     use std::fs;
     use std::io::{Read as _, Write as _};

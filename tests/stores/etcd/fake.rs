@@ -3,17 +3,11 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::time::{Duration, Instant};
 
-use ringflake::lease::{Acquire, Fence, Floor, LeaseStore, Namespace, StoreError};
+use ringflake::lease::{LeaseStore, Namespace, StoreError};
 
-use crate::kit::{
-    acquire, already_initialised, ambiguous, begin, exhausted, fenced, in_time, init, limits, made,
-    now, renew, serve, space, take, tick, unavailable,
-};
+use crate::kit::{acquire, ambiguous, made, now, serve, space, unavailable};
 use crate::served::{Served as _, store};
-use ringflake_kit::eventually;
 use ringflake_kit::server::{Etcd, Lent, Reachable as _};
 
 /// A server that passes each request on to a member, and each reply through
@@ -113,37 +107,6 @@ fn a_member_that_tells_no_date_grants_nothing() {
 }
 
 #[test]
-fn a_client_whose_clock_is_within_the_second_is_not_refused() {
-    let etcd = started!(Lent::<Etcd>::start());
-    let space = space("second");
-    let limits = limits().with_skew(Duration::from_secs(5));
-    in_time(|| etcd.store().init(&space, &begin().with_limits(limits))).unwrap();
-    // The limit is 5 s, and the date may be a second old.
-    for (ahead_ms, granted) in [
-        (-3_000, true),
-        (3_500, true),
-        (-7_000, false),
-        (7_500, false),
-    ] {
-        // What takes longer, as on a busy machine, says nothing of the limit.
-        eventually("an answer comes within a second", || {
-            let begun = Instant::now();
-            let ask = Acquire::new(1, 10, now().saturating_add_signed(ahead_ms));
-            let answer = etcd.store().acquire(&space, &ask);
-            if begun.elapsed() > Duration::from_secs(1) {
-                return false;
-            }
-            match answer {
-                Ok(_) => assert!(granted, "{ahead_ms}"),
-                Err(StoreError::ClockSkew { .. }) => assert!(!granted, "{ahead_ms}"),
-                Err(other) => panic!("{other}"),
-            }
-            true
-        });
-    }
-}
-
-#[test]
 fn a_proxys_word_on_a_write_is_no_word_of_etcd() {
     let etcd = started!(Lent::<Etcd>::start());
     let space = made(&mut etcd.store(), "proxy", 5);
@@ -190,76 +153,6 @@ fn a_cluster_replaced_between_read_and_write_is_ambiguous() {
         format!("{head}\"cluster_id\":\"{most}{other}\"{tail}")
     });
     ambiguous(acquire(&mut at(port), &space)).says("replaced");
-}
-
-/// The transaction must not be done on what was read before.
-#[test]
-fn what_changes_between_read_and_write_is_taken_in() {
-    let etcd = started!(Lent::<Etcd>::start());
-    // One block for all, and somebody who does something at each first reading.
-    type Deed = fn(&mut dyn LeaseStore, &Namespace);
-    let meddle = |space: &Namespace, deed: Deed| {
-        let (url, space) = (etcd.url(), space.clone());
-        let done = AtomicBool::new(false);
-        at(before(etcd.port(), move |_, reply| {
-            if !done.swap(true, SeqCst) {
-                deed(&mut store(&url), &space);
-            }
-            reply
-        }))
-    };
-    let mut direct = etcd.store();
-    let raise: Deed = |store, space| {
-        let floor = Floor::Tick(tick(space) + 500);
-        store.raise_floor(space, floor, now()).unwrap();
-    };
-
-    let space = made(&mut direct, "renew-floor", 17);
-    let grant = take(&mut direct, &space, 60);
-    let fence = fenced(renew(&mut meddle(&space, raise), &space, &grant));
-    assert!(matches!(fence, Fence::Floor { .. }), "{fence}");
-
-    let space = made(&mut direct, "acquire-floor", 17);
-    let grant = take(&mut meddle(&space, raise), &space, 60);
-    let floor = direct.list(&space).unwrap().record.floor;
-    assert_eq!(grant.ticks.start, floor);
-
-    let space = made(&mut direct, "acquire-block", 17);
-    let mut meddled = meddle(&space, |store, space| drop(take(store, space, 60)));
-    exhausted(acquire(&mut meddled, &space));
-
-    let space = made(&mut direct, "renew-block", 17);
-    let grant = take(&mut direct, &space, 60);
-    let mut meddled = meddle(&space, |store, space| {
-        let block = store.list(space).unwrap().blocks.remove(0);
-        store.release(space, block.block, block.epoch).unwrap();
-        take(store, space, 60);
-    });
-    let fence = fenced(renew(&mut meddled, &space, &grant));
-    assert!(matches!(fence, Fence::Epoch { .. }), "{fence}");
-
-    let space = made(&mut direct, "raise", 17);
-    let low = tick(&space) + 100;
-    let raised = meddle(&space, raise).raise_floor(&space, Floor::Tick(low), now());
-    assert!(raised.unwrap() > low, "the higher floor stays");
-
-    let space = self::space("init");
-    already_initialised(meddle(&space, init).init(&space, &begin()));
-}
-
-#[test]
-fn a_read_that_breaks_is_repeated() {
-    let etcd = started!(Lent::<Etcd>::start());
-    let space = made(&mut etcd.store(), "breaks", 5);
-    let replies = AtomicUsize::new(0);
-    let port = before(etcd.port(), move |_, reply| {
-        match replies.fetch_add(1, SeqCst) {
-            0 => String::new(),
-            _ => reply,
-        }
-    });
-    take(&mut at(port), &space, 60);
-    assert_eq!(blocks(&etcd, &space), 1);
 }
 
 #[test]

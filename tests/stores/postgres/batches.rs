@@ -1,41 +1,14 @@
 //! Several renewals in one transaction.
 
-use ringflake::lease::StoreError;
-
-use crate::kit::{all_of, corrupt, made, mark, several};
+use crate::kit::{corrupt, made, mark, several};
 use crate::served::Served as _;
 use crate::sql::batches::{self as sql, all, moved, renew_all};
-use ringflake_kit::server::{Lent, Postgres, TestServer as _};
+use ringflake_kit::server::{Lent, Postgres};
 
 /// The number of the next transaction that writes.
 pub(super) fn next_transaction(server: &Postgres) -> u64 {
     let next = "SELECT txid_snapshot_xmax(txid_current_snapshot())";
     server.admin().value(next).parse().unwrap()
-}
-
-#[test]
-fn renewals_of_many_namespaces_are_one_transaction_everywhere() {
-    let server = started!(Lent::<Postgres>::start());
-    let mut store = server.store();
-    let spaces = ["a", "b", "c"].map(|name| made(&mut store, name, 5));
-    let grants = spaces
-        .each_ref()
-        .map(|space| (space, several(&mut store, space, 20, 10)));
-    let asked = grants.iter().flat_map(|(space, grants)| all(space, grants));
-    let asked: Vec<_> = asked.rev().collect();
-
-    let before = next_transaction(&server);
-    let answers = renew_all(&mut store, &asked);
-    assert_eq!(next_transaction(&server), before + 1);
-    moved(answers, &asked);
-    let agree = "SELECT count(*) FROM ringflake_ledger AS l
-        JOIN ringflake_block AS b USING (namespace, block, epoch)
-        WHERE upper(l.ticks) = b.hwm_end";
-    assert_eq!(server.admin().value(agree), asked.len().to_string());
-    for (space, grant) in asked {
-        let kept = mark(&mut store, space, grant.block);
-        assert_eq!(kept, Some(grant.ticks.end + 1));
-    }
 }
 
 #[test]
@@ -108,25 +81,4 @@ fn renewals_of_the_same_blocks_never_deadlock() {
     sql::renewals_of_the_same_blocks_share_what_is_added(&*server);
     let deadlocks = "SELECT sum(deadlocks) FROM pg_stat_database";
     assert_eq!(server.admin().value(deadlocks), "0");
-}
-
-/// More than a transaction holds, to a server that is not there.
-#[test]
-fn a_server_that_is_gone_is_tried_once() {
-    let mut server = started!(Postgres::start());
-    let space = made(&mut server.store(), "orders", 5);
-    let mut grants = several(&mut server.store(), &space, 100, 10);
-    grants.extend(several(&mut server.store(), &space, 10, 10));
-    server.stop();
-    let mut store = server.store();
-    let answers = renew_all(&mut store, &all(&space, &grants));
-    for (index, answer) in answers.into_iter().enumerate() {
-        match answer {
-            Err(error @ StoreError::Unavailable { .. }) => {
-                let asked = !all_of(&error).contains("not sent");
-                assert_eq!(asked, index < 60, "{index}: {}", all_of(&error));
-            }
-            other => panic!("{other:?}"),
-        }
-    }
 }

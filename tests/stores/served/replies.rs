@@ -1,15 +1,11 @@
 //! Replies that are lost: what was sent may have been done, and the store says
 //! so exactly when that is possible.
 
-use std::ops::Range;
-use std::time::{Duration, Instant};
-
 use ringflake::lease::{
-    Floor, Grant, LeaseStore, Listing, Namespace, OpenOptions, Renew, StoreError, StoreFailureKind,
-    open,
+    Floor, Grant, LeaseStore, Listing, Namespace, Renew, StoreError, StoreFailureKind,
 };
 
-use super::{SLACK, Served, patient};
+use super::Served;
 use crate::kit::{all_of, ask, begin, longer, made, now, sized, take};
 use ringflake_kit::eventually;
 use ringflake_kit::proxy::{Fault, Proxy, Then};
@@ -26,38 +22,28 @@ struct Losses {
     doubtful: u32,
     /// How often it was in doubt, and done.
     done: u32,
-    /// After how many replies it ended later than [`SLACK`] after its time-out.
-    late: Vec<u64>,
-    /// Whether one had no reply to lose.
-    ended: bool,
 }
 
-/// No operation waits for so many replies.
-const MANY: u64 = 60;
-
-/// Tries `operation` on one connection after the other, each of which loses another
-/// reply, the first of them after so many, until one has none left to lose.
-fn lose_replies(
+/// Tries `operation` on one connection after the other, each of which loses another reply at
+/// the moment when it comes, until one has none left to lose.
+fn lose_each_reply(
     server: &dyn Served,
     space: &Namespace,
-    (then, numbers): (Then, Range<u64>),
-    options: &OpenOptions,
     (name, operation): (&str, &Operation<'_>),
 ) -> Losses {
+    /// No operation waits for so many replies.
+    const MANY: u64 = 60;
+
     let proxy = Proxy::to(server.port());
-    let url = server.url_through(proxy.port());
     let mut direct = server.store();
     let mut state = || -> Option<Listing> { direct.list(space).ok() };
     let mut losses = Losses::default();
-    for after in numbers {
+    for after in 0..MANY {
         let before = state();
+        let then = Then::Close;
         proxy.set(Fault::LoseReplies { after, then });
-        let mut store = open(&url, options).unwrap();
-        let began = Instant::now();
+        let mut store = server.store_through(&proxy);
         let outcome = operation(&mut store, space);
-        if began.elapsed() >= options.operation_timeout() + SLACK {
-            losses.late.push(after);
-        }
         // What the server does not know yet it may still do.
         drop(store);
         eventually("all that was sent has reached the server", || {
@@ -66,10 +52,7 @@ fn lose_replies(
         eventually("nobody is left but who looks", || server.is_done());
         let done = state() != before;
         match outcome {
-            Ok(()) => {
-                losses.ended = true;
-                return losses;
-            }
+            Ok(()) => return losses,
             Err(StoreError::Unavailable { .. }) => {
                 assert!(!done, "{name}: done, after {after} replies");
                 losses.refused += 1;
@@ -86,20 +69,7 @@ fn lose_replies(
             Err(other) => panic!("{name}: {after}: {}", all_of(&other)),
         }
     }
-    losses
-}
-
-/// Loses each reply in turn, at the moment when it comes. The operation has all its time.
-fn lose_each_reply(
-    server: &dyn Served,
-    space: &Namespace,
-    operation: (&str, &Operation<'_>),
-) -> Losses {
-    let losses = lose_replies(server, space, (Then::Close, 0..MANY), &patient(), operation);
-    let name = operation.0;
-    assert!(losses.ended, "{name}: it never came to an end");
-    assert!(losses.late.is_empty(), "{name}: {losses:?}");
-    losses
+    panic!("{name}: it never came to an end");
 }
 
 /// Whether the reply to a request that decides was lost, or to one before.
@@ -179,29 +149,4 @@ fn longer_by_now(
 
 fn kind_of(answer: &Result<u64, StoreError>) -> Result<(), StoreFailureKind> {
     answer.as_ref().map(drop).map_err(StoreFailureKind::of)
-}
-
-/// The same with replies that never come, on connections that stay open.
-pub(crate) fn no_answer_is_waited_for_in_vain(server: &dyn Served) {
-    let space = made(&mut server.store(), "orders", 5);
-    let acquire: (&str, &Operation<'_>) = ("acquire", &|store, space| {
-        store.acquire(space, &ask(2, 5)).map(drop)
-    });
-    let losses = lose_each_reply(server, &space, acquire);
-    let replies = u64::from(losses.refused + losses.doubtful);
-    let mut timeout = Duration::from_millis(300);
-    let mut late = Vec::new();
-    eventually("the reply that decides is lost, and none is late", || {
-        let options = OpenOptions::new().timeout(timeout);
-        // On a machine that is busy, the time can be up before the last request is sent.
-        timeout *= 2;
-        let hanging = (Then::Hang, 0..replies);
-        let losses = lose_replies(server, &space, hanging, &options, acquire);
-        assert!(losses.refused >= 1, "{losses:?}");
-        // A busy machine can stop an operation for long once, hardly at the same reply twice.
-        let is_late_again = losses.late.iter().any(|after| late.contains(after));
-        assert!(!is_late_again, "{losses:?}");
-        late = losses.late;
-        losses.done > 0 && late.is_empty()
-    });
 }

@@ -2,13 +2,13 @@
 
 use std::fs;
 
-use ringflake::lease::{Block, Epoch, Floor, History, Init, LeaseStore, Renew};
+use ringflake::lease::{History, Init, LeaseStore};
 use ringflake_kit::assert_says;
 use rusqlite::ErrorCode;
 use rusqlite::types::Value;
 
 use super::{Place, acquire, ask, now, space};
-use crate::kit::{corrupt, format_mismatch};
+use crate::kit::corrupt;
 
 /// No method uses such a file, and none writes to it.
 #[test]
@@ -77,31 +77,6 @@ fn a_file_that_is_no_store_is_left_alone() {
     }
 }
 
-#[test]
-fn a_record_in_a_newer_format_is_refused() {
-    let place = Place::initialised();
-    let mut store = place.store();
-    let grant = acquire(&mut store).unwrap();
-    place.run(
-        "UPDATE ringflake SET value = json_set(value, '$.format', 2) WHERE key = 'test/record'",
-    );
-    let renew = Renew::new(&grant, grant.ticks.end + 10, now());
-    for said in [
-        format_mismatch(acquire(&mut store)),
-        format_mismatch(store.renew(&space(), &renew)),
-        format_mismatch(store.release(&space(), grant.block, grant.epoch)),
-        format_mismatch(store.raise_floor(&space(), Floor::Tick(1), now())),
-        format_mismatch(store.repair(&space(), grant.block, now())),
-        format_mismatch(store.list(&space())),
-        format_mismatch(store.check(&space(), now())),
-    ] {
-        assert_says(
-            &said,
-            &["recorded: 2, known: 1", "this version reads format 1"],
-        );
-    }
-}
-
 /// A store that has granted blocks 0 to 2, at once.
 fn three_blocks() -> Place {
     let place = Place::initialised();
@@ -131,45 +106,6 @@ fn rows_that_no_version_writes_are_found() {
 }
 
 #[test]
-fn a_value_that_no_version_writes_costs_its_block_alone() {
-    for (field, value, said) in [
-        ("hwm_end", "'09000000000000000000'", "9000000000000000000"),
-        ("hwm_end", "-5", "hwm_end"),
-        ("hwm_end", "'soon'", "soon"),
-        ("epoch", "-1", "-1"),
-        ("epoch", "0", "epoch is 0"),
-        ("epoch", "9000000000000000000", "above its mark"),
-        ("released", "'yes'", "released"),
-        ("holder_host", "CAST(x'ff' AS TEXT) || '\"'", "JSON"),
-    ] {
-        let place = three_blocks();
-        let mut store = place.store();
-        let all = [0, 1, 2].map(|block| (Block::new(block), Epoch::FIRST));
-        store.release_all(&space(), &all).unwrap();
-        match said {
-            "JSON" => place.run(
-                "UPDATE ringflake SET value = CAST(x'ff' AS TEXT) WHERE key LIKE '%/block/%1'",
-            ),
-            _ => place.set_field(1, field, value),
-        }
-        // Out of those that were granted, so that none is fresh.
-        let more = store.acquire_within(&space(), &ask(2), 0..3).unwrap();
-        let mut blocks: Vec<_> = more.iter().map(|grant| grant.block.index()).collect();
-        blocks.sort_unstable();
-        assert_eq!(blocks, [0, 2], "{field}");
-        let quarantined = place.list().quarantined;
-        let [found] = &quarantined[..] else {
-            panic!("{field}: {quarantined:?}");
-        };
-        assert_eq!(found.block, Some(Block::new(1)), "{field}");
-        assert!(found.reason.contains(said), "{found}");
-
-        let repaired = store.repair(&space(), Block::new(1), now()).unwrap();
-        assert_eq!(place.list().blocks[1], repaired);
-    }
-}
-
-#[test]
 fn entries_of_no_block_take_no_block_away() {
     let place = three_blocks();
     let value = "{\"hwm_end\":\"00000000000000000001\",\"epoch\":1,\"released\":false}";
@@ -186,17 +122,6 @@ fn entries_of_no_block_take_no_block_away() {
     assert_eq!(of_blocks, [None; 3]);
     let report = place.store().check(&space(), now()).unwrap();
     assert_eq!(report.quarantined, listing.quarantined);
-}
-
-#[test]
-fn what_is_for_people_alone_is_left_out() {
-    let place = three_blocks();
-    place.set_field(1, "granted_unix_ms", "-1");
-    place.set_field(2, "granted_unix_ms", "'now'");
-    let listing = place.list();
-    assert!(listing.quarantined.is_empty());
-    assert_eq!(listing.blocks[1].granted_unix_ms, None);
-    assert_eq!(listing.blocks[2].granted_unix_ms, None);
 }
 
 #[test]

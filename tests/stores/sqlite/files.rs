@@ -8,54 +8,12 @@ use std::thread;
 use std::time::Duration;
 
 use ringflake::lease::{
-    Durability, Floor, History, Init, LeaseStore, OpenError, OpenOptions, SqliteStore, StoreError,
-    StoreLimits, open,
+    Durability, Floor, History, Init, LeaseStore, OpenOptions, SqliteStore, StoreError, StoreLimits,
 };
 use ringflake_kit::assert_says;
 
-use super::{Place, acquire, now, options, space, store};
+use super::{Place, acquire, now, space, store};
 use crate::kit::{invalid, not_durable, not_initialised, unavailable};
-
-#[test]
-fn a_url_names_a_file_and_nothing_else() {
-    let here = std::env::current_dir().unwrap();
-    for (url, path) in [
-        ("sqlite:leases.db", here.join("leases.db")),
-        ("sqlite:./a/leases.db", here.join("a/leases.db")),
-        ("sqlite:///a/leases.db", "/a/leases.db".into()),
-        ("sqlite:///100%/le as#1.db", "/100%/le as#1.db".into()),
-    ] {
-        let store = SqliteStore::from_url(url, &options()).unwrap();
-        assert_eq!(store.path(), path, "{url}");
-    }
-    for (url, reason) in [
-        ("sqlite:", "names no file"),
-        ("sqlite://", "host"),
-        ("sqlite:///", "names no file"),
-        ("sqlite:/a/", "names no file"),
-        ("sqlite:..", "names no file"),
-        ("sqlite:a\0b", "names no file"),
-        ("sqlite::memory:", "memory"),
-        ("sqlite://host/leases.db", "host"),
-        ("sqlite:///leases.db?", "no parameters"),
-    ] {
-        match SqliteStore::from_url(url, &options()).unwrap_err() {
-            OpenError::Invalid {
-                scheme: "sqlite",
-                reason: found,
-            } => assert!(found.contains(reason), "{url}: {found}"),
-            other => panic!("{url}: {other}"),
-        }
-    }
-}
-
-#[test]
-fn a_url_opens_the_store() {
-    let place = Place::initialised();
-    let url = format!("sqlite:{}", place.path.display());
-    let report = open(&url, &options()).unwrap().check(&space(), now());
-    assert_eq!(report.unwrap().store, url);
-}
 
 #[test]
 fn only_init_within_the_limits_makes_a_file() {

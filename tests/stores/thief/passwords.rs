@@ -1,12 +1,7 @@
 //! Where passwords come from, and when they are read.
 
 use std::fs;
-use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering::SeqCst;
-use std::time::Duration;
 
-use ringflake::lease::{OpenOptions, open};
 use tempfile::TempDir;
 
 use super::{PASSWORD, Thief, all_at_once, ask, file};
@@ -33,64 +28,6 @@ fn another_password_in_the_file_is_for_the_next_connection() {
         fs::write(&path, format!("{PASSWORD}\n")).unwrap();
         let text = ask(&mut store);
         thief.learns(&format!("{url}: {text}"));
-    });
-}
-
-/// Has a server of its own: a repeated login may reach it after the test has gone on.
-#[test]
-fn a_password_that_can_not_be_read_safely_is_not_sent() {
-    all_at_once(|thief, url, _| {
-        let url = without_password(url);
-        let directory = TempDir::new().unwrap();
-        let path = directory.path().join("password");
-        fs::write(&path, "old\n").unwrap();
-        only_for_us(&path);
-        let mut store = thief.open(&format!("{url}&password_file={}", path.display()));
-        ask(&mut store);
-        fs::write(&path, format!("{PASSWORD}\n")).unwrap();
-
-        #[cfg(unix)]
-        {
-            ringflake_kit::tls::allow(&path, 0o606);
-            let text = ask(&mut store);
-            assert!(!thief.knows(), "{url}");
-            assert!(text.contains("chmod 600"), "{url}: {text}");
-        }
-        fs::remove_file(&path).unwrap();
-        let text = ask(&mut store);
-        assert!(!thief.knows(), "{url}");
-        assert!(
-            text.contains("password_file can't be read"),
-            "{url}: {text}"
-        );
-    });
-}
-
-#[test]
-fn a_program_is_asked_at_each_connection() {
-    all_at_once(|thief, url, _| {
-        let url = without_password(url);
-        let asked = Arc::new(AtomicUsize::new(0));
-        let count = Arc::clone(&asked);
-        let options = OpenOptions::new()
-            .timeout(Duration::from_secs(30))
-            .with_password(move || match count.fetch_add(1, SeqCst) {
-                0 => Err(std::io::Error::other("the vault is sealed")),
-                1 => Ok("old".into()),
-                _ => Ok(PASSWORD.into()),
-            });
-        let mut store = open(&thief.url(&url), &options).unwrap();
-        assert_eq!(asked.load(SeqCst), 0, "{url}");
-        let text = ask(&mut store);
-        if asked.load(SeqCst) == 1 {
-            assert!(text.contains("the vault is sealed"), "{url}: {text}");
-        }
-        // Some stores try more than once.
-        let leaked = (0..3).any(|_| {
-            ask(&mut store);
-            thief.knows()
-        });
-        assert!(leaked, "{url}");
     });
 }
 
@@ -121,8 +58,6 @@ mod environment {
             thief.learns(&format!("{url}: {text}"));
         });
     }
-
-    #[cfg(all(feature = "postgres", unix))]
     #[test]
     fn postgres_has_a_file_of_passwords_in_the_home_directory() {
         use std::os::unix::fs::PermissionsExt;

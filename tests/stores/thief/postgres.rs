@@ -9,10 +9,6 @@ pub(super) fn thief(tls: u8) -> Thief {
     Thief::new(move |victim| rob(victim, tls, Victim::encrypt))
 }
 
-pub(super) fn thief_that_wants_a_certificate() -> Thief {
-    Thief::new(move |victim| rob(victim, b'S', Victim::encrypt_for_the_known))
-}
-
 fn rob(victim: &mut Victim, tls: u8, encrypt: fn(&mut Victim) -> io::Result<()>) -> io::Result<()> {
     const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
     if victim.listen(8)? == SSL_REQUEST {
