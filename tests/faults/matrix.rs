@@ -20,7 +20,6 @@ use std::time::{Duration, Instant};
 use libtest_mimic::{Arguments, Failed, Trial};
 use ringflake::lease::StoreError;
 
-use self::report::{Book, Row, Verdict};
 use self::scenarios::Scenario;
 use self::target::Kind;
 
@@ -38,11 +37,8 @@ pub(super) fn main() -> ExitCode {
         Scale::Long => 1,
     };
     arguments.test_threads.get_or_insert(threads);
-    // To be asked before anything is done.
-    let head = report::head();
-    let book: &'static Book = Box::leak(Box::new(Book::new(scale, planned(scale))));
     let trial = |name: String, kind: Kind, only: Option<&'static str>| {
-        Trial::test(name, move || run(kind, only, scale, book))
+        Trial::test(name, move || run(kind, only, scale))
     };
     let mut trials: Vec<Trial> = match scale {
         // Each on a server of its own, and so beside all others.
@@ -54,34 +50,15 @@ pub(super) fn main() -> ExitCode {
             .map(|kind| trial(kind.name().to_owned(), kind, None))
             .into(),
     };
-    trials.extend(controls::trials(book));
-    trials.extend(report::trials());
+    trials.extend(controls::trials());
     let conclusion = libtest_mimic::run(&arguments, trials);
-    book.write(&head);
+    report::write();
     conclusion.exit_code()
-}
-
-/// All scenarios, as long as none was run.
-fn planned(scale: Scale) -> Vec<Row> {
-    let row = |kind: Kind, scenario: &Scenario| {
-        let why = match (scenario.is_of(kind, scale), scenario.is_wanted()) {
-            (false, _) => "it belongs to a longer matrix",
-            (true, false) => "RINGFLAKE_FAULT_SCENARIOS leaves it out",
-            (true, true) => "its turn never came",
-        };
-        Row::new(kind, scenario, Verdict::NotRun(why))
-    };
-    let rows = |kind| {
-        scenarios::of(kind)
-            .into_iter()
-            .map(move |it| row(kind, &it))
-    };
-    Kind::ALL.into_iter().flat_map(rows).collect()
 }
 
 /// Runs the scenarios of one store, or `only` one of them, on servers of their own. Each
 /// is on record before it is judged, and those that fail hold up no other.
-fn run(kind: Kind, only: Option<&str>, scale: Scale, book: &Book) -> Result<(), Failed> {
+fn run(kind: Kind, only: Option<&str>, scale: Scale) -> Result<(), Failed> {
     let is_meant = |scenario: &Scenario| only.is_none_or(|name| scenario.name == name);
     let mut target = None;
     let mut failed = Vec::new();
@@ -90,23 +67,21 @@ fn run(kind: Kind, only: Option<&str>, scale: Scale, book: &Book) -> Result<(), 
             target = kind.prepare();
         }
         let Some(at) = &mut target else {
-            // The reason is printed, too.
-            let verdict = Verdict::NotRun("its server is not installed");
-            book.enter(Row::new(kind, &scenario, verdict));
-            continue;
+            // The reason is printed.
+            break;
         };
         let begun = Instant::now();
         let row = case::try_out(kind, &mut **at, &scenario, scale);
         let name = format!("{}, {}", kind.name(), scenario.name);
         eprintln!("faults: {name}: {:.1?}", begun.elapsed());
-        if let Some(why) = row.failure() {
+        if let Err(why) = &row.verdict {
             let failure = format!("{name}: {why}");
             eprintln!("faults: FAILED {failure}");
             failed.push(failure);
             // The next scenario must not inherit its leftovers.
             target = None;
         }
-        book.enter(row);
+        report::enter(row);
     }
     match failed.is_empty() {
         true => Ok(()),

@@ -5,7 +5,7 @@ use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use super::report::{Findings, Row, Verdict};
+use super::report::{Findings, Row};
 use super::scenarios::Scenario;
 use super::target::{Kind, Target};
 use super::worker_pool::{Terms, WorkerPool};
@@ -71,13 +71,10 @@ pub(crate) fn try_out(
         None => Err("it has no figures".to_owned()),
     };
     let verdict = match (ended, judged) {
-        (Ok(()), Ok(())) => Verdict::Passed,
-        (Err(why), Ok(())) | (Ok(()), Err(why)) => Verdict::Failed(why),
-        (Err(why), Err(more)) => Verdict::Failed(format!("{why}; {more}")),
+        (Err(why), Err(more)) => Err(format!("{why}; {more}")),
+        (ended, judged) => ended.and(judged),
     };
-    let mut row = Row::new(kind, scenario, verdict);
-    row.findings = findings;
-    row
+    Row::new(kind, scenario, verdict, findings)
 }
 
 fn message(panic: &(dyn Any + Send)) -> &str {

@@ -1,59 +1,26 @@
-//! The results as figures. Each scenario has a row, whether it passed, failed or was not
-//! run.
+//! The results as figures, and a page of Markdown with a row for each scenario that was run.
 
-mod page;
-mod tests;
-
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 use std::sync::Mutex;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use super::scenarios::Scenario;
-use super::target::Kind;
-use super::wire::Flaw;
-use super::{Outcome, Scale};
+use super::target::{self, Kind};
+use super::{Outcome, space};
 
-pub(crate) use self::page::head;
-pub(crate) use self::tests::trials;
-
-/// Numbers to take percentiles of.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Sample(Vec<u64>);
-
-impl Sample {
-    pub(crate) fn add(&mut self, value: u64) {
-        self.0.push(value);
-    }
-
-    /// The least value that `percent` of all values do not exceed.
-    pub(crate) fn percentile(&self, percent: usize) -> Option<u64> {
-        let mut sorted = self.0.clone();
-        sorted.sort_unstable();
-        let rank = (sorted.len() * percent).div_ceil(100).max(1);
-        sorted.get(rank - 1).copied()
-    }
-}
-
-/// A scenario of the matrix.
+/// A scenario that was run.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
-    store: &'static str,
-    fault: &'static str,
-    /// The promise that it checks.
+    pub(crate) store: &'static str,
+    pub(crate) fault: &'static str,
+    /// The promise that it checks, where it differs from "no ID comes twice".
     promise: &'static str,
-    verdict: Verdict,
+    /// The error if it panicked, or something did not come out as it must.
+    pub(crate) verdict: Outcome<()>,
     pub(crate) findings: Findings,
-}
-
-/// How a scenario has ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    Passed,
-    /// It panicked, or something did not come out as it must.
-    Failed(String),
-    /// For this reason.
-    NotRun(&'static str),
 }
 
 /// Further findings of a scenario.
@@ -61,8 +28,6 @@ pub(crate) enum Verdict {
 pub(crate) struct Findings {
     /// None where no process was started.
     pub(crate) figures: Option<Figures>,
-    /// How long the workers could serve without the store, and did.
-    pub(crate) ride_through: Option<RideThrough>,
     pub(crate) remark: String,
 }
 
@@ -74,136 +39,178 @@ pub(crate) struct Figures {
     pub(crate) twice: u64,
     /// How many were issued twice where none is made.
     pub(crate) excused: u64,
-    /// None where grants are not told.
-    pub(crate) outside: Option<u64>,
-    pub(crate) overlaps: Option<Vec<String>>,
+    /// How many were issued without a grant.
+    pub(crate) outside: u64,
+    /// The pairs of grants that share a tick.
+    pub(crate) overlaps: Vec<String>,
     pub(crate) examples: Vec<String>,
     pub(crate) faults: u64,
     pub(crate) starts: usize,
     /// How often a store or a take was refused, as far as that was told.
     pub(crate) refusals: u64,
     pub(crate) longest_refusal: Duration,
-    pub(crate) borrowed_ms: Sample,
-    pub(crate) renewal_us: Sample,
-    pub(crate) first_id_ms: Sample,
-}
-
-/// How long the first of the workers to be refused served without its store.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RideThrough {
-    pub(crate) predicted: Duration,
-    pub(crate) measured: Duration,
 }
 
 impl Figures {
-    pub(crate) fn overlapping(&self) -> &[String] {
-        self.overlaps.as_deref().unwrap_or_default()
-    }
-
     /// Whether nothing was issued twice or without a grant, and no two grants
     /// share anything.
     pub(crate) fn verdict(&self) -> Outcome<()> {
-        let outside = self.outside.unwrap_or(0);
-        let wrong = self.twice + outside + self.overlapping().len() as u64;
+        let wrong = self.twice + self.outside + self.overlaps.len() as u64;
         if wrong == 0 && self.ids > 0 {
             return Ok(());
         }
         Err(format!(
-            "of {} IDs {} were issued twice and {outside} without a grant; {:?}; grants that \
+            "of {} IDs {} were issued twice and {} without a grant; {:?}; grants that \
              overlap: {:?}",
             self.ids,
             self.twice,
+            self.outside,
             self.examples,
-            self.overlapping().iter().take(5).collect::<Vec<_>>()
+            self.overlaps.iter().take(5).collect::<Vec<_>>()
         ))
     }
 }
 
 impl Row {
-    pub(crate) fn new(kind: Kind, scenario: &Scenario, verdict: Verdict) -> Self {
+    pub(crate) fn new(
+        kind: Kind,
+        scenario: &Scenario,
+        verdict: Outcome<()>,
+        findings: Findings,
+    ) -> Self {
         Self {
             store: kind.name(),
             fault: scenario.name,
             promise: scenario.promise,
             verdict,
-            findings: Findings::default(),
+            findings,
         }
     }
 
-    /// Why it did not pass, if it was run.
-    pub(crate) fn failure(&self) -> Option<&str> {
-        match &self.verdict {
-            Verdict::Failed(why) => Some(why),
-            Verdict::Passed | Verdict::NotRun(_) => None,
-        }
-    }
-
-    fn was_run(&self) -> bool {
-        !matches!(self.verdict, Verdict::NotRun(_))
+    fn line(&self) -> String {
+        let verdict = match self.verdict {
+            Ok(()) => "passed",
+            Err(_) => "**failed**",
+        };
+        let it = self.findings.figures.clone().unwrap_or_default();
+        let excused = match it.excused {
+            0 => String::new(),
+            some => format!(" +{some}"),
+        };
+        format!(
+            "| {} | {} | {verdict} | {} | {}{excused} | {} | {} | {} | {} | {:.1} |\n",
+            self.store,
+            self.fault,
+            it.ids,
+            it.twice,
+            it.outside,
+            it.overlaps.len(),
+            it.faults,
+            it.refusals,
+            it.longest_refusal.as_secs_f64(),
+        )
     }
 }
 
-/// All scenarios that there are, and what became of each.
-#[derive(Debug)]
-pub(crate) struct Book {
-    scale: Scale,
-    rows: Mutex<Vec<Row>>,
-    /// The flaws that were found out, and by what.
-    controls: Mutex<Vec<(Flaw, Figures)>>,
+static ROWS: Mutex<Vec<Row>> = Mutex::new(Vec::new());
+
+pub(crate) fn enter(row: Row) {
+    ROWS.lock().unwrap().push(row);
 }
 
-impl Book {
-    /// With these scenarios, none of which has been run.
-    pub(crate) fn new(scale: Scale, planned: Vec<Row>) -> Self {
-        Self {
-            scale,
-            rows: Mutex::new(planned),
-            controls: Mutex::default(),
-        }
+/// Writes the page of what was run to where the build lies.
+pub(crate) fn write() {
+    let rows = ROWS.lock().unwrap();
+    if rows.is_empty() {
+        return;
     }
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("faults.md");
+    match fs::write(&path, page(&rows)) {
+        Ok(()) => eprintln!("faults: the report is {}", path.display()),
+        Err(error) => eprintln!("faults: no report in {}: {error}", path.display()),
+    }
+}
 
-    /// In place of what was known of the same scenario.
-    pub(crate) fn enter(&self, row: Row) {
-        let mut rows = self.rows.lock().unwrap();
-        let is_it = |known: &&mut Row| (known.store, known.fault) == (row.store, row.fault);
-        *rows.iter_mut().find(is_it).expect("it was planned") = row;
-    }
+/// The code that is run, and when.
+fn head() -> String {
+    let commit = Command::new("git")
+        .args(["-C", env!("CARGO_MANIFEST_DIR")])
+        .args(["describe", "--always", "--dirty", "--abbrev=12"])
+        .output();
+    let commit = commit.map_or_else(|_| Vec::new(), |output| output.stdout);
+    let now = httpdate::fmt_http_date(SystemTime::now());
+    format!(
+        "* **date**: {}\n* **commit**: {}\n* **stores**: {}\n",
+        now.replace("GMT", "UTC"),
+        String::from_utf8_lossy(&commit).trim(),
+        target::versions().join("; ")
+    )
+}
 
-    pub(crate) fn caught(&self, flaw: Flaw, figures: Figures) {
-        self.controls.lock().unwrap().push((flaw, figures));
-    }
+fn page(rows: &[Row]) -> String {
+    let seconds = |time: Duration| time.as_secs_f64();
+    let failed = rows.iter().filter(|row| row.verdict.is_err()).count();
+    let mut text = format!(
+        "# What faults did\n\n{}\n{} scenarios, {failed} failed.\n\n\
+         Eight workers each, with one block of {} IDs a second: half of them take 2,000 a second, \
+         and half take whatever there is, up to {} s ahead of the clock. Lease duration {} s, \
+         horizon {} s, failover {} s, skew {} s, ticks of {} s. `faults.rs` says how each ID is \
+         judged.\n\n\
+         * **twice**: IDs issued twice although that was promised not to happen; after +, IDs \
+         issued twice where nothing is promised, and the remark below says when.\n\
+         * **outside**, **overlaps**: IDs without a grant of the very process, and pairs of \
+         grants that share a tick.\n\
+         * **refused**: how often a store or a take was refused, as far as that was told.\n\
+         * **refusal**: the longest time for which a worker had no IDs, in seconds; where a \
+         worker was stopped, that counts.\n\n\
+         | store | fault | verdict | IDs | twice | outside | overlaps | faults | refused | refusal |\n\
+         |---|---|---|--:|--:|--:|--:|--:|--:|--:|\n",
+        head(),
+        rows.len(),
+        4 * 64 * 10,
+        seconds(space::BORROW),
+        seconds(space::LEASE_DURATION),
+        seconds(space::HORIZON),
+        seconds(space::FAILOVER),
+        seconds(space::SKEW),
+        seconds(space::TICK),
+    );
+    text.extend(rows.iter().map(Row::line));
+    text += &section("What is promised there", promises(rows));
+    text += &section("Remarks", remarks(rows));
+    text
+}
 
-    /// Writes the full report to `kept`, failures included, and a part of it to `scratch`.
-    /// Returns its path, or none if nothing was run.
-    ///
-    /// # Errors
-    /// Those of the file.
-    fn write_to<'a>(
-        &self,
-        head: &str,
-        kept: &'a Path,
-        scratch: &'a Path,
-    ) -> Outcome<Option<&'a Path>> {
-        let rows = self.rows.lock().unwrap();
-        if !rows.iter().any(Row::was_run) {
-            return Ok(None);
-        }
-        let whole = self.scale == Scale::Long && rows.iter().all(Row::was_run);
-        let path = if whole { kept } else { scratch };
-        let page = page::text(&rows, &self.controls.lock().unwrap(), head, whole);
-        let written = fs::write(path, page);
-        written.map_err(|error| format!("no report in {}: {error}", path.display()))?;
-        Ok(Some(path))
+/// Nothing where it has no lines.
+fn section(heading: &str, lines: Vec<String>) -> String {
+    match lines.is_empty() {
+        true => String::new(),
+        false => format!("\n## {heading}\n\n{}\n", lines.join("\n")),
     }
+}
 
-    /// Writes the whole to where it is kept, and a part of it to where the build lies.
-    pub(crate) fn write(&self, head: &str) {
-        let kept = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/faults/REPORT.md");
-        let scratch = Path::new(env!("CARGO_TARGET_TMPDIR")).join("faults.md");
-        match self.write_to(head, Path::new(kept), &scratch) {
-            Ok(Some(path)) => eprintln!("faults: the report is {}", path.display()),
-            Ok(None) => {}
-            Err(error) => eprintln!("faults: {error}"),
-        }
+fn promises(rows: &[Row]) -> Vec<String> {
+    let mut promises: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    for row in rows.iter().filter(|row| !row.promise.is_empty()) {
+        let faults = promises.entry(row.promise).or_default();
+        faults.insert(format!("*{}*", row.fault));
     }
+    let line = |(promise, faults): (_, BTreeSet<_>)| {
+        let faults: Vec<_> = faults.into_iter().collect();
+        format!("* {}: {promise}.", faults.join("; "))
+    };
+    promises.into_iter().map(line).collect()
+}
+
+/// Failures, and what scenarios have noted.
+fn remarks(rows: &[Row]) -> Vec<String> {
+    let line = |row: &Row| {
+        let noted = match &row.verdict {
+            Ok(()) => row.findings.remark.clone(),
+            Err(why) => format!("failed: {}", why.trim().replace('\n', " ")),
+        };
+        let (store, fault) = (row.store, row.fault);
+        (!noted.is_empty()).then(|| format!("* {store}, *{fault}*: {noted}."))
+    };
+    rows.iter().filter_map(line).collect()
 }

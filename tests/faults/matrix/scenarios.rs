@@ -88,6 +88,7 @@ pub(crate) const QUICK: &[(&str, Kind)] = &[
     ("record and rows put back", Kind::Sqlite),
     ("restarts while the store is away", Kind::Etcd),
     ("leader killed", Kind::Etcd),
+    ("workers killed", Kind::Sqlite),
     ("workers killed", Kind::MariaDb),
     ("disk full", Kind::MariaDb),
     ("command line, file renamed back", Kind::Sqlite),

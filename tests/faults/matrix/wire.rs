@@ -54,8 +54,8 @@ pub(crate) enum Line {
     Ids(Vec<u64>),
     /// The store has confirmed these ticks of a block.
     Granted(Tenure),
-    /// The store has confirmed these ticks more, and took so many microseconds.
-    Renewed { grant: Tenure, micros: u64 },
+    /// The store has confirmed these ticks more.
+    Renewed(Tenure),
     /// The store has refused.
     Failed { operation: String, error: String },
     /// The generator could not be built yet.
@@ -64,8 +64,6 @@ pub(crate) enum Line {
     Refused { error: String },
     /// Takes are served again after so many milliseconds.
     Served { after_ms: u64 },
-    /// So many milliseconds lie between the clock and the last ID.
-    Borrowed { ms: i64 },
     /// It has forked, and the child has ended with this status.
     Forked { status: u8 },
     /// A forked child of it has issued these.

@@ -1,7 +1,5 @@
 //! Tells what a store has confirmed, before anybody can use it.
 
-use std::time::Instant;
-
 use anyhow::Chain;
 use ringflake::Layout;
 use ringflake::lease::{
@@ -89,21 +87,17 @@ impl LeaseStore for Witness {
 
     /// The generator knows an end that may lie too far, and the store its own.
     fn renew(&mut self, space: &Namespace, renew: &Renew) -> Result<u64, StoreError> {
-        let asked = Instant::now();
         let mut renew = renew.clone();
         let known = renew.known_end - self.excess();
         renew.known_end = known;
         renew.new_end = renew.new_end.max(known);
         let end = self.forward("renew", |store| store.renew(space, &renew))?;
         self.die_if_due();
-        say(&Line::Renewed {
-            grant: Tenure {
-                block: renew.block.index(),
-                epoch: renew.epoch.get(),
-                ticks: known..end,
-            },
-            micros: asked.elapsed().as_micros() as u64,
-        });
+        say(&Line::Renewed(Tenure {
+            block: renew.block.index(),
+            epoch: renew.epoch.get(),
+            ticks: known..end,
+        }));
         Ok(end + self.excess())
     }
 }

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use ringflake::lease::{History, OpenOptions, StaticLease, open};
-use ringflake::{CachedGenerator, Clock, Id, Refused, SystemClock, TakeError, ThresholdFill};
+use ringflake::{CachedGenerator, Id, Refused, TakeError, ThresholdFill};
 
 use super::grant_log::Tenure;
 use super::ttl::TtlOnly;
@@ -179,7 +179,6 @@ fn is_for_the_greedy(error: TakeError) -> bool {
 
 fn issue(task: &Task, generator: &CachedGenerator, ended: &AtomicBool) {
     let mut take = way_to_take(task.number, generator);
-    let layout = space::layout(task.terms.node_bits);
     let wanted = if task.is_greedy() { GREEDY } else { PACED };
     let mut refused: Option<Instant> = None;
     let mut due = Instant::now();
@@ -194,12 +193,6 @@ fn issue(task: &Task, generator: &CachedGenerator, ended: &AtomicBool) {
                 if let Some(since) = refused.take() {
                     let after_ms = since.elapsed().as_millis() as u64;
                     say(&Line::Served { after_ms });
-                }
-                if round.is_multiple_of(5) && left == wanted {
-                    let tick = generator.inspect(out[taken - 1]).unwrap().tick;
-                    let of_it = layout.tick_start_unix_ms(tick) as i64;
-                    let ms = of_it - SystemClock.unix_ms() as i64;
-                    say(&Line::Borrowed { ms });
                 }
             }
             left -= taken;

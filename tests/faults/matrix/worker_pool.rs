@@ -122,7 +122,6 @@ pub(crate) struct Reports {
 
 /// One process.
 pub(crate) struct WorkerRecord {
-    started: Instant,
     ids: u64,
     /// How many positive replies it has had.
     confirmed: u64,
@@ -200,10 +199,9 @@ impl WorkerPool {
         };
         // SAFETY: `prctl` may be called between fork and exec.
         unsafe { command.pre_exec(end_with_parent) };
-        let started = Instant::now();
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        let run = self.reports().begin(started);
+        let run = self.reports().begin();
         let output = child.stdout.take().unwrap();
         let reports = Arc::clone(&self.reports);
         self.members.push(Member {
@@ -439,9 +437,8 @@ impl Reports {
         }
     }
 
-    fn begin(&mut self, started: Instant) -> Run {
+    fn begin(&mut self) -> Run {
         self.runs.push(WorkerRecord {
-            started,
             ids: 0,
             confirmed: 0,
             refused: None,
@@ -464,8 +461,8 @@ impl Reports {
             ids: log.issued,
             twice,
             excused: log.twice_from(0) - twice,
-            outside: Some(log.outside),
-            overlaps: Some(log.overlaps(promised_from)),
+            outside: log.outside,
+            overlaps: log.overlaps(promised_from),
             examples: log.examples.clone(),
             faults,
             starts: self.runs.len(),
@@ -483,10 +480,6 @@ impl Reports {
         let entry = &mut self.runs[run];
         match line {
             Line::Ids(ids) => {
-                if entry.ids == 0 {
-                    let first = entry.started.elapsed().as_millis() as u64;
-                    self.figures.first_id_ms.add(first);
-                }
                 entry.ids += ids.len() as u64;
                 self.judge(run, ids);
             }
@@ -500,10 +493,9 @@ impl Reports {
                 entry.confirmed += 1;
                 self.grant_log.grant(run, grant);
             }
-            Line::Renewed { grant, micros } => {
+            Line::Renewed(grant) => {
                 self.confirmed += 1;
                 entry.confirmed += 1;
-                self.figures.renewal_us.add(micros);
                 self.broken.extend(self.grant_log.renew(run, &grant).err());
             }
             Line::Failed { operation, error } => {
@@ -522,7 +514,6 @@ impl Reports {
                 let longest = &mut self.figures.longest_refusal;
                 *longest = (*longest).max(Duration::from_millis(after_ms));
             }
-            Line::Borrowed { ms } => self.figures.borrowed_ms.add(ms.max(0) as u64),
             Line::Forked { status: 0 } => entry.forks += 1,
             Line::Forked { status } => {
                 let text = format!("a forked child of run {run} ended with {status}");
