@@ -86,9 +86,7 @@ fn a_server_does_not_start_while_its_clock_is_wrong() {
     }
     let load = Load::start(&server);
     load.wait_for(BETWEEN);
-    load.end()
-        .into_iter()
-        .for_each(|taken| marks.add(taken.ids));
+    load.end_into(&mut marks);
     marks.check();
     server.stop();
 }

@@ -1,17 +1,15 @@
 //! Servers that are killed under load, and started again at once.
 
 use std::fs;
-use std::path::Path;
+use std::process::Command;
 
 use ringflake::Secret;
 use ringflake_kit::server::{Postgres, Reachable};
-use ringflake_kit::tls::allow;
 use ringflake_kit::{assert_says, short_or_long, started};
 
 use crate::load::Load;
 use crate::marks::Marks;
 use crate::process::{Home, Serve};
-use crate::wire::Resp;
 
 /// IDs that clients have got before each kill.
 const BEFORE_A_KILL: usize = 10_000;
@@ -36,10 +34,7 @@ fn kill_in_turns(home: &Home, servers: &mut [Serve], rounds: usize, mut marks: M
     }
     for (load, server) in loads.into_iter().flatten().zip(servers) {
         load.wait_for(BEFORE_A_KILL);
-        load.end()
-            .into_iter()
-            .for_each(|taken| marks.add(taken.ids));
-        marks.check_with(&mut Resp::connect(server.resp));
+        load.end_into(&mut marks);
         server.stop();
     }
     assert!(marks.count() > rounds * BEFORE_A_KILL);
@@ -96,12 +91,12 @@ fn a_data_directory_that_was_put_back_is_refused() {
     let take = |server: &Serve, marks: &mut Marks| {
         let load = Load::start(server);
         load.wait_for(BEFORE_A_KILL);
-        load.end()
-            .into_iter()
-            .for_each(|taken| marks.add(taken.ids));
+        load.end_into(marks);
     };
     take(&server, &mut marks);
-    copy(&home.data_dir(), &home.file("backup"));
+    let mut copy = Command::new("cp");
+    copy.arg("-a").args([home.data_dir(), home.file("backup")]);
+    assert!(copy.status().unwrap().success());
     take(&server, &mut marks);
     server.kill();
 
@@ -116,18 +111,4 @@ fn a_data_directory_that_was_put_back_is_refused() {
     server.start(&home);
     take(&server, &mut marks);
     marks.check();
-}
-
-/// A directory and the files in it.
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir(to).unwrap();
-    allow(to, 0o700);
-    for entry in fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let to = to.join(entry.file_name());
-        match entry.file_type().unwrap().is_dir() {
-            true => copy(&entry.path(), &to),
-            false => drop(fs::copy(entry.path(), to).unwrap()),
-        }
-    }
 }

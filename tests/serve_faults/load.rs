@@ -178,7 +178,15 @@ impl Load {
         all
     }
 
-    /// As [`end`](Self::end), with all IDs added to `marks`; nobody was refused any.
+    /// As [`end`](Self::end), with all IDs added to `marks`.
+    #[track_caller]
+    pub(crate) fn end_into(self, marks: &mut Marks) {
+        self.end()
+            .into_iter()
+            .for_each(|taken| marks.add(taken.ids));
+    }
+
+    /// The same; nobody was refused any.
     #[track_caller]
     pub(crate) fn end_unrefused(self, marks: &mut Marks) {
         for taken in self.end() {

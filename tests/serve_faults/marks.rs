@@ -5,7 +5,6 @@ use std::ops::RangeInclusive;
 use ringflake::{Cipher, Layout, Local, Secret};
 
 use crate::process::{Home, unix_ms};
-use crate::wire::Resp;
 
 /// How far ahead of the clock an ID may lie: the horizon of a data directory, and a second
 /// for what is cut off. What a store grants here is less.
@@ -68,17 +67,6 @@ impl Marks {
                 unix_ms.contains(&parts.unix_ms),
                 "{parts:?} is not of {unix_ms:?}"
             );
-        }
-    }
-
-    /// That the server takes some of them apart in the same way.
-    #[track_caller]
-    pub(crate) fn check_with(&self, server: &mut Resp) {
-        let some = self.ids.iter().step_by(self.ids.len() / 50 + 1);
-        for &id in some {
-            let parts = Layout::RANDFLAKE.unpack(self.cipher.decrypt(id)).unwrap();
-            let ours = [parts.tick, parts.unix_ms, parts.node, parts.sequence];
-            assert_eq!(server.inspect(id), ours);
         }
     }
 }

@@ -207,12 +207,7 @@ impl Serve {
         running.reader.join().unwrap();
     }
 
-    /// Waits for its end, which must be a good one, and gives its whole log.
-    #[track_caller]
-    pub(crate) fn wait(&mut self) -> String {
-        self.wait_with(0)
-    }
-
+    /// Waits for its end with this status, and gives its whole log.
     #[track_caller]
     fn wait_with(&mut self, expected: i32) -> String {
         eventually("its end", || self.running().reader.is_finished());
@@ -232,7 +227,7 @@ impl Serve {
     #[track_caller]
     pub(crate) fn stop(&mut self) -> String {
         self.signal(libc::SIGTERM);
-        self.wait()
+        self.wait_with(0)
     }
 
     /// The answer of `GET /readyz`: the status, and how long IDs can be issued.

@@ -3,12 +3,12 @@
 use std::fs;
 use std::io::ErrorKind;
 
-use ringflake_kit::{assert_says, eventually, short_or_long};
+use ringflake_kit::{assert_says, short_or_long};
 
 use crate::load::{Load, Way};
 use crate::marks::Marks;
 use crate::process::{Home, Serve};
-use crate::wire::{Http, Resp};
+use crate::wire::Resp;
 
 const TOKEN: &str = "take-0123456789abcdef";
 const OTHER_TOKEN: &str = "take-fedcba9876543210";
@@ -49,26 +49,6 @@ fn reloads_under_load_are_noticed_by_nobody() {
         assert!(answer.starts_with(expected), "{answer}");
     }
 
-    // An unreadable file is refused in one line, and the former settings stay.
-    let broken = [
-        "[resp\n",
-        "limits.count = -1\n",
-        "tokens.take = 'none'\n",
-        "port = 5\n",
-    ];
-    for (number, text) in broken.into_iter().enumerate() {
-        let before = server.log().lines().count();
-        fs::write(server.config(), text).unwrap();
-        server.signal(libc::SIGHUP);
-        server.wait_for_times(
-            "not reloaded: the previous configuration stays in use",
-            number + 1,
-        );
-        load.wait_for(BETWEEN);
-        assert_eq!(server.log().lines().count(), before + 1, "{}", server.log());
-        assert_eq!(auth(&server, TOKEN), "+OK");
-        assert!(auth(&server, OTHER_TOKEN).starts_with("-WRONGPASS"));
-    }
     for taken in load.end() {
         assert!(taken.refused.is_empty(), "{:?}", taken.refused);
         assert_ne!(taken.answers, 0);
@@ -105,28 +85,4 @@ fn an_end_under_load_leaves_no_answer_half_written() {
         server.start(&home);
     }
     marks.check();
-}
-
-#[test]
-fn an_end_waits_for_what_was_begun_and_begins_no_more() {
-    const BODY: &str = "{\"namespace\":\"orders\"}";
-    let home = Home::new();
-    let mut server = Serve::local(&home);
-    let mut begun = Http::connect(server.http);
-    begun.begin(BODY.len()).unwrap();
-    server.signal(libc::SIGTERM);
-    eventually("nobody comes in any more", || {
-        let mut client = Http::try_connect(server.http);
-        let ready = client.as_mut().map(|client| client.get("/readyz"));
-        !matches!(ready, Ok(Ok(answer)) if answer.status == 200)
-    });
-    let answer = begun.finish(BODY).unwrap();
-    assert_eq!(
-        (answer.status, answer.is_whole),
-        (200, true),
-        "{}",
-        answer.head
-    );
-    assert_eq!(answer.ids(true).unwrap().len(), 1);
-    assert_says(&server.wait(), &["answered_all=true", "clean=true"]);
 }

@@ -1,5 +1,6 @@
 //! `ringflake serve` as a process, and everything that can go wrong around it: it is killed
-//! under load, its store goes away, its clock is set, its clients send garbage or say nothing.
+//! under load, its store goes away, its clock is set, its settings are reloaded, its clients send
+//! garbage.
 //!
 //! Clients of both protocols keep every ID that they have read, of half an answer too. In the
 //! end all of them are decrypted: each is of the namespace and its time, and none came twice.

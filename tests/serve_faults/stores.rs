@@ -107,9 +107,7 @@ fn a_server_starts_without_its_store_and_serves_later() {
         server.wait_until_ready(true);
         let load = Load::start(&server);
         load.wait_for(500);
-        load.end()
-            .into_iter()
-            .for_each(|taken| marks.add(taken.ids));
+        load.end_into(&mut marks);
         marks.check();
         server.stop();
         if is_whole {

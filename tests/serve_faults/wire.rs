@@ -91,22 +91,6 @@ impl Resp {
     pub(crate) fn ask(&mut self, command: &str) -> String {
         self.try_ask(command).unwrap()
     }
-
-    /// What `RINGFLAKE.INSPECT` says: tick, time, node and sequence.
-    #[track_caller]
-    pub(crate) fn inspect(&mut self, id: u64) -> [u64; 4] {
-        let count = self.ask(&format!("RINGFLAKE.INSPECT orders {}", id.cast_signed()));
-        assert_eq!(count, "*8");
-        [(); 4].map(|()| {
-            let (_length, _name) = (self.line().unwrap(), self.line().unwrap());
-            self.line().unwrap()[1..].parse().unwrap()
-        })
-    }
-
-    /// What the server says by itself before it closes.
-    pub(crate) fn said(&mut self) -> String {
-        self.line().unwrap()
-    }
 }
 
 /// An ID as a number, which has a sign here.
@@ -179,25 +163,6 @@ impl Http {
     fn ask(&mut self, method: &str, path: &str, headers: &str) -> io::Result<Answer> {
         let request = format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\n{headers}\r\n");
         self.0.get_mut().write_all(request.as_bytes())?;
-        self.read()
-    }
-
-    /// Asks for IDs with a body of this length, which the server waits for when this returns.
-    pub(crate) fn begin(&mut self, length: usize) -> io::Result<()> {
-        let request = format!(
-            "POST /v1/ids HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
-             expect: 100-continue\r\ncontent-length: {length}\r\n\r\n"
-        );
-        self.0.get_mut().write_all(request.as_bytes())?;
-        let mut head = String::new();
-        self.0.read_line(&mut head)?;
-        self.0.read_line(&mut head)?;
-        assert_eq!(head, "HTTP/1.1 100 Continue\r\n\r\n");
-        Ok(())
-    }
-
-    pub(crate) fn finish(&mut self, body: &str) -> io::Result<Answer> {
-        self.0.get_mut().write_all(body.as_bytes())?;
         self.read()
     }
 
