@@ -3,7 +3,6 @@
 mod backfill;
 mod backfill_builder;
 mod backing;
-mod build_async;
 mod builder;
 mod cached;
 mod check;
@@ -32,7 +31,6 @@ mod when_ready;
 
 pub use self::backfill::{BackfillError, BackfillGenerator};
 pub use self::backfill_builder::BackfillGeneratorBuilder;
-pub use self::build_async::BuildAsync;
 pub use self::builder::CachedGeneratorBuilder;
 pub use self::cached::{CachedGenerator, WeakGenerator};
 pub use self::check::{BuildCheck, LeaseCheck};

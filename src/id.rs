@@ -42,8 +42,7 @@ pub use self::text::ParseIdError;
 ///
 /// In databases it is a `BIGINT` with the same 64 bits, signed: half of those of 64 bits are
 /// negative there. The features `sqlx`, `diesel`, `postgres-types` and `rusqlite` bind
-/// and read it, alone, in an `Option` and in arrays. `uuid` puts it into a UUID, and
-/// `schemars` and `utoipa` describe the string that `serde` writes.
+/// and read it, alone, in an `Option` and in arrays.
 ///
 /// # Examples
 ///

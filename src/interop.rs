@@ -29,18 +29,7 @@ mod diesel;
 mod postgres_types;
 #[cfg(feature = "rusqlite")]
 mod rusqlite;
-#[cfg(any(feature = "schemars", feature = "utoipa"))]
-mod schema;
-#[cfg(feature = "schemars")]
-mod schemars;
 #[cfg(feature = "serde")]
 mod serde;
 #[cfg(feature = "sqlx")]
 mod sqlx;
-#[cfg(feature = "utoipa")]
-mod utoipa;
-#[cfg(feature = "uuid")]
-mod uuid;
-
-#[cfg(feature = "uuid")]
-pub use self::uuid::UuidError;

@@ -110,9 +110,8 @@
 //! |---|---|
 //! | `sqlite` | [`local`][local-fn], and the [store of leases](lease::open) in a file |
 //! | `postgres`, `mysql`, `redis`, `etcd` | a [store of leases](lease::open) each, with its driver |
-//! | `conformance`, `testing` | the suite for a store of your own; sources of IDs for the tests of a service |
+//! | `conformance` | the suite for a store of your own |
 //! | `sqlx`, `sqlx-postgres`, `diesel`, `postgres-types`, `rusqlite` | [`Id`] and [`TypedId`] in queries, as `BIGINT` |
-//! | `uuid`, `schemars`, `utoipa` | [`Id`], [`TypedId`] and [`PublicId`] in a UUID, in JSON Schema, in OpenAPI |
 //! | `serde` | serialization of [`Id`], [`TypedId`], [`Layout`], [`Parts`], [`Stats`], and the forms in `serde` |
 //! | `getrandom`; `js-safe`; `metrics` | [`Secret`] from the operating system's random source; [`IdWidth::JsSafe`]; [`Stats`] and lease figures, published through the crate `metrics` |
 //! | `loom` | only with `--cfg loom`: [models](guide::loom) of your own code with a generator in it |
@@ -155,7 +154,7 @@ mod layout;
 pub mod lease;
 #[cfg(feature = "sqlite")]
 pub mod local;
-#[cfg(all(test, feature = "sqlite", feature = "uuid"))]
+#[cfg(all(test, feature = "sqlite"))]
 mod message_tests;
 #[cfg(feature = "metrics")]
 pub mod metrics;
@@ -168,8 +167,6 @@ mod ring;
 pub mod serde;
 mod source;
 mod sync;
-#[cfg(feature = "testing")]
-pub mod testing;
 mod timeline;
 mod typed_id;
 mod unwind;
@@ -191,8 +188,8 @@ pub use self::fill::{
     AssistFill, FillCause, PaddingFill, PolicyError, RingFull, ScheduledFill, ThresholdFill,
 };
 pub use self::generator::{
-    AlreadyInitialised, BackfillError, BackfillGenerator, BackfillGeneratorBuilder, BuildAsync,
-    BuildCheck, BuildError, CachedGenerator, CachedGeneratorBuilder, ClockPolicy, DirectGenerator,
+    AlreadyInitialised, BackfillError, BackfillGenerator, BackfillGeneratorBuilder, BuildCheck,
+    BuildError, CachedGenerator, CachedGeneratorBuilder, ClockPolicy, DirectGenerator,
     DirectGeneratorBuilder, FillCounts, Handle, IdSource, Inspector, Iter, LeaseCheck, LeaseSource,
     OnEmpty, RingEmpty, Shutdown, Stats, TakeAsync, TakeBatchAsync, TakeError, TakeFailures,
     WeakGenerator, WhenReady, id, init,
@@ -200,8 +197,6 @@ pub use self::generator::{
 #[cfg(feature = "sqlite")]
 pub use self::generator::{local, local_in};
 pub use self::id::{FixedText, Id, IdLike, ParseIdError};
-#[cfg(feature = "uuid")]
-pub use self::interop::UuidError;
 pub use self::layout::{
     Layout, LayoutBuilder, LayoutError, LayoutField, MissingPart, NodeFields, NodeFieldsError,
     ParseLayoutError, Parts,

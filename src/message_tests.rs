@@ -13,7 +13,6 @@ use crate::facade::FacadeError;
 use crate::fill::PolicyError;
 use crate::generator::{AlreadyInitialised, BackfillError, BuildError, TakeError};
 use crate::id::{Id, ParseIdError};
-use crate::interop::UuidError;
 use crate::layout::ParseLayoutError;
 use crate::layout::{Layout, LayoutError, LayoutField, MissingPart, NodeFieldsError};
 use crate::lease::protocol::PlanError;
@@ -445,9 +444,7 @@ fn value_errors() -> String {
     let unavailable = BackendUnavailable { backend }.to_string();
     let (unavailable, _) = unavailable.split_once(" one of ").unwrap();
     text += &plain("BackendUnavailable", &unavailable);
-    text += &plain("IdWidthUnavailable", &IdWidthUnavailable { width });
-    let uuid = uuid::uuid!("67e55044-10b1-426f-9247-bb680e5fe0c8");
-    text + &plain("UuidError", &UuidError { uuid })
+    text + &plain("IdWidthUnavailable", &IdWidthUnavailable { width })
 }
 
 #[test]

@@ -56,9 +56,7 @@ pub trait IdKind {
 ///
 /// The text is the kind's [prefix](IdKind::PREFIX), a `_`, and the
 /// [text of the ID](Id#impl-Display-for-Id). With the `serde` feature, a `TypedId`
-/// is that text in human-readable formats, and a `u64` in binary ones. With `utoipa`,
-/// name it by an alias where its derives read the type, as `type UserId = TypedId<User>`:
-/// they take what stands in angle brackets for a schema.
+/// is that text in human-readable formats, and a `u64` in binary ones.
 ///
 /// # Examples
 ///
@@ -179,7 +177,6 @@ impl<T> From<TypedId<T>> for Id {
 impl<T: IdKind> Sealed for TypedId<T> {}
 
 impl<T: IdKind> IdLike for TypedId<T> {
-    const NAME: &'static str = "TypedId";
     const PREFIX: &'static str = T::PREFIX;
 
     fn from_plain(id: Id) -> Self {

@@ -93,7 +93,6 @@ impl FromStr for PublicId {
 impl Sealed for PublicId {}
 
 impl IdLike for PublicId {
-    const NAME: &'static str = "PublicId";
     const PREFIX: &'static str = "";
 
     fn from_plain(id: Id) -> Self {

@@ -15,7 +15,7 @@ static DEFAULT: OnceLock<Shared> = OnceLock::new();
 /// Makes `source` the one that [`id`] takes from, for the rest of the process.
 ///
 /// For a program, early in `main`; a library takes an [`IdSource`] from its caller instead.
-/// Any source will do: a generator, or in a test one of `ringflake::testing`.
+/// Any source will do: a generator, or in a test a source of its own.
 ///
 /// A static is never dropped. So leases from a store are not released when the process
 /// ends, and their nodes are free once the leases run out. A program that wants to

@@ -16,7 +16,6 @@ use crate::timeline::Refused;
 /// [`CachedGenerator`] is one, and so what `local` returns; [`DirectGenerator`]
 /// is one, and a [`Handle`](crate::Handle) in a `RefCell` or a `Mutex`, since its takes need it
 /// alone.
-/// The sources of `ringflake::testing` stand in for them in a test.
 ///
 /// The trait can be made into an object, `Arc<dyn IdSource + Send + Sync>`. `Send` and `Sync`
 /// have to be named, because a `RefCell<Handle>` is a source, too, of one thread. A call through
@@ -35,6 +34,26 @@ use crate::timeline::Refused;
 /// let ids = CachedGenerator::builder(Layout::RANDFLAKE).plain().lease(lease).build()?;
 /// assert_ne!(open_account(&ids, "a")?.0, open_account(&ids, "b")?.0);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// A test of that service can use a source of its own, which counts or fails:
+///
+/// ```
+/// use std::cell::Cell;
+/// use ringflake::{Id, IdSource, TakeError};
+///
+/// struct Counter(Cell<u64>);
+///
+/// impl IdSource for Counter {
+///     fn take(&self) -> Result<Id, TakeError> {
+///         let next = self.0.get().checked_add(1).ok_or(TakeError::Empty)?;
+///         self.0.set(next);
+///         Ok(Id::from_u64(next))
+///     }
+/// }
+///
+/// assert_eq!(Counter(Cell::new(0)).take(), Ok(Id::from_u64(1)));
+/// assert_eq!(Counter(Cell::new(u64::MAX)).take(), Err(TakeError::Empty));
 /// ```
 pub trait IdSource {
     /// Takes one ID.

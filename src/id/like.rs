@@ -10,10 +10,6 @@ use super::Id;
 /// What serializers and databases do with an [`Id`], they do with a
 /// [`TypedId`](crate::TypedId) as well. Only types of this crate implement it.
 pub trait IdLike: Copy + Display + FromStr<Err: Display> + Sealed {
-    /// The name of its schema, before the prefix.
-    #[doc(hidden)]
-    const NAME: &'static str;
-
     /// The text before the digits, without the `_` between them; empty if there are only digits.
     #[doc(hidden)]
     const PREFIX: &'static str;
@@ -31,7 +27,6 @@ pub trait Sealed {}
 impl Sealed for Id {}
 
 impl IdLike for Id {
-    const NAME: &'static str = "Id";
     const PREFIX: &'static str = "";
 
     fn from_plain(id: Id) -> Self {

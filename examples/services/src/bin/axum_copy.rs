@@ -102,14 +102,14 @@ async fn main() -> Result<(), Failure> {
     let url = std::env::var("DATABASE_URL")?;
 
     // Node leases from the database that the orders are in.
-    let ids = CachedGenerator::builder(Layout::RANDFLAKE)
+    let builder = CachedGenerator::builder(Layout::RANDFLAKE)
         // A service reads its own with `Secret::from_file`.
         .secret(Secret::from_bytes(*b"only an example."))
         .lease_store(open(&url, &OpenOptions::new())?)
         .namespace("axum-orders")
-        .init_if_new(History::New)
-        .build_async()
-        .await?;
+        .init_if_new(History::New);
+    // Waits for the store.
+    let ids = tokio::task::spawn_blocking(|| builder.build()).await??;
 
     let (client, connection) = tokio_postgres::connect(&url, NoTls).await?;
     tokio::spawn(connection);

@@ -83,15 +83,15 @@ impl Invoices {
 #[tokio::main]
 async fn main() -> Result<(), Failure> {
     let url = std::env::var("DATABASE_URL")?;
-    let ids = CachedGenerator::builder(LAYOUT)
+    let builder = CachedGenerator::builder(LAYOUT)
         .plain()
         // One ring, whose IDs come in the order of their making.
         .stripes(1)
         .lease_store(open(&url, &OpenOptions::new())?)
         .namespace("invoices")
-        .init_if_new(History::New)
-        .build_async()
-        .await?;
+        .init_if_new(History::New);
+    // Waits for the store.
+    let ids = tokio::task::spawn_blocking(|| builder.build()).await??;
     // A service reads its own with `Secret::from_file`. It must stay the same for ever.
     let secret = Secret::from_bytes(*b"only an example.");
     let invoices = Invoices {

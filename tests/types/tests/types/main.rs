@@ -1,7 +1,6 @@
-//! IDs in what people keep them in and describe them with.
+//! IDs in what people keep them in.
 
 mod diesel;
-mod schemas;
 mod sqlx;
 mod tokio_postgres;
 
