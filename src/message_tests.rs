@@ -329,7 +329,6 @@ fn generator_errors() -> String {
         NeverFilled,
         FullHookWithoutSchedule,
         BorrowLimit { limit: Duration::from_secs(3600), max: MINUTE },
-        RollbackBits { bits: 9, nodes: 0..32 },
         System(full_disk()),
     });
     text += &messages!(plain, BackfillError {

@@ -82,7 +82,7 @@ impl LeaseBacking {
         layout: &Layout,
         secret: Option<&Secret>,
         now_unix_ms: u64,
-        lanes: impl FnOnce(Range<u64>) -> Result<u64, BuildError>,
+        lanes: impl FnOnce(Range<u64>) -> u64,
     ) -> Result<Lease, BuildError> {
         let lease = granted(source, layout, now_unix_ms)?;
         let space = Space::new(*layout, secret);
@@ -91,7 +91,7 @@ impl LeaseBacking {
             .check(space, lease.nodes(), lease.ticks())
             .map_err(|denied| denied_build(&lease, denied))?;
         let lease = lease_of(layout, &rest.rectangle)?;
-        let (lease, _) = beginning(&lease, rest.start, lanes(lease.nodes())?)?;
+        let (lease, _) = beginning(&lease, rest.start, lanes(lease.nodes()))?;
         Ok(lease)
     }
 

@@ -332,7 +332,7 @@ impl CachedGeneratorBuilder {
     pub fn check(&self) -> Result<BuildCheck, BuildError> {
         let threshold = self.validate()?;
         let stripes = self.stripe_count();
-        let leases = self.setup.dry_run(|_| Ok(1))?;
+        let leases = self.setup.dry_run(|_| 1)?;
         let borrow_limit = self.borrow_limit.unwrap_or(self.setup.borrow_limit());
         Ok(BuildCheck {
             capacity: self.capacity,

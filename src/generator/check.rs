@@ -11,7 +11,7 @@ use super::error::BuildError;
 use super::setup::Setup;
 use crate::cipher::IdWidth;
 use crate::lease::protocol::LeasePlan;
-use crate::lease::{Block, Lease, Namespace};
+use crate::lease::{Lease, Namespace};
 use crate::per_core::stocks::CoreStocks;
 
 /// The outcome of a builder's `build`, as `check` computes it without asking a store,
@@ -58,18 +58,16 @@ pub enum LeaseCheck {
 
 impl Setup {
     /// The source of the leases. Refuses everything that [`check`](Self::check) refuses
-    /// without asking a store or the disk. `lanes` returns how many lanes divide the
-    /// nodes that are claimed from together, which are those of `LeaseBacking::nodes`.
+    /// without asking a store or the disk. `lanes` returns how many lanes divide these nodes.
     pub(super) fn dry_run(
         &self,
-        lanes: impl FnOnce(Range<u64>) -> Result<u64, BuildError>,
+        lanes: impl FnOnce(Range<u64>) -> u64,
     ) -> Result<LeaseCheck, BuildError> {
         let (_, now_unix_ms) = self.validate()?;
         #[cfg(feature = "sqlite")]
         if let Some(local) = &self.local {
             let namespace = self.outline(local)?;
             let plan = self.options_of_local().plan(&namespace)?;
-            lanes(namespace.nodes_of(Block::new(0)))?;
             return Ok(LeaseCheck::Store { namespace, plan });
         }
         let secret = self.secret.as_ref();
@@ -86,7 +84,6 @@ impl Setup {
                 let print = self.fingerprint();
                 let namespace = self.lease_options.namespace(&self.layout, print)?;
                 let plan = self.lease_options.plan(&namespace)?;
-                lanes(namespace.nodes_of(Block::new(0)))?;
                 Ok(LeaseCheck::Store { namespace, plan })
             }
         }

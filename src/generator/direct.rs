@@ -12,7 +12,7 @@
 //!              | refused: the clock is behind the lane,
 //!              v          or the tick is used up
 //!   Refuse, Logical: the error       Wait: sleep and try again, up to a bound
-//!   RollbackBits, SwitchNode: the next lane that the clock is not behind
+//!   SwitchNode: the next lane that the clock is not behind
 //! ```
 //!
 //! # Why it is right
@@ -68,11 +68,6 @@ pub enum ClockPolicy {
         /// The longest that one take sleeps.
         at_most: Duration,
     },
-    /// Divide the leased nodes into 2^n equal parts, with n from 1 to 8 and
-    /// their number a multiple of 2^n. One part is in use; when the clock is
-    /// set back, the next one whose ticks are not yet used. A tick that is
-    /// used up fails, so that the parts are kept for the clock.
-    RollbackBits(u8),
     /// Go on with another node of the lease, when the clock is set back and
     /// also when a tick is used up.
     SwitchNode,
@@ -308,12 +303,7 @@ impl DirectGenerator {
                 let started = *waits_since.get_or_insert_with(Instant::now);
                 self.mint_after_a_wait(out, refused, started, at_most)
             }
-            ClockPolicy::RollbackBits(_) if self.lanes[lane].timeline().used_up_the_tick() => {
-                Err(refused)
-            }
-            ClockPolicy::RollbackBits(_) | ClockPolicy::SwitchNode => {
-                self.mint_in_another_lane(out, lane, refused)
-            }
+            ClockPolicy::SwitchNode => self.mint_in_another_lane(out, lane, refused),
         }
     }
 

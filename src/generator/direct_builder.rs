@@ -102,7 +102,7 @@ impl DirectGeneratorBuilder {
     fn build_now(self) -> Result<DirectGenerator, BuildError> {
         self.validate()?;
         let setup = self.setup.check()?;
-        let lanes = lanes(self.policy, setup.backing.nodes())?;
+        let lanes = lanes(self.policy, setup.backing.nodes());
         let claim_policy = match self.policy {
             ClockPolicy::Logical { at_most_ahead } => ClaimPolicy {
                 borrow_limit: to_ticks(&setup.layout, at_most_ahead),
@@ -134,13 +134,10 @@ impl DirectGeneratorBuilder {
 }
 
 /// How many lanes the nodes are divided into that are claimed from together.
-fn lanes(policy: ClockPolicy, nodes: Range<u64>) -> Result<u64, BuildError> {
-    let width = nodes.end - nodes.start;
+fn lanes(policy: ClockPolicy, nodes: Range<u64>) -> u64 {
     match policy {
-        ClockPolicy::Refuse | ClockPolicy::Wait { .. } | ClockPolicy::Logical { .. } => Ok(1),
-        ClockPolicy::SwitchNode => Ok(width.min(MAX_LANES)),
-        ClockPolicy::RollbackBits(bits @ 1..=8) if width.is_multiple_of(1 << bits) => Ok(1 << bits),
-        ClockPolicy::RollbackBits(bits) => Err(BuildError::RollbackBits { bits, nodes }),
+        ClockPolicy::Refuse | ClockPolicy::Wait { .. } | ClockPolicy::Logical { .. } => 1,
+        ClockPolicy::SwitchNode => (nodes.end - nodes.start).min(MAX_LANES),
     }
 }
 

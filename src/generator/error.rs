@@ -198,13 +198,6 @@ pub enum BuildError {
         /// The longest allowed.
         max: Duration,
     },
-    /// The leased nodes can't be divided by the rollback bits.
-    RollbackBits {
-        /// The bits that were asked for.
-        bits: u8,
-        /// The leased nodes.
-        nodes: std::ops::Range<u64>,
-    },
     /// The operating system refused memory or a thread.
     System(io::Error),
 }
@@ -342,11 +335,6 @@ impl fmt::Display for BuildError {
                 "the borrow limit must be at most {} for a static lease, got {}",
                 span(*max),
                 span(*limit)
-            ),
-            Self::RollbackBits { bits, nodes } => write!(
-                f,
-                "rollback bits must be 1 to 8, and divide the nodes {}..{} evenly, got {bits}",
-                nodes.start, nodes.end
             ),
             Self::System(_) => f.write_str("the system refused memory or a thread"),
         }

@@ -58,23 +58,6 @@ impl Timeline {
         Some(self.ticks_to_duration(ahead.min()? - now.tick))
     }
 
-    /// Whether the next raw is the first of a tick that the clock has not reached, right after one
-    /// that it has: the tick is used up, rather than the clock set back. Grants that the clock has
-    /// passed don't count. Neither do grants ahead of the clock from which nobody has claimed.
-    pub(crate) fn used_up_the_tick(&self) -> bool {
-        let now = self.now();
-        let open = (0..self.lanes.len()).filter_map(|at| self.look(at));
-        let in_use = open.filter(|(view, next)| {
-            let is_to_come = now.tick < view.line.ticks().start && *next == 0;
-            !view.is_passed(now) && !is_to_come
-        });
-        let used_up = in_use.map(|(view, next)| {
-            let line = &view.line;
-            line.begins_tick(next) && line.tick_of(next).checked_sub(1) == Some(now.tick)
-        });
-        used_up.reduce(|all, this| all && this).unwrap_or(false)
-    }
-
     /// The most that may be borrowed.
     pub(crate) fn borrow_limit(&self) -> Duration {
         self.ticks_to_duration(self.policy.borrow_limit)

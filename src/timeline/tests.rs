@@ -174,23 +174,6 @@ fn a_wiped_cursor_means_a_forked_child() {
     assert_eq!(timeline.claim(1), Err(Refused::Forked));
 }
 
-#[test]
-fn a_used_up_tick_is_distinguished_from_a_clock_set_back() {
-    let clock = ManualClock::new(EPOCH + 3_000);
-    let timeline = timeline(layout(10, 1, 1, 1000), 0..1, 0..1024, 0, &clock);
-    assert_eq!(timeline.claim(2).unwrap().len, 2);
-    assert!(timeline.claim(1).is_err());
-    assert!(timeline.used_up_the_tick());
-    clock.step_back(Duration::from_secs(1));
-    assert!(timeline.claim(1).is_err());
-    assert!(!timeline.used_up_the_tick(), "two ticks ahead");
-    clock.set(EPOCH + 4_000);
-    assert_eq!(timeline.claim(1).unwrap().len, 1);
-    clock.step_back(Duration::from_secs(1));
-    assert!(!timeline.used_up_the_tick(), "in the middle of a tick");
-}
-
-/// A timeline for three grants from a store, up to two ticks ahead of the clock.
 fn timeline_for_leases(layout: Layout, serves_the_past: bool, clock: &ManualClock) -> Timeline {
     let policy = ClaimPolicy {
         borrow_limit: 2,

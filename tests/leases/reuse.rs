@@ -346,8 +346,6 @@ fn a_build_that_fails_leaves_the_lease_as_it_was() {
     assert!(matches!(error, BuildError::Ring(_)), "{error:?}");
     let error = builder().block_bits(3).build().unwrap_err();
     assert!(matches!(error, BuildError::NoStore { .. }), "{error:?}");
-    let error = space.direct(ClockPolicy::RollbackBits(4), nodes.clone());
-    assert!(matches!(error, Err(BuildError::RollbackBits { .. })));
     // Before the padding fill, and in the middle of it.
     for left in 0..4 {
         let clock = PanicsAt {

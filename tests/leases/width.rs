@@ -161,39 +161,6 @@ fn ids_flow_after_all_clocks_were_an_hour_ahead() {
 }
 
 #[test]
-fn rollback_bits_keep_their_parts_in_blocks_held_for_later() {
-    let rig = Rig::new();
-    // All but one block.
-    rig.give_away(63);
-    let ids = rig
-        .direct()
-        .blocks(2)
-        .widen_to(2)
-        .clock_policy(ClockPolicy::RollbackBits(1))
-        .build()
-        .unwrap();
-    let granted = rig.store.granted();
-    let starts: Vec<_> = granted[63..].iter().map(|it| it.ticks.start).collect();
-    assert_eq!(starts, [START, START + LEASE_DURATION]);
-
-    let judge = Judge::new(&rig);
-    let take = || ids.take().map(|id| judge.judge(id));
-    let wait = || match take().unwrap_err() {
-        TakeError::Refused(Refused::BorrowLimit { retry_after, .. }) => retry_after,
-        other => panic!("{other:?}"),
-    };
-    let half = BLOCK_IDS / 2;
-    (0..half).for_each(|_| take().unwrap());
-    assert_eq!(wait(), SECOND, "the tick is used up");
-    // The other half is for a clock that is set back.
-    rig.clock.advance(SECOND);
-    take().unwrap();
-    rig.clock.step_back(SECOND);
-    (0..half).for_each(|_| take().unwrap());
-    assert_eq!(wait(), SECOND);
-}
-
-#[test]
 fn a_block_that_begins_in_the_future_waits_for_the_clock() {
     let rig = Rig::new();
     rig.give_away(64);

@@ -243,22 +243,3 @@ fn a_lead_of_nothing_is_none() {
     rig.claim_all(4);
     assert_eq!(rig.timeline.ahead(), None);
 }
-
-#[test]
-fn a_tick_is_used_up_when_all_lanes_in_use_are() {
-    let rig = Rig::new(4, 0);
-    let used_up = || rig.timeline.used_up_the_tick();
-    assert!(!used_up(), "nothing is in use");
-    rig.clock.set(at(1));
-    rig.open(0, 0..2).unwrap();
-    assert_eq!(rig.claim(1), Ok((1, 0, 1)));
-    rig.clock.set(at(3));
-    rig.open(1, 8..20).unwrap();
-    rig.open(2, 3..10).unwrap();
-    assert_eq!(rig.claim_all(4), [(3, 2, 4)]);
-    assert!(used_up(), "one is passed, and one is to come");
-    rig.open(3, 3..10).unwrap();
-    assert!(!used_up(), "one begins now");
-    assert_eq!(rig.claim_all(4), [(3, 3, 4)]);
-    assert!(used_up());
-}

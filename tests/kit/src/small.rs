@@ -44,12 +44,11 @@ pub fn lease(layout: Layout, nodes: Range<u64>, ticks: Range<u64>) -> Lease {
 }
 
 /// One of each kind, the parts and times small.
-pub const POLICIES: [ClockPolicy; 5] = [
+pub const POLICIES: [ClockPolicy; 4] = [
     ClockPolicy::Refuse,
     ClockPolicy::Wait {
         at_most: Duration::from_millis(2),
     },
-    ClockPolicy::RollbackBits(2),
     ClockPolicy::SwitchNode,
     ClockPolicy::Logical {
         at_most_ahead: Duration::from_secs(1),
