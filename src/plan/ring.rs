@@ -43,7 +43,7 @@
 //! *With assists.* The take that leaves fewer than its stripe's low mark makes a run of IDs, and
 //! takes nothing meanwhile. Only others can empty the stripe: takes of other cores, and threads
 //! scheduled on this core. If the whole load comes to this one stripe, they take `R` x the time of
-//! an assist. An assist takes 1 to 2 us on a quiet machine (`benches/README.md`); 5 us are allowed.
+//! an assist. An assist takes 1 to 2 us on a quiet machine; 5 us are allowed.
 //! When it is done the level is higher by its run, or the next take goes on.
 //!
 //! *Room for the stripes.* A generator has at most one stripe for each 1,024 slots. With a
