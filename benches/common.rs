@@ -16,8 +16,5 @@ pub(crate) mod stock;
 
 pub(crate) mod flags;
 pub(crate) mod latency;
-pub(crate) mod live_queue;
-pub(crate) mod measure;
 pub(crate) mod reference;
 pub(crate) mod unique;
-pub(crate) mod yardsticks;
