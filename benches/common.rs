@@ -3,14 +3,10 @@
 #![allow(dead_code, reason = "each benchmark uses its own part of it")]
 
 // The drivers are the command line's own files: there is one copy of each.
-#[path = "../cli/src/drive/measurement.rs"]
-pub(crate) mod measurement;
 #[path = "../cli/src/drive/open_loop.rs"]
 pub(crate) mod open_loop;
 #[path = "../cli/src/drive/pacer.rs"]
 mod pacer;
-#[path = "../cli/src/drive/race.rs"]
-pub(crate) mod race;
 #[path = "../cli/src/drive/stock.rs"]
 pub(crate) mod stock;
 
