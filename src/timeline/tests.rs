@@ -55,21 +55,6 @@ fn raws(run: Run) -> Range<u64> {
 }
 
 #[test]
-fn u1_claims_walk_all_nodes_of_a_tick_before_the_next_tick() {
-    let layout = layout(4, 3, 2, 1000);
-    let clock = ManualClock::new(EPOCH + 5_000);
-    let timeline = timeline(layout, 2..4, 5..8, 100, &clock);
-    let mut seen = Vec::new();
-    while let Ok(run) = timeline.claim(3) {
-        seen.extend(raws(run));
-    }
-    let cells = (5..8).flat_map(|tick| (2..4).map(move |node| (tick, node)));
-    let raws =
-        |(tick, node)| (0..4).map(move |sequence| layout.pack(tick, node, sequence).unwrap());
-    assert_eq!(seen, cells.flat_map(raws).collect::<Vec<_>>());
-}
-
-#[test]
 fn claims_end_aligned_after_an_odd_start() {
     let clock = ManualClock::new(EPOCH);
     let timeline = timeline(layout(8, 4, 10, 1000), 0..1, 0..8, 8, &clock);
@@ -93,39 +78,6 @@ fn after_idling_the_cursor_skips_to_the_clock_and_never_back() {
     let (retry_after, limit) = (Duration::from_secs(1), Duration::from_secs(3));
     let refused = Refused::BorrowLimit { retry_after, limit };
     assert_eq!(timeline.claim(1), Err(refused));
-}
-
-#[test]
-fn u2_borrowing_stops_at_the_limit_and_says_how_long_to_wait() {
-    let clock = ManualClock::new(EPOCH + 250);
-    let timeline = timeline(layout(10, 2, 4, 1000), 0..1, 0..1024, 2, &clock);
-    let (count, refused) = claim_all(&timeline, 5);
-    assert_eq!(count, 3 * 16, "the clock's tick and two more");
-    let Refused::BorrowLimit { retry_after, .. } = refused else {
-        panic!("{refused:?}");
-    };
-    assert_eq!(retry_after, Duration::from_millis(750));
-    clock.advance(retry_after - Duration::from_millis(1));
-    assert!(timeline.claim(1).is_err(), "a millisecond early");
-    clock.advance(Duration::from_millis(1));
-    assert!(timeline.claim(1).is_ok(), "in time");
-    assert_eq!(timeline.borrowed(), Duration::from_secs(2));
-}
-
-#[test]
-fn a_clock_before_the_epoch_borrows_only_what_reaches_past_it() {
-    let clock = ManualClock::new(EPOCH - 1_500);
-    let timeline = timeline(layout(10, 2, 2, 1000), 0..1, 0..1024, 3, &clock);
-    // Two ticks are missing to the epoch, so one and the current are left of three.
-    let (count, refused) = claim_all(&timeline, 64);
-    assert_eq!(count, 2 * 4);
-    let (retry_after, limit) = (Duration::from_millis(500), Duration::from_secs(3));
-    assert_eq!(refused, Refused::BorrowLimit { retry_after, limit });
-    clock.set(0);
-    let Err(Refused::BorrowLimit { retry_after, .. }) = timeline.claim(1) else {
-        panic!("a clock at 1970 can't issue");
-    };
-    assert_eq!(retry_after, Duration::from_millis(EPOCH - 1_000));
 }
 
 #[test]
@@ -182,31 +134,6 @@ fn timeline_for_leases(layout: Layout, serves_the_past: bool, clock: &ManualCloc
     };
     let clock = Arc::new(clock.clone());
     Timeline::for_leases(layout, 3, clock, policy, Arc::default()).unwrap()
-}
-
-#[test]
-fn a_grant_that_the_clock_has_passed_is_used_last() {
-    let layout = layout(10, 2, 2, 1000);
-    let clock = ManualClock::new(EPOCH);
-    let timeline = timeline_for_leases(layout, true, &clock);
-    let open = |nodes, ticks| {
-        let lease = Lease::new(layout, nodes, ticks).unwrap();
-        timeline.open(&lease).unwrap();
-    };
-    open(0..1, 0..5);
-    open(1..2, 5..12);
-    clock.advance(Duration::from_secs(10));
-    let claimed = || {
-        let run = timeline.claim(4).unwrap();
-        let parts = layout.unpack(run.first).unwrap();
-        assert_eq!(run.len, 4, "a whole tick");
-        (parts.node, parts.tick)
-    };
-    // The lease in force to its end, and only then the rest of the one that ended.
-    let claims: Vec<_> = (0..7).map(|_| claimed()).collect();
-    let fresh = [(1, 10), (1, 11)];
-    let passed = [(0, 0), (0, 1), (0, 2), (0, 3), (0, 4)];
-    assert_eq!(claims, [&fresh[..], &passed].concat());
 }
 
 #[test]

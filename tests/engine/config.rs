@@ -90,14 +90,6 @@ fn a_threshold_out_of_its_range() {
 }
 
 #[test]
-fn a_threshold_is_rounded_up_to_the_same_in_each_stripe() {
-    let builder = builder().stripes(4);
-    let builder = builder.threshold_fill(ThresholdFill::slots(10));
-    assert_eq!(builder.check().unwrap().threshold, 12);
-    assert_eq!(builder.build().unwrap().stats().threshold, 12);
-}
-
-#[test]
 fn an_age_limit_shorter_than_a_tick() {
     let limit = |max_age| builder().scheduled_fill(ScheduledFill::every(SECOND).max_age(max_age));
     let (max_age, tick) = (Duration::from_millis(999), SECOND);

@@ -75,16 +75,6 @@ fn level(ids: &CachedGenerator) -> usize {
 // Padding
 
 #[test]
-fn padding_is_brimful_before_the_first_take() {
-    for capacity in [1, 2, 64, 1 << 20] {
-        let ids = builder().capacity(capacity).threshold_fill(None).build();
-        let stats = ids.unwrap().stats();
-        assert_eq!(stats.level, capacity);
-        assert_eq!(stats.fills.padding, 1);
-    }
-}
-
-#[test]
 fn padding_in_the_background_lets_the_build_go_on() {
     let (builder, clock) = tricky_builder();
     clock.hold(1);
@@ -295,43 +285,7 @@ fn r4_a_refused_fill_is_made_once_the_clock_goes_on() {
     eventually("the ring is full", || level(&ids) == 16);
 }
 
-#[test]
-fn without_a_threshold_nobody_fills() {
-    let clock = Arc::new(clock_at(shared_layout(40, 8, 10), 0));
-    let ids = builder()
-        .clock(Arc::clone(&clock))
-        .capacity(64)
-        .threshold_fill(None)
-        .build()
-        .unwrap();
-    // The generator's own; a producer would hold the timeline with the clock,
-    // and a thread that is not there can't fill.
-    take_some(&ids, 64);
-    assert_eq!(ids.take(), Err(TakeError::Empty));
-    let stats = ids.stats();
-    assert_eq!((stats.level, stats.threshold), (0, 0));
-    assert_eq!((stats.fills.threshold, stats.fills.scheduled), (0, 0));
-}
-
 // Schedule
-
-#[test]
-fn a_scheduled_fill_needs_no_take_to_ask_for_it() {
-    let ids = builder()
-        .capacity(64)
-        .padding_fill(PaddingFill::Off)
-        .threshold_fill(None)
-        .scheduled_fill(ScheduledFill::every(Duration::from_millis(2)))
-        .build()
-        .unwrap();
-    for fills in 1..=3 {
-        eventually("the ring is full", || level(&ids) == 64);
-        eventually("a fill is counted", || ids.stats().fills.scheduled >= fills);
-        take_some(&ids, 64);
-    }
-    let fills = ids.stats().fills;
-    assert_eq!((fills.padding, fills.threshold), (0, 0));
-}
 
 /// One node of 4 IDs a tick: a ring of 64 is 16 ticks deep.
 fn four_a_tick() -> (Layout, CachedGeneratorBuilder) {

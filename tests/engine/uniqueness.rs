@@ -154,23 +154,6 @@ fn u1_every_way_to_take_at_once() {
 }
 
 #[test]
-fn u1_a_consumer_that_waits_gets_each_id_once() {
-    let layout = layout(40, 10, 8);
-    let oracle = Oracle::new(layout, 0..4, 0..100);
-    let ids = cached(layout, 0..4, 0..100)
-        .borrow_limit(HOUR)
-        .capacity(16)
-        .producers(2)
-        .on_empty(OnEmpty::Wait(Duration::from_secs(60)))
-        .build()
-        .unwrap();
-    // Each refill of the small ring needs a wake-up.
-    let each = short_or_long(1_000, 5_000);
-    consume(&ids, &oracle, &ALL_WAYS, each, |error| panic!("{error}"));
-    assert_eq!(ids.stats().in_place, 0);
-}
-
-#[test]
 fn u1_without_threads_ids_follow_the_line_across_all_fields() {
     let layout = layout(10, 4, 2);
     let ids = cached(layout, 5..8, 20..23)
@@ -455,20 +438,6 @@ fn u3_the_last_tick_of_a_layout_is_used_up_and_never_left() {
     exhaust(&ids, &oracle, &ALL_WAYS, 256);
     clock.advance(HOUR);
     assert!(lease_ended(ids.take().unwrap_err()));
-}
-
-#[test]
-fn u3_the_last_tick_of_the_randflake_layout() {
-    let layout = Layout::RANDFLAKE;
-    let last = layout.ticks() - 1;
-    let oracle = Oracle::new(layout, 131_071..131_072, last..last + 1);
-    let clock = clock_at(layout, last);
-    let ids = cached(layout, 131_071..131_072, last..last + 1)
-        .clock(clock.clone())
-        .capacity(1024)
-        .build()
-        .unwrap();
-    exhaust(&ids, &oracle, &[Way::Batch(1000)], 1 << 17);
 }
 
 #[test]

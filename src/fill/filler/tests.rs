@@ -385,44 +385,6 @@ fn room_that_others_have_promised_is_left_to_them() {
 }
 
 #[test]
-fn the_hook_runs_when_a_scheduled_fill_finds_the_ring_full() {
-    let made = SETUP.make();
-    let runs = || made.found_full.load(Relaxed);
-    for (cause, expected) in [
-        // Makes IDs, so the ring was not full.
-        (FillCause::Scheduled, 0),
-        (FillCause::Scheduled, 1),
-        (FillCause::Threshold, 1),
-        (FillCause::Scheduled, 2),
-    ] {
-        made.ask_and_serve(cause);
-        assert_eq!(runs(), expected, "{cause:?}");
-    }
-    // Nothing can be made, and yet it is not full.
-    let held = made.ring().take().map(|_| made.ring().reserve(1));
-    made.ask_and_serve(FillCause::Scheduled);
-    assert_eq!(runs(), 2);
-    drop(held);
-}
-
-#[test]
-fn a_scheduled_fill_replaces_ids_that_are_too_old() {
-    let max_age = Duration::from_secs(10);
-    let schedule = ScheduledFill::every(Duration::from_secs(3600)).max_age(max_age);
-    let made = with(|setup| setup.schedule = Some(schedule));
-    made.filler.fill(FillCause::Padding).unwrap();
-    let first = |ring: &RingBuffer| ring.take().map(|id| id.to_u64());
-    assert_eq!(first(made.ring()), first_raws(1).next());
-    let retired = || made.stripe().retired();
-    for (later_ms, expected) in [(10_000, 0), (10_001, 63), (12_500, 191)] {
-        made.clock.later_ms.store(later_ms, Relaxed);
-        made.ask_and_serve(FillCause::Scheduled);
-        assert_eq!(retired(), expected, "after {later_ms} ms");
-        assert_eq!(made.ring().len(), 256);
-    }
-}
-
-#[test]
 fn a_take_below_the_threshold_asks_for_a_fill() {
     let ways: [fn(&Made) -> Option<Id>; 3] = [
         Made::take,

@@ -44,26 +44,6 @@ fn a_check_says_what_it_would_ask_a_store_for_and_asks_nothing() {
 }
 
 #[test]
-fn a_check_refuses_what_a_build_refuses() {
-    let refused = |builder: CachedGeneratorBuilder| builder.check().unwrap_err();
-    assert!(matches!(refused(on_a_store()), BuildError::NoNamespace));
-    let named = || on_a_store().namespace("orders");
-    assert!(matches!(refused(named().blocks(0)), BuildError::Plan(_)));
-    assert!(matches!(
-        refused(named().capacity(3)),
-        BuildError::Ring(crate::ring::RingError::Capacity { capacity: 3 })
-    ));
-    assert!(matches!(
-        refused(named().lease(StaticLease::assume_unique(LAYOUT, 950..951))),
-        BuildError::TwoLeases
-    ));
-    let plain = CachedGenerator::builder(LAYOUT).plain();
-    assert!(matches!(refused(plain), BuildError::NoLease));
-    let unsaid = CachedGenerator::builder(LAYOUT);
-    assert!(matches!(refused(unsaid), BuildError::NoCipher));
-}
-
-#[test]
 fn a_first_lease_has_a_length_and_is_no_longer_than_others() {
     let first = |duration| {
         on_a_store()

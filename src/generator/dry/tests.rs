@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Poll, Waker};
 use std::thread;
 
-use super::super::grant_lanes::LeaseUser;
 use super::*;
 use crate::clock::{Clock, ManualClock};
 use crate::fill::{AssistFill, FillCause, PaddingFill};
@@ -30,19 +29,6 @@ fn layout() -> Layout {
         .unwrap()
 }
 
-/// The result of `work`, which runs on a thread of its own because it may never end.
-#[track_caller]
-fn in_time<T: Send + 'static>(what: &str, work: impl FnOnce() -> T + Send + 'static) -> T {
-    let (done, comes) = mpsc::channel();
-    thread::spawn(move || done.send(work()));
-    let mut outcome = None;
-    eventually(what, || {
-        outcome = comes.try_recv().ok();
-        outcome.is_some()
-    });
-    outcome.unwrap()
-}
-
 /// Eight slots, on a clock that stands still this many ticks before the last one of the
 /// layout.
 fn builder(node: u64, ticks_left: u64) -> CachedGeneratorBuilder {
@@ -54,74 +40,6 @@ fn builder(node: u64, ticks_left: u64) -> CachedGeneratorBuilder {
         .clock(ManualClock::new(layout.tick_start_unix_ms(tick)))
         .borrow_limit(Duration::ZERO)
         .capacity(8)
-}
-
-fn waiting(node: u64, ticks_left: u64) -> CachedGeneratorBuilder {
-    builder(node, ticks_left).on_empty(OnEmpty::Wait(HOUR))
-}
-
-#[test]
-fn a_batch_that_has_some_does_not_wait_for_the_rest() {
-    let ids = waiting(700, 5).build().unwrap();
-    let count = in_time("it takes what there is", move || {
-        ids.take_batch(&mut [Id::default(); 20])
-    });
-    assert_eq!(count, Ok(8));
-}
-
-#[test]
-fn a_wait_ends_with_the_first_that_comes() {
-    let ids = waiting(701, 5)
-        .padding_fill(PaddingFill::Off)
-        .build()
-        .unwrap();
-    let count = in_time("a producer comes", move || {
-        ids.take_batch(&mut [Id::default(); 3])
-    });
-    assert!(matches!(count, Ok(1..=3)), "{count:?}");
-}
-
-#[test]
-fn a_wait_for_what_will_never_come_is_refused_at_once() {
-    let ids = waiting(702, 0).build().unwrap();
-    let (taken, error) = in_time("it takes all and is refused", move || {
-        let mut taken = 0;
-        loop {
-            match ids.take() {
-                Ok(_) => taken += 1,
-                Err(error) => return (taken, error),
-            }
-        }
-    });
-    assert_eq!(taken, 8);
-    assert!(matches!(error, TakeError::Refused(_)), "{error:?}");
-}
-
-#[test]
-fn a_recall_is_over_at_once_where_nobody_is_at_work() {
-    let ids = builder(703, 5).threshold_fill(None).build().unwrap();
-    assert!(!in_time("it is over", move || ids.filler.stop_serving()));
-}
-
-#[test]
-fn a_generator_without_fills_has_no_producer() {
-    let none = builder(704, 5).threshold_fill(None).build().unwrap();
-    assert_eq!(none.shared.producers.count(), 0);
-    let one = builder(705, 5).build().unwrap();
-    assert_eq!(one.shared.producers.count(), 1);
-}
-
-#[test]
-fn a_take_that_makes_its_own_gives_what_is_left_and_then_none() {
-    let ids = builder(707, 0)
-        .threshold_fill(None)
-        .padding_fill(PaddingFill::Off)
-        .build()
-        .unwrap();
-    let take = || ids.take_batch(&mut [Id::default(); 20]);
-    assert_eq!(take(), Ok(8));
-    let error = take().unwrap_err();
-    assert!(matches!(error, TakeError::Refused(_)), "{error:?}");
 }
 
 /// A clock whose next reader in the test's thread does something first.
@@ -221,7 +139,7 @@ fn a_take_that_fails_is_counted_by_its_reason() {
 
 #[test]
 fn a_fill_that_is_refused_is_counted_by_its_reason() {
-    let ids = waiting(719, 5).capacity(16).build().unwrap();
+    let ids = builder(719, 5).capacity(16).build().unwrap();
     eventually("it is refused", || ids.stats().refusals > 0);
     eventually("with its reason", || ids.stats().refused.borrow_limit > 0);
     assert_eq!(ids.stats().refused.lease_ended, 0);

@@ -109,29 +109,6 @@ fn with_an_age_limit_nothing_is_moved() {
 }
 
 #[test]
-fn a_batch_goes_on_in_the_other_stripes() {
-    let made = stripes(4);
-    made.filler.fill(FillCause::Padding).unwrap();
-    on_one_core(|| {
-        let home = made.filler.stripes.here();
-        let mut out = [Id::default(); 300];
-        assert_eq!(made.filler.take_batch(&mut out), 300);
-        let mut levels = made.levels();
-        levels.rotate_left(home);
-        assert_eq!(levels, [0, 256 - 44, 256, 256]);
-        let mut open = made.are_open();
-        open.rotate_left(home);
-        assert_eq!(open, [true, true, false, false]);
-        let mut raws: Vec<u64> = out.iter().map(|id| id.to_u64()).collect();
-        raws.dedup();
-        assert_eq!(raws.len(), 300);
-        let left = 4 * 256 - 300;
-        assert_eq!(made.filler.take_batch(&mut [Id::default(); 1024]), left);
-        assert_eq!(made.filler.take_batch(&mut out), 0);
-    });
-}
-
-#[test]
 fn a_batch_asks_for_another_stripe_below_its_threshold() {
     let made = with(|setup| (setup.stripes, setup.threshold) = (2, 253));
     made.fill_leaving_in(1, 0);
