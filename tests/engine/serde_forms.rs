@@ -1,7 +1,7 @@
 //! Serialization, in the form that a field asks for.
 
 use proptest::prelude::*;
-use ringflake::{Id, IdKind, Layout, TypedId};
+use ringflake::{Id, IdKind, Layout, Parts, TypedId};
 use ringflake_kit::assert_says;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -203,4 +203,12 @@ fn a_layout_is_its_text_in_every_format() {
     ] {
         assert_de_tokens_error::<Layout>(&[token], says);
     }
+}
+
+#[test]
+fn parts_are_a_map_of_their_fields() {
+    let parts = Layout::RANDFLAKE.unpack(2_113_124_171_775).unwrap();
+    let json = r#"{"tick":123,"node":1,"sequence":131071,"unix_ms":1730000123000}"#;
+    assert_eq!(serde_json::to_string(&parts).unwrap(), json);
+    assert_eq!(serde_json::from_str::<Parts>(json).unwrap(), parts);
 }

@@ -1,7 +1,6 @@
 //! IDs with what they name.
 
 use std::cell::Cell;
-use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 
 use proptest::prelude::*;
@@ -124,15 +123,6 @@ fn a_typed_id_is_what_an_id_is_whatever_its_kind() {
         id
     }
     let _ = shorter;
-}
-
-#[test]
-fn a_typed_id_finds_its_place_in_a_map() {
-    let map: HashMap<_, _> = (0..100).map(|number| (user(number), number)).collect();
-    assert_eq!(map.len(), 100);
-    for number in 0..100 {
-        assert_eq!(map.get(&user(number)), Some(&number));
-    }
 }
 
 proptest! {

@@ -90,32 +90,6 @@ proptest! {
     }
 
     #[test]
-    fn a_window_begins_and_ends_with_whole_ticks((layout, from, to) in layouts_with_edges()) {
-        if let Some(ids) = layout.ids_between((from, to)) {
-            let first = layout.unpack(ids.start().to_u64()).unwrap();
-            prop_assert_eq!((first.node, first.sequence), (0, 0));
-            let last = layout.unpack(ids.end().to_u64()).unwrap();
-            prop_assert_eq!((last.node, last.sequence), (layout.nodes() - 1, layout.sequences() - 1));
-            prop_assert!(first.tick <= last.tick);
-        }
-    }
-
-    #[test]
-    fn windows_that_meet_share_no_id_and_leave_none_out(
-        (layout, tick, node, sequence) in layout_and_fields(),
-        moment in any::<u64>(),
-        nanos in 0..1_000_000_000_u32,
-    ) {
-        let life = layout.end_unix_ms() - layout.epoch_unix_ms();
-        let middle = at(layout.epoch_unix_ms() + moment % life);
-        let middle = middle + Duration::from_nanos(u64::from(nanos));
-        let id = Id::from_u64(layout.pack(tick, node, sequence).unwrap());
-        let before = contains(&layout, (Bound::Unbounded, Bound::Excluded(middle)), id);
-        let after = contains(&layout, (Bound::Included(middle), Bound::Unbounded), id);
-        prop_assert!(before != after);
-    }
-
-    #[test]
     fn the_tick_of_a_moment_is_that_of_its_millisecond(layout in layouts(), ms: u64, nanos in 0..1_000_000_u64) {
         let moment = at(ms) + Duration::from_nanos(nanos);
         prop_assert_eq!(layout.tick_of(moment), layout.tick_at(ms));
@@ -143,15 +117,6 @@ fn a_window_outside_of_the_life_or_reversed_is_none() {
     assert_eq!(layout.ids_between(UNIX_EPOCH..end + nano), Some(all));
     let first = Id::from_u64(0)..=Id::from_u64((1 << 35) - 1);
     assert_eq!(layout.ids_between(..=epoch), Some(first));
-}
-
-#[test]
-fn the_last_tick_of_64_bits_ends_with_the_largest_number() {
-    let layout = Layout::RANDFLAKE;
-    let last = at(layout.end_unix_ms() - 1_000);
-    let ids = layout.ids_between(last..).unwrap();
-    assert_eq!(ids.start(), &Id::from_u64(u64::MAX - ((1 << 34) - 1)));
-    assert_eq!(ids.end(), &Id::from_u64(u64::MAX));
 }
 
 #[test]
