@@ -2,7 +2,6 @@
 
 mod fixed_text;
 mod like;
-mod radix;
 mod text;
 
 use std::fmt;
@@ -200,3 +199,16 @@ impl From<Id> for i64 {
         id.to_i64()
     }
 }
+
+/// Writes the number in the radices of `std::fmt`, with its flags.
+macro_rules! as_the_number {
+    ($($radix:ident),*) => {$(
+        impl fmt::$radix for Id {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::$radix::fmt(&self.to_u64(), f)
+            }
+        }
+    )*};
+}
+
+as_the_number!(Binary, LowerHex, Octal, UpperHex);
