@@ -18,9 +18,6 @@ pub use self::public_id::PublicId;
 /// Prefix of the label, so that no key is that of anything else the secret is used for.
 const DOMAIN: &[u8] = b"ringflake facade\0";
 
-/// Numbers that are turned at once.
-const PIECE: usize = 256;
-
 /// Shows the keys of a table outside, without what they say.
 ///
 /// Keys that a database counts up, and IDs that are [plain](crate::Cipher::plain), have two
@@ -52,8 +49,7 @@ const PIECE: usize = 256;
 /// tell them from the new.
 ///
 /// A facade is a pure function and its key: wait-free, no allocation, usable from any
-/// thread, cheap to clone. Sealing and opening take about twenty nanoseconds, and in batches
-/// a tenth of it or less.
+/// thread, cheap to clone. Sealing and opening take about twenty nanoseconds.
 ///
 /// # Examples
 ///
@@ -86,8 +82,7 @@ pub struct Facade {
 impl Facade {
     /// The facade of the keys that `label` names: 1 to 64 bytes, of which each counts.
     ///
-    /// Costs about a microsecond and two allocations. Batches run on the
-    /// [`Backend`](crate::Backend) that [`Cipher::sparx64`] chooses.
+    /// Costs about a microsecond and two allocations.
     ///
     /// The cipher is SPARX-64/128, and its key the first 16 bytes of HMAC-SHA-256 under
     /// `secret`, of `ringflake facade`, a zero byte and the label.
@@ -128,66 +123,6 @@ impl Facade {
     pub fn open(&self, public: PublicId) -> Id {
         Id::from_u64(self.cipher.decrypt(public.to_u64()))
     }
-
-    /// Seals each of `ids` to its place in `public`.
-    ///
-    /// # Errors
-    ///
-    /// [`FacadeError::Lengths`] if the two are not equally long; nothing is written then.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use ringflake::{Facade, Id, PublicId, Secret};
-    ///
-    /// let users = Facade::new(&Secret::from_bytes([7; 16]), "users")?;
-    /// let page = [1, 2, 5].map(Id::from_u64);
-    /// let mut shown = [PublicId::default(); 3];
-    /// users.seal_batch(&page, &mut shown)?;
-    /// assert_eq!(shown, page.map(|id| users.seal(id)));
-    /// # Ok::<(), ringflake::FacadeError>(())
-    /// ```
-    pub fn seal_batch(&self, ids: &[Id], public: &mut [PublicId]) -> Result<(), FacadeError> {
-        let turn = |numbers: &mut [u64]| self.cipher.encrypt_batch(numbers);
-        turn_each(ids, public, Id::to_u64, PublicId::from_u64, turn)
-    }
-
-    /// Opens each of `public` to its place in `ids`, as [`open`](Self::open) does.
-    ///
-    /// # Errors
-    ///
-    /// [`FacadeError::Lengths`] if the two are not equally long; nothing is written then.
-    pub fn open_batch(&self, public: &[PublicId], ids: &mut [Id]) -> Result<(), FacadeError> {
-        let turn = |numbers: &mut [u64]| self.cipher.decrypt_batch(numbers);
-        turn_each(public, ids, PublicId::to_u64, Id::from_u64, turn)
-    }
-}
-
-fn turn_each<A: Copy, B>(
-    from: &[A],
-    to: &mut [B],
-    number: impl Fn(A) -> u64,
-    made_of: impl Fn(u64) -> B,
-    turn: impl Fn(&mut [u64]),
-) -> Result<(), FacadeError> {
-    if from.len() != to.len() {
-        return Err(FacadeError::Lengths {
-            given: from.len(),
-            room: to.len(),
-        });
-    }
-    let mut numbers = [0; PIECE];
-    for (from, to) in from.chunks(PIECE).zip(to.chunks_mut(PIECE)) {
-        let numbers = &mut numbers[..from.len()];
-        for (place, &item) in numbers.iter_mut().zip(from) {
-            *place = number(item);
-        }
-        turn(numbers);
-        for (place, &turned) in to.iter_mut().zip(&*numbers) {
-            *place = made_of(turned);
-        }
-    }
-    Ok(())
 }
 
 /// The label, and nothing of the key.

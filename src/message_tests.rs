@@ -437,7 +437,6 @@ fn value_errors() -> String {
     text += &messages!(plain, FacadeError {
         EmptyLabel,
         LabelTooLong { bytes: 65 },
-        Lengths { given: 3, room: 2 },
     });
     let (backend, width) = (Backend::Portable, IdWidth::JsSafe);
     let unavailable = BackendUnavailable { backend }.to_string();

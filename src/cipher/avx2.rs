@@ -75,19 +75,12 @@ impl Vectors<16> for Constants {
         fn splat(self, bits: u64) -> __m256i { _mm256_set1_epi64x(bits.cast_signed()) }
         fn xor(self, a: __m256i, b: __m256i) -> __m256i { _mm256_xor_si256(a, b) }
         fn add(self, a: __m256i, b: __m256i) -> __m256i { _mm256_add_epi16(a, b) }
-        fn subtract(self, a: __m256i, b: __m256i) -> __m256i { _mm256_sub_epi16(a, b) }
         fn rotate_2(self, v: __m256i) -> __m256i {
             _mm256_or_si256(_mm256_slli_epi16::<2>(v), _mm256_srli_epi16::<14>(v))
         }
         fn rotate_9_add(self, v: __m256i, y: __m256i) -> __m256i {
             let high = _mm256_mullo_epi16(v, self.two_to_9);
             _mm256_add_epi16(high, _mm256_add_epi16(_mm256_srli_epi16::<7>(v), y))
-        }
-        fn rotate_2_back(self, v: __m256i) -> __m256i {
-            _mm256_or_si256(_mm256_srli_epi16::<2>(v), _mm256_slli_epi16::<14>(v))
-        }
-        fn rotate_9_back(self, v: __m256i) -> __m256i {
-            _mm256_or_si256(_mm256_srli_epi16::<9>(v), _mm256_slli_epi16::<7>(v))
         }
         fn swap_bytes(self, v: __m256i) -> __m256i { _mm256_shuffle_epi8(v, self.swapped) }
         fn interleave(self, words: Words<__m256i>) -> [u64; 16] { interleave(words, self.swapped) }

@@ -36,19 +36,12 @@ impl Vectors<32> for Avx512Bw {
         fn splat(self, bits: u64) -> __m512i { _mm512_set1_epi64(bits.cast_signed()) }
         fn xor(self, a: __m512i, b: __m512i) -> __m512i { _mm512_xor_si512(a, b) }
         fn add(self, a: __m512i, b: __m512i) -> __m512i { _mm512_add_epi16(a, b) }
-        fn subtract(self, a: __m512i, b: __m512i) -> __m512i { _mm512_sub_epi16(a, b) }
         fn rotate_2(self, v: __m512i) -> __m512i {
             _mm512_or_si512(_mm512_slli_epi16::<2>(v), _mm512_srli_epi16::<14>(v))
         }
         fn rotate_9_add(self, v: __m512i, y: __m512i) -> __m512i {
             let rotated = _mm512_or_si512(_mm512_slli_epi16::<9>(v), _mm512_srli_epi16::<7>(v));
             _mm512_add_epi16(rotated, y)
-        }
-        fn rotate_2_back(self, v: __m512i) -> __m512i {
-            _mm512_or_si512(_mm512_srli_epi16::<2>(v), _mm512_slli_epi16::<14>(v))
-        }
-        fn rotate_9_back(self, v: __m512i) -> __m512i {
-            _mm512_or_si512(_mm512_srli_epi16::<9>(v), _mm512_slli_epi16::<7>(v))
         }
         fn swap_bytes(self, v: __m512i) -> __m512i { swap_bytes(v) }
         fn interleave(self, words: Words<__m512i>) -> [u64; 32] { interleave(words) }

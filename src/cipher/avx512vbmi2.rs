@@ -37,14 +37,11 @@ impl Vectors<32> for Avx512Vbmi2 {
         fn splat(self, bits: u64) -> __m512i { _mm512_set1_epi64(bits.cast_signed()) }
         fn xor(self, a: __m512i, b: __m512i) -> __m512i { _mm512_xor_si512(a, b) }
         fn add(self, a: __m512i, b: __m512i) -> __m512i { _mm512_add_epi16(a, b) }
-        fn subtract(self, a: __m512i, b: __m512i) -> __m512i { _mm512_sub_epi16(a, b) }
         // Shifting a pair of equal words takes in at one end what falls off at the other.
         fn rotate_2(self, v: __m512i) -> __m512i { _mm512_shldi_epi16::<2>(v, v) }
         fn rotate_9_add(self, v: __m512i, y: __m512i) -> __m512i {
             _mm512_add_epi16(_mm512_shldi_epi16::<9>(v, v), y)
         }
-        fn rotate_2_back(self, v: __m512i) -> __m512i { _mm512_shrdi_epi16::<2>(v, v) }
-        fn rotate_9_back(self, v: __m512i) -> __m512i { _mm512_shrdi_epi16::<9>(v, v) }
         fn swap_bytes(self, v: __m512i) -> __m512i { avx512bw::swap_bytes(v) }
         fn interleave(self, words: Words<__m512i>) -> [u64; 32] { avx512bw::interleave(words) }
         fn deinterleave(self, blocks: [u64; 32]) -> Words<__m512i> { avx512bw::deinterleave(blocks) }

@@ -33,8 +33,7 @@ use super::neon::Neon;
 /// The environment variable that forces a backend.
 const VARIABLE: &str = "RINGFLAKE_BACKEND";
 
-/// An implementation of [`Cipher::encrypt_run`](crate::Cipher::encrypt_run) and of
-/// [`Cipher::encrypt_batch`](crate::Cipher::encrypt_batch).
+/// An implementation of [`Cipher::encrypt_run`](crate::Cipher::encrypt_run).
 ///
 /// All of them give the same IDs. `Display` gives the name that the environment
 /// variable `RINGFLAKE_BACKEND` takes.
@@ -236,59 +235,42 @@ impl Engine {
         }
     }
 
-    /// Does `task` to `blocks` until they lie in the domain of walks. Those of a batch that lie
-    /// outside stay as they are; those of a run must lie inside.
-    pub(super) fn walk(self, schedule: &Schedule, task: Task, blocks: &mut [u64]) {
+    /// Encrypts those of `blocks` that lie outside the domain of walks until they lie inside.
+    pub(super) fn walk_on(self, schedule: &Schedule, blocks: &mut [u64]) {
         if blocks.len() <= 64 {
             // Clearing much memory would take longer than the walks.
-            self.walk_in(schedule, task, blocks, &mut [0; 128 + 16]);
+            self.walk_in(schedule, blocks, &mut [0; 128 + 16]);
         } else {
-            self.walk_far(schedule, task, blocks);
+            self.walk_far(schedule, blocks);
         }
     }
 
     // Out of line, so that short runs have no long frame.
     #[inline(never)]
-    fn walk_far(self, schedule: &Schedule, task: Task, blocks: &mut [u64]) {
+    fn walk_far(self, schedule: &Schedule, blocks: &mut [u64]) {
         // With so much, numbers and lists stay in the first cache.
-        self.walk_in(schedule, task, blocks, &mut [0; 2048 + 256]);
+        self.walk_in(schedule, blocks, &mut [0; 2048 + 256]);
     }
 
-    /// The same, in pieces for which `room` is enough but for bad luck: the lists of a run are
-    /// together about as long as it is, and those of a batch twice that, as it is the first itself.
-    fn walk_in(self, schedule: &Schedule, task: Task, blocks: &mut [u64], room: &mut [u64]) {
+    /// The same, in pieces for which `room` is enough but for bad luck: the lists of a piece are
+    /// together about as long as it is.
+    fn walk_in(self, schedule: &Schedule, blocks: &mut [u64], room: &mut [u64]) {
         let most = room.len() / 9 * 8;
-        match task {
-            Task::EncryptRun(_) => {
-                self.perform(schedule, task, blocks);
-                let next = |blocks: &mut [u64]| self.step(schedule, Task::Encrypt, blocks);
-                for blocks in blocks.chunks_mut(most) {
-                    walk::walk_on(blocks, room, |block| !walk::is_inside(block), &next);
-                }
-            }
-            Task::Encrypt | Task::Decrypt => {
-                let next = |blocks: &mut [u64]| self.step(schedule, task, blocks);
-                for blocks in blocks.chunks_mut(most / 2) {
-                    walk::walk_on(blocks, room, walk::is_inside, &next);
-                }
-            }
+        let next = |blocks: &mut [u64]| self.step(schedule, blocks);
+        for blocks in blocks.chunks_mut(most) {
+            walk::walk_on(blocks, room, &next);
         }
     }
 
     /// One step of walks. A vector takes longer than one or two blocks by themselves.
-    fn step(self, schedule: &Schedule, task: Task, blocks: &mut [u64]) {
-        match (blocks.len(), task) {
-            (1 | 2, Task::Encrypt) => {
+    fn step(self, schedule: &Schedule, blocks: &mut [u64]) {
+        match blocks {
+            [] | [_] | [_, _] => {
                 for block in blocks {
                     *block = scalar::encrypt(schedule, *block);
                 }
             }
-            (1 | 2, Task::Decrypt) => {
-                for block in blocks {
-                    *block = scalar::decrypt(schedule, *block);
-                }
-            }
-            _ => self.perform(schedule, task, blocks),
+            _ => self.perform(schedule, Task::Encrypt, blocks),
         }
     }
 }

@@ -58,18 +58,6 @@ impl Ff1 {
         let image = self.0.decrypt(&[], &Digits::new(id, BITS));
         image.map_or(id, |digits| digits.number)
     }
-
-    pub(super) fn encrypt_batch(&self, numbers: &mut [u64]) {
-        for number in numbers {
-            *number = self.encrypt(*number);
-        }
-    }
-
-    pub(super) fn decrypt_batch(&self, numbers: &mut [u64]) {
-        for number in numbers {
-            *number = self.decrypt(*number);
-        }
-    }
 }
 
 /// A number in so many digits of radix 2, the most significant one first; also each of its

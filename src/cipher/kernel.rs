@@ -21,13 +21,7 @@
 //!           right.y ^= y ^ t
 //! ```
 //!
-//! A round has as many operations either way, mixing four instead of six. Backwards it is
-//!
-//! ```text
-//! y = rotr2(z)        x = rotr9(x - y)        z = x ^ y
-//! ```
-//!
-//! and mixing undoes itself.
+//! A round has as many operations either way, mixing four instead of six.
 //!
 //! # Order
 //!
@@ -71,7 +65,6 @@ pub(super) trait Kernel<const LANES: usize>: Vectors<LANES> {
                 self.perform_in_groups(schedule, Task::EncryptRun(shared), blocks);
             }
             Task::Encrypt => self.perform_in_groups(schedule, Task::Encrypt, blocks),
-            Task::Decrypt => self.perform_in_groups(schedule, Task::Decrypt, blocks),
         }
     }
 
@@ -106,7 +99,7 @@ pub(super) trait Kernel<const LANES: usize>: Vectors<LANES> {
         group: &mut [[u64; LANES]; GROUP],
     ) {
         let branches = self.begin(schedule, task, group);
-        let key = last_key(schedule, task);
+        let key = schedule.wide_subkey(2 * STEPS);
         for (index, blocks) in group.iter_mut().enumerate() {
             *blocks = self.interleave(self.join(key, &branches, index));
         }
@@ -128,21 +121,7 @@ pub(super) trait Kernel<const LANES: usize>: Vectors<LANES> {
         for (words, &blocks) in words.iter_mut().zip(group) {
             *words = self.deinterleave(blocks);
         }
-        self.go_on(schedule, task, &words)
-    }
-
-    /// The branches of blocks that are encrypted, or decrypted if that is the `task`.
-    #[inline(always)]
-    fn go_on<const GROUP: usize>(
-        self,
-        schedule: &Schedule,
-        task: &Task,
-        words: &[Words<Self::V>; GROUP],
-    ) -> Branches<Self::V, GROUP> {
-        match task {
-            Task::Decrypt => self.decrypt(schedule, words),
-            _ => self.encrypt(schedule, words),
-        }
+        self.encrypt(schedule, &words)
     }
 
     /// Encrypts the next `GROUP` vectors of the section, and moves on.
@@ -193,28 +172,9 @@ pub(super) trait Kernel<const LANES: usize>: Vectors<LANES> {
         schedule: &Schedule,
         words: &[Words<Self::V>; GROUP],
     ) -> Branches<Self::V, GROUP> {
-        let [mut left, mut right] = self.split(&[0; 6], words);
+        let [mut left, mut right] = self.split(words);
         for step in 0..STEPS {
             self.step(schedule, step, &mut left, &mut right);
-        }
-        [left, right]
-    }
-
-    /// Decrypts any blocks.
-    #[inline(always)]
-    fn decrypt<const GROUP: usize>(
-        self,
-        schedule: &Schedule,
-        words: &[Words<Self::V>; GROUP],
-    ) -> Branches<Self::V, GROUP> {
-        let [mut left, mut right] = self.split(schedule.wide_subkey(2 * STEPS), words);
-        for step in (0..STEPS).rev() {
-            mem::swap(&mut left, &mut right);
-            self.mix(&left, &mut right);
-            for round in (0..3).rev() {
-                self.round_back(&mut left, schedule.wide_subkey(2 * step), round);
-                self.round_back(&mut right, schedule.wide_subkey(2 * step + 1), round);
-            }
         }
         [left, right]
     }
@@ -242,21 +202,18 @@ pub(super) trait Kernel<const LANES: usize>: Vectors<LANES> {
         ]
     }
 
-    /// The branches of blocks, with a key added.
+    /// The branches of blocks.
     #[inline(always)]
     fn split<const GROUP: usize>(
         self,
-        [key_a, key_b, key_c, key_d, ..]: &WideSubkey,
         words: &[Words<Self::V>; GROUP],
     ) -> Branches<Self::V, GROUP> {
         let zero = [self.splat(0); GROUP];
         let mut left = Branch { x: zero, z: zero };
         let mut right = Branch { x: zero, z: zero };
         for (index, &[a, b, c, d]) in words.iter().enumerate() {
-            left.x[index] = self.xor(a, self.splat(*key_a));
-            left.z[index] = self.xor(self.xor(a, b), self.splat(key_a ^ key_b));
-            right.x[index] = self.xor(c, self.splat(*key_c));
-            right.z[index] = self.xor(self.xor(c, d), self.splat(key_c ^ key_d));
+            (left.x[index], left.z[index]) = (a, self.xor(a, b));
+            (right.x[index], right.z[index]) = (c, self.xor(c, d));
         }
         [left, right]
     }
@@ -303,23 +260,6 @@ pub(super) trait Kernel<const LANES: usize>: Vectors<LANES> {
         }
     }
 
-    /// [`round`](Self::round) run backwards.
-    #[inline(always)]
-    fn round_back<const GROUP: usize>(
-        self,
-        Branch { x, z }: &mut Branch<Self::V, GROUP>,
-        subkey: &WideSubkey,
-        round: usize,
-    ) {
-        let key_x = self.splat(subkey[2 * round]);
-        let key_y = self.splat(subkey[2 * round + 1]);
-        for (x, z) in x.iter_mut().zip(z) {
-            let y = self.rotate_2_back(*z);
-            *x = self.xor(self.rotate_9_back(self.subtract(*x, y)), key_x);
-            *z = self.xor(self.xor(y, key_y), *x);
-        }
-    }
-
     /// Mixes the left branch into the right one.
     #[inline(always)]
     fn mix<const GROUP: usize>(
@@ -337,12 +277,3 @@ pub(super) trait Kernel<const LANES: usize>: Vectors<LANES> {
 }
 
 impl<const LANES: usize, Ops: Vectors<LANES>> Kernel<LANES> for Ops {}
-
-/// The key for [`Kernel::join`] at the end of `task`.
-#[inline(always)]
-pub(super) fn last_key<'a>(schedule: &'a Schedule, task: &Task) -> &'a WideSubkey {
-    match task {
-        Task::Decrypt => &[0; 6],
-        _ => schedule.wide_subkey(2 * STEPS),
-    }
-}

@@ -38,19 +38,12 @@ impl Vectors<8> for Neon {
         fn splat(self, bits: u64) -> uint16x8_t { vreinterpretq_u16_u64(vdupq_n_u64(bits)) }
         fn xor(self, a: uint16x8_t, b: uint16x8_t) -> uint16x8_t { veorq_u16(a, b) }
         fn add(self, a: uint16x8_t, b: uint16x8_t) -> uint16x8_t { vaddq_u16(a, b) }
-        fn subtract(self, a: uint16x8_t, b: uint16x8_t) -> uint16x8_t { vsubq_u16(a, b) }
         // The bits shifted out on the left are inserted on the right.
         fn rotate_2(self, v: uint16x8_t) -> uint16x8_t {
             vsriq_n_u16::<14>(vshlq_n_u16::<2>(v), v)
         }
         fn rotate_9_add(self, v: uint16x8_t, y: uint16x8_t) -> uint16x8_t {
             vaddq_u16(vsriq_n_u16::<7>(vshlq_n_u16::<9>(v), v), y)
-        }
-        fn rotate_2_back(self, v: uint16x8_t) -> uint16x8_t {
-            vsliq_n_u16::<14>(vshrq_n_u16::<2>(v), v)
-        }
-        fn rotate_9_back(self, v: uint16x8_t) -> uint16x8_t {
-            vsliq_n_u16::<7>(vshrq_n_u16::<9>(v), v)
         }
         fn swap_bytes(self, v: uint16x8_t) -> uint16x8_t { swap_bytes(v) }
         fn interleave(self, words: Words<uint16x8_t>) -> [u64; 8] { interleave(words) }

@@ -7,7 +7,7 @@
 //! registers are left scalar on x86-64.
 
 use super::scalar;
-use super::schedule::{STEPS, Schedule, Subkey};
+use super::schedule::{STEPS, Schedule};
 use super::shared_words::SharedWords;
 use super::task::Task;
 
@@ -28,7 +28,6 @@ pub(super) fn perform(schedule: &Schedule, mut task: Task, blocks: &mut [u64]) {
                 shared.counter = shared.counter.wrapping_add(2 * batch.len() as u16);
             }
             Task::Encrypt => encrypt(schedule, words, batch),
-            Task::Decrypt => decrypt(schedule, words, batch),
         }
     }
 }
@@ -70,24 +69,6 @@ fn finish(schedule: &Schedule, first: usize, branches: [[&mut [u16]; 2]; 2], out
     write([left, right], [a, b, c, d], out);
 }
 
-fn decrypt(schedule: &Schedule, mut words: Words<'_>, blocks: &mut [u64]) {
-    read(blocks, &mut words);
-    for (words, key) in words.iter_mut().zip(schedule.subkey(2 * STEPS)) {
-        for word in words.iter_mut() {
-            *word ^= key;
-        }
-    }
-    let [a, b, c, d] = words;
-    let (mut left, mut right) = ([a, b], [c, d]);
-    for step in (0..STEPS).rev() {
-        (left, right) = (right, left);
-        mix(&left, &mut right);
-        rounds_back(&mut left, schedule.subkey(2 * step));
-        rounds_back(&mut right, schedule.subkey(2 * step + 1));
-    }
-    write([left, right], [0; 4], blocks);
-}
-
 fn read(blocks: &[u64], [a, b, c, d]: &mut Words<'_>) {
     for (index, &block) in blocks.iter().enumerate() {
         [a[index], b[index], c[index], d[index]] = scalar::words(block);
@@ -110,12 +91,6 @@ fn write(branches: [[&mut [u16]; 2]; 2], keys: [u16; 4], blocks: &mut [u64]) {
 fn rounds<const KEYS: usize>([x, y]: &mut [&mut [u16]; 2], keys: &[u16; KEYS]) {
     for (x, y) in x.iter_mut().zip(y.iter_mut()) {
         (*x, *y) = scalar::rounds((*x, *y), keys);
-    }
-}
-
-fn rounds_back([x, y]: &mut [&mut [u16]; 2], subkey: &Subkey) {
-    for (x, y) in x.iter_mut().zip(y.iter_mut()) {
-        (*x, *y) = scalar::rounds_back((*x, *y), subkey);
     }
 }
 

@@ -18,8 +18,7 @@
 use std::iter;
 use std::mem;
 
-use super::arx::Branch;
-use super::scalar;
+use super::scalar::{self, Branch};
 use super::schedule::Schedule;
 
 /// The most blocks in a section.

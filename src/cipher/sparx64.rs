@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use super::backend::{Backend, Engine};
+use super::scalar;
 use super::schedule::Schedule;
 use super::secret::Secret;
 use super::shared_words::{self, SharedWords};
 use super::task::Task;
 use super::walk;
-use super::{plain, scalar};
 
 /// SPARX-64/128 under one key, on all numbers or walked onto those of 63 bits.
 #[derive(Clone)]
@@ -61,7 +61,7 @@ impl Sparx64 {
         for (first, out) in shared_words::split(first, out) {
             // A section lies inside the domain of walks as a whole, or outside.
             if self.is_positive && !walk::is_inside(first) {
-                plain::encrypt_run(first, out);
+                super::count_up(first, out);
             } else {
                 self.encrypt_section(first, out);
             }
@@ -70,22 +70,10 @@ impl Sparx64 {
 
     fn encrypt_section(&self, first: u64, out: &mut [u64]) {
         let shared = SharedWords::new(&self.schedule, first);
-        self.perform(Task::EncryptRun(shared), out);
-    }
-
-    pub(super) fn encrypt_batch(&self, numbers: &mut [u64]) {
-        self.perform(Task::Encrypt, numbers);
-    }
-
-    pub(super) fn decrypt_batch(&self, numbers: &mut [u64]) {
-        self.perform(Task::Decrypt, numbers);
-    }
-
-    fn perform(&self, task: Task, blocks: &mut [u64]) {
+        self.engine
+            .perform(&self.schedule, Task::EncryptRun(shared), out);
         if self.is_positive {
-            self.engine.walk(&self.schedule, task, blocks);
-        } else {
-            self.engine.perform(&self.schedule, task, blocks);
+            self.engine.walk_on(&self.schedule, out);
         }
     }
 }

@@ -36,18 +36,11 @@ impl Vectors<8> for Sse41 {
         fn splat(self, bits: u64) -> __m128i { _mm_set1_epi64x(bits.cast_signed()) }
         fn xor(self, a: __m128i, b: __m128i) -> __m128i { _mm_xor_si128(a, b) }
         fn add(self, a: __m128i, b: __m128i) -> __m128i { _mm_add_epi16(a, b) }
-        fn subtract(self, a: __m128i, b: __m128i) -> __m128i { _mm_sub_epi16(a, b) }
         fn rotate_2(self, v: __m128i) -> __m128i {
             _mm_or_si128(_mm_slli_epi16::<2>(v), _mm_srli_epi16::<14>(v))
         }
         fn rotate_9_add(self, v: __m128i, y: __m128i) -> __m128i {
             _mm_add_epi16(_mm_or_si128(_mm_slli_epi16::<9>(v), _mm_srli_epi16::<7>(v)), y)
-        }
-        fn rotate_2_back(self, v: __m128i) -> __m128i {
-            _mm_or_si128(_mm_srli_epi16::<2>(v), _mm_slli_epi16::<14>(v))
-        }
-        fn rotate_9_back(self, v: __m128i) -> __m128i {
-            _mm_or_si128(_mm_srli_epi16::<9>(v), _mm_slli_epi16::<7>(v))
         }
         fn swap_bytes(self, v: __m128i) -> __m128i { swap_bytes(v) }
         fn interleave(self, words: Words<__m128i>) -> [u64; 8] { interleave(words) }

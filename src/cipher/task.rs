@@ -9,6 +9,4 @@ pub(super) enum Task {
     EncryptRun(SharedWords),
     /// Encrypt each in its place.
     Encrypt,
-    /// Decrypt each in its place.
-    Decrypt,
 }

@@ -21,16 +21,10 @@ pub(super) trait Vectors<const LANES: usize>: Copy {
     fn xor(self, a: Self::V, b: Self::V) -> Self::V;
     /// Adds lane by lane, wrapping around.
     fn add(self, a: Self::V, b: Self::V) -> Self::V;
-    /// Subtracts `b` lane by lane, wrapping around.
-    fn subtract(self, a: Self::V, b: Self::V) -> Self::V;
     /// Rotates each lane to the left by 2 bits.
     fn rotate_2(self, v: Self::V) -> Self::V;
     /// Rotates each lane of `v` to the left by 9 bits and adds `y`.
     fn rotate_9_add(self, v: Self::V, y: Self::V) -> Self::V;
-    /// Rotates each lane to the right by 2 bits.
-    fn rotate_2_back(self, v: Self::V) -> Self::V;
-    /// Rotates each lane to the right by 9 bits.
-    fn rotate_9_back(self, v: Self::V) -> Self::V;
     /// Rotates each lane by 8 bits.
     fn swap_bytes(self, v: Self::V) -> Self::V;
     /// From vectors of first, second, third and fourth words to whole blocks, in the order

@@ -6,7 +6,7 @@ use std::fmt;
 /// The longest label, in bytes.
 pub(super) const MAX_LABEL: usize = 64;
 
-/// Why a [`Facade`](crate::Facade) can't be made, or can't turn a batch.
+/// Why a [`Facade`](crate::Facade) can't be made.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FacadeError {
@@ -16,13 +16,6 @@ pub enum FacadeError {
     LabelTooLong {
         /// Its length in bytes.
         bytes: usize,
-    },
-    /// The slices of a batch are not equally long.
-    Lengths {
-        /// How many were given.
-        given: usize,
-        /// How many there is room for.
-        room: usize,
     },
 }
 
@@ -38,10 +31,6 @@ impl fmt::Display for FacadeError {
                 f,
                 "the label has {bytes} bytes; use 1 to {MAX_LABEL} that name the keys, \
                  such as their table"
-            ),
-            Self::Lengths { given, room } => write!(
-                f,
-                "a batch needs two slices of the same length, got {given} and {room}"
             ),
         }
     }

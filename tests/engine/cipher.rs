@@ -14,7 +14,6 @@ use proptest::prelude::*;
 use ringflake::{Backend, Cipher, Secret, SecretError};
 use ringflake_kit::known_answers;
 
-mod batches;
 mod positive;
 
 /// One cipher for each backend that this processor can run.

@@ -35,17 +35,11 @@ use std::slice;
 
 use super::is_inside;
 
-/// Replaces each number of `list` from which a walk `goes_on` by its end. `next` is the
+/// Replaces each number of `list` that lies outside by the end of its walk. `next` is the
 /// permutation; what is in `room` counts for nothing.
-pub(in crate::cipher) fn walk_on(
-    list: &mut [u64],
-    room: &mut [u64],
-    goes_on: impl Fn(u64) -> bool + Copy,
-    next: &impl Fn(&mut [u64]),
-) {
+pub(in crate::cipher) fn walk_on(list: &mut [u64], room: &mut [u64], next: &impl Fn(&mut [u64])) {
     if room.is_empty() {
-        for number in list.iter_mut().filter(|number| goes_on(**number)) {
-            next(slice::from_mut(number));
+        for number in list {
             while !is_inside(*number) {
                 next(slice::from_mut(number));
             }
@@ -53,12 +47,12 @@ pub(in crate::cipher) fn walk_on(
         return;
     }
     for part in list.chunks_mut(room.len()) {
-        let len = compress(part, room, goes_on);
+        let len = compress(part, room, is_outside);
         if len > 0 {
             let (moved, room) = room.split_at_mut(len);
             next(moved);
-            walk_on(moved, room, is_outside, next);
-            expand(part, moved, goes_on);
+            walk_on(moved, room, next);
+            expand(part, moved, is_outside);
         }
     }
 }
@@ -123,16 +117,6 @@ mod tests {
 
     proptest! {
         #[test]
-        fn many_walks_end_where_single_ones_do(
-            mut numbers in prop_oneof![vec(any::<u64>(), 0..300), vec(any::<u64>(), 900..3000)],
-            room in prop_oneof![0_usize..40, 500_usize..4000],
-        ) {
-            let expected = single(&numbers, toy);
-            walk_on(&mut numbers, &mut vec![7; room], is_inside, &each(toy));
-            prop_assert_eq!(numbers, expected);
-        }
-
-        #[test]
         fn walks_that_have_begun_end_where_single_ones_do(
             starts in vec(0_u64..1 << 63, 0..3000),
             room in prop_oneof![0_usize..40, 500_usize..4000],
@@ -140,7 +124,7 @@ mod tests {
             let expected = single(&starts, toy);
             let mut numbers = starts;
             each(toy)(&mut numbers);
-            walk_on(&mut numbers, &mut vec![7; room], is_outside, &each(toy));
+            walk_on(&mut numbers, &mut vec![7; room], &each(toy));
             prop_assert_eq!(numbers, expected);
         }
 
@@ -172,7 +156,8 @@ mod tests {
         let starts: Vec<_> = (1 << 62..(1 << 62) + 5000).collect();
         for room in [0, 1, 4999, 5000, 10_001, 15_000] {
             let mut numbers = starts.clone();
-            walk_on(&mut numbers, &mut vec![7; room], is_inside, &each(quarters));
+            each(quarters)(&mut numbers);
+            walk_on(&mut numbers, &mut vec![7; room], &each(quarters));
             assert!(numbers.iter().copied().eq(0..5000), "{room}");
         }
         assert_eq!(single(&starts[..10], quarters), Vec::from_iter(0..10));
