@@ -51,12 +51,6 @@ impl Producers {
         !self.threads.is_empty()
     }
 
-    /// How many threads there are.
-    #[cfg(test)]
-    pub(crate) fn count(&self) -> usize {
-        self.threads.len()
-    }
-
     /// Whether they have ended.
     #[cfg(all(test, not(all(loom, feature = "loom"))))]
     pub(crate) fn are_finished(&self) -> bool {
