@@ -111,16 +111,16 @@ fn a_module_uses_those_before_it_in_the_order_of_the_page() {
 #[test]
 fn parts_know_nothing_of_each_other() {
     for (part, apart) in APART {
-        let (root, part) = part.split_once("/src/").unwrap_or(("", &part[4..]));
-        let sources = sources(&format!("{root}/src").trim_start_matches('/'));
-        let mut own = sources
-            .iter()
-            .filter(|(path, _)| path.with_extension("").starts_with(part));
-        let own: Vec<_> = own.by_ref().collect();
+        let (folder, module) = part.split_at(part.find("src/").unwrap() + "src".len());
+        let module = module.trim_start_matches('/');
+        let sources = sources(folder);
+        let is_of_part = |path: &Path| path.with_extension("").starts_with(module);
+        let own = sources.iter().filter(|(path, _)| is_of_part(path));
+        let own: Vec<_> = own.collect();
         assert!(!own.is_empty(), "there is no {part}");
-        let part = format!("crate::{}", part.replace('/', "::"));
+        let within = format!("crate::{}", module.replace('/', "::"));
         for (path, code) in own {
-            let others = code.replace(&part, "");
+            let others = code.replace(&within, "");
             assert!(!others.contains(apart), "{} names {apart}", path.display());
         }
     }

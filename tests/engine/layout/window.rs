@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use proptest::prelude::*;
 use ringflake::{Id, Layout};
 
-use super::{PRESETS, below, layout_and_fields, layouts};
+use super::{PRESETS, below, layouts};
 
 fn at(unix_ms: u64) -> SystemTime {
     UNIX_EPOCH + Duration::from_millis(unix_ms)
