@@ -449,7 +449,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
 #[cfg(all(test, unix))]
 mod tests {
     use std::io::{Read as _, Write as _};
-    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::mpsc;
 
     use tokio::net::UnixStream;
@@ -461,45 +460,6 @@ mod tests {
     use crate::limits::Limits;
     use crate::namespaces::Namespaces;
     use crate::resp::tests::kit::generator;
-
-    /// Each read gives one request. Replies are counted.
-    struct Records {
-        unread: usize,
-        replies: Arc<AtomicUsize>,
-    }
-
-    impl AsyncRead for Records {
-        fn poll_read(
-            mut self: Pin<&mut Self>,
-            _: &mut Context<'_>,
-            buffer: &mut ReadBuf<'_>,
-        ) -> Poll<io::Result<()>> {
-            if self.unread > 0 {
-                self.unread -= 1;
-                buffer.put_slice(b"PING\r\n");
-            }
-            Poll::Ready(Ok(()))
-        }
-    }
-
-    impl AsyncWrite for Records {
-        fn poll_write(
-            self: Pin<&mut Self>,
-            _: &mut Context<'_>,
-            bytes: &[u8],
-        ) -> Poll<io::Result<usize>> {
-            self.replies.fetch_add(1, Ordering::Relaxed);
-            Poll::Ready(Ok(bytes.len()))
-        }
-
-        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-            Poll::Ready(Ok(()))
-        }
-
-        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-            Poll::Ready(Ok(()))
-        }
-    }
 
     #[test]
     fn an_idle_connection_is_small() {
@@ -521,32 +481,6 @@ mod tests {
         let (rights, namespaces) = (Access::open(), Arc::new(namespaces));
         let drain = Drain::default();
         Arc::new(Shared::new(rights, limits, namespaces, drain, 1))
-    }
-
-    #[test]
-    fn requests_that_are_always_ready_are_all_answered() {
-        let replies = Arc::new(AtomicUsize::new(0));
-        let stream = Records {
-            unread: 10 * TURNS + 1,
-            replies: Arc::clone(&replies),
-        };
-        let shared = shared(Namespaces::new(Box::new(|_| Ok(generator())), 2));
-        let session = Session::new(1, String::new(), &shared);
-        let share = shared.budget.share(Client::User(None));
-        let (_ends, draining) = watch::channel(false);
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .unwrap();
-        let served = runtime.block_on(async {
-            let served = serve(stream, session, share, &shared, draining);
-            timeout(Duration::from_secs(20), served).await
-        });
-        assert_eq!(replies.load(Ordering::Relaxed), 10 * TURNS + 1);
-        assert!(
-            served.is_ok(),
-            "the connection has not seen its end of file"
-        );
     }
 
     #[test]

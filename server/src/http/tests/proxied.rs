@@ -44,20 +44,3 @@ fn the_client_is_the_one_that_the_header_names() {
     assert!(answer.starts_with("HTTP/1.1 401 "), "{answer}");
     assert_eq!(access.refused(), ["192.0.2.1 take"]);
 }
-
-#[test]
-fn a_client_has_its_own_number_of_connections() {
-    let served = serve(|setup| {
-        setup.proxy_protocol = true;
-        setup.limits.connections_per_client = 1;
-    });
-    let mut first = TcpStream::connect(served.at).unwrap();
-    write!(first, "{HEADER}GET").unwrap();
-    // The proxy's own place is free again once the header was read.
-    ringflake_kit::eventually("another client of the proxy is served", || {
-        let header = HEADER.replace("192.0.2.1", "192.0.2.2");
-        exchange(&served, &format!("{header}{REQUEST}")).starts_with("HTTP/1.1 200 ")
-    });
-    let again = exchange(&served, &format!("{HEADER}{REQUEST}"));
-    assert!(again.starts_with("HTTP/1.1 503 "), "{again}");
-}
