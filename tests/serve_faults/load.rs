@@ -1,16 +1,20 @@
-//! Clients of every kind that take IDs for as long as they can.
+//! Clients of both protocols that take IDs for as long as they can.
 
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use redis::{Client, Connection, RedisError, RedisResult};
 use ringflake_kit::eventually;
+use serde_json::Value;
+use ureq::Agent;
 
 use crate::marks::Marks;
 use crate::process::Serve;
-use crate::wire::{Http, Resp, base32, decimal};
+
+/// A hang becomes a failure after this.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How a client asks.
 #[derive(Clone, Copy, Debug)]
@@ -19,8 +23,6 @@ pub(crate) enum Way {
     Incr(usize),
     /// Lists of so many.
     Pop(usize),
-    /// The same as text.
-    Text(usize),
     /// HTTP, as JSON.
     Json(usize),
     /// HTTP, in binary.
@@ -28,42 +30,112 @@ pub(crate) enum Way {
 }
 
 impl Way {
-    pub(crate) const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 5] = [
         Self::Incr(1),
         Self::Incr(64),
         Self::Pop(100),
-        Self::Text(50),
         Self::Json(20),
         Self::Binary(1100),
     ];
 }
 
-/// The replies of a client.
+/// Why a client got no IDs.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The answer was an error.
+    Refused(String),
+    /// There was no answer, or not all of it.
+    Ended(String),
+}
+
+impl From<RedisError> for Failure {
+    fn from(error: RedisError) -> Self {
+        match error.code() {
+            Some(_) => Self::Refused(error.to_string()),
+            None => Self::Ended(error.to_string()),
+        }
+    }
+}
+
+impl From<ureq::Error> for Failure {
+    fn from(error: ureq::Error) -> Self {
+        Self::Ended(error.to_string())
+    }
+}
+
+pub(crate) fn resp(port: u16) -> RedisResult<Connection> {
+    let client = Client::open(format!("redis://127.0.0.1:{port}"))?;
+    let connection = client.get_connection_with_timeout(PATIENCE)?;
+    connection.set_read_timeout(Some(PATIENCE))?;
+    Ok(connection)
+}
+
+fn take_by_resp(connection: &mut Connection, way: Way) -> Result<Vec<u64>, Failure> {
+    let ids: Vec<i64> = match way {
+        Way::Incr(depth) => {
+            let mut requests = redis::pipe();
+            for _ in 0..depth {
+                requests.cmd("INCR").arg("orders");
+            }
+            requests.query(connection)?
+        }
+        Way::Pop(count) => {
+            let mut request = redis::cmd("LPOP");
+            request.arg("orders").arg(count).query(connection)?
+        }
+        other => unreachable!("{other:?}"),
+    };
+    Ok(ids.into_iter().map(i64::cast_unsigned).collect())
+}
+
+pub(crate) fn http() -> Agent {
+    let config = Agent::config_builder();
+    let config = config.http_status_as_error(false);
+    config.timeout_global(Some(PATIENCE)).build().into()
+}
+
+pub(crate) fn take_by_http(agent: &Agent, port: u16, way: Way) -> Result<Vec<u64>, Failure> {
+    let (count, accept) = match way {
+        Way::Json(count) => (count, "application/json"),
+        Way::Binary(count) => (count, "application/octet-stream"),
+        other => unreachable!("{other:?}"),
+    };
+    let url = format!("http://127.0.0.1:{port}/v1/ids?namespace=orders&count={count}");
+    let mut answer = agent.post(url).header("accept", accept).send_empty()?;
+    let body = answer.body_mut().read_to_vec()?;
+    if answer.status() != 200 {
+        let wait = match answer.headers().contains_key("retry-after") {
+            true => "with Retry-After",
+            false => "without Retry-After",
+        };
+        let (status, body) = (answer.status(), String::from_utf8_lossy(&body));
+        return Err(Failure::Refused(format!("{status} {wait}: {body}")));
+    }
+    let ids: Vec<u64> = match way {
+        Way::Json(_) => {
+            let body: Value = serde_json::from_slice(&body).unwrap();
+            let ids = body["ids"].as_array().unwrap().iter();
+            let number = |id: &Value| id.as_str().unwrap().parse::<i64>().unwrap();
+            ids.map(|id| number(id).cast_unsigned()).collect()
+        }
+        _ => {
+            let (ids, rest) = body.as_chunks();
+            assert!(rest.is_empty(), "half an ID");
+            ids.iter().map(|id| u64::from_le_bytes(*id)).collect()
+        }
+    };
+    assert_eq!(ids.len(), count);
+    Ok(ids)
+}
+
+/// What a client got.
 #[derive(Debug, Default)]
 pub(crate) struct Taken {
     pub(crate) ids: Vec<u64>,
-    /// Answers that were errors, each of them once.
-    pub(crate) refused: Vec<String>,
-    /// Requests that were answered with IDs.
-    pub(crate) answers: usize,
+    /// Answers that were errors, the last of which is kept.
+    pub(crate) refused: Option<String>,
     /// Why the connection ended, unless the client itself has ended it.
-    pub(crate) end: Option<io::Error>,
-    /// An answer was whole when it ended, or had not begun.
-    pub(crate) ended_between: bool,
-}
-
-impl Taken {
-    fn refuse(&mut self, answer: String) {
-        // Numbers differ: a kind counts once.
-        let kind = |text: &str| text.split(' ').next().map(str::to_owned);
-        if !self
-            .refused
-            .iter()
-            .any(|known| kind(known) == kind(&answer))
-        {
-            self.refused.push(answer);
-        }
-    }
+    pub(crate) end: Option<String>,
 }
 
 /// The clients of one server.
@@ -82,40 +154,31 @@ struct Progress {
     refusals: AtomicUsize,
 }
 
-impl Progress {
-    fn has_begun(&self) -> bool {
-        self.ids.load(Relaxed) + self.refusals.load(Relaxed) > 0
-    }
-}
-
 impl Load {
     /// Clients of all ways.
     #[track_caller]
     pub(crate) fn start(serve: &Serve) -> Self {
-        Self::with(serve, &Way::ALL, "")
+        Self::with(serve, &Way::ALL)
     }
 
-    /// Clients of these ways, with a token unless it is empty. Returns once each of them has
-    /// had a response, so that whatever follows meets all of them at work.
+    /// Clients of these ways. Returns once each of them has had a response, so that whatever
+    /// follows meets all of them at work.
     #[track_caller]
-    pub(crate) fn with(serve: &Serve, ways: &[Way], token: &'static str) -> Self {
+    pub(crate) fn with(serve: &Serve, ways: &[Way]) -> Self {
         let ends = Arc::default();
         let progress: Vec<Arc<Progress>> = ways.iter().map(|_| Arc::default()).collect();
-        let (resp, http) = (serve.resp, serve.http);
+        let (resp_port, http_port) = (serve.resp, serve.http);
         let clients = ways.iter().zip(&progress).map(|(&way, progress)| {
             let (progress, ends) = (Arc::clone(progress), Arc::clone(&ends));
-            thread::spawn(move || {
-                let mut client = Client {
-                    taken: Taken::default(),
-                    progress,
-                    ends,
-                };
-                client.taken.end = match way {
-                    Way::Incr(_) | Way::Pop(_) | Way::Text(_) => client.resp(resp, way, token),
-                    Way::Json(_) | Way::Binary(_) => client.http(http, way, token),
+            thread::spawn(move || match way {
+                Way::Incr(_) | Way::Pop(_) => {
+                    let mut connection = resp(resp_port).unwrap();
+                    take_all(&progress, &ends, || take_by_resp(&mut connection, way))
                 }
-                .err();
-                client.taken
+                Way::Json(_) | Way::Binary(_) => {
+                    let agent = http();
+                    take_all(&progress, &ends, || take_by_http(&agent, http_port, way))
+                }
             })
         });
         let load = Self {
@@ -124,7 +187,7 @@ impl Load {
             ends,
         };
         load.wait_for_each("each client has a response", |client, progress| {
-            let has_begun = progress.has_begun();
+            let has_begun = progress.ids.load(Relaxed) + progress.refusals.load(Relaxed) > 0;
             assert!(has_begun || !client.is_finished(), "a client has ended");
             has_begun
         });
@@ -161,13 +224,13 @@ impl Load {
         });
     }
 
-    /// The replies of each client, after the server has closed its connection.
+    /// What each client got, after the server has closed its connection.
     pub(crate) fn join(self) -> Vec<Taken> {
         let clients = self.clients.into_iter();
         clients.map(|client| client.join().unwrap()).collect()
     }
 
-    /// The replies of each client so far; no connection may have ended before.
+    /// What each client got so far; no connection may have ended before.
     #[track_caller]
     pub(crate) fn end(self) -> Vec<Taken> {
         self.ends.store(true, Relaxed);
@@ -190,120 +253,33 @@ impl Load {
     #[track_caller]
     pub(crate) fn end_unrefused(self, marks: &mut Marks) {
         for taken in self.end() {
-            assert!(taken.refused.is_empty(), "{:?}", taken.refused);
+            assert!(taken.refused.is_none(), "{:?}", taken.refused);
             marks.add(taken.ids);
         }
     }
 }
 
-struct Client {
-    taken: Taken,
-    progress: Arc<Progress>,
-    ends: Arc<AtomicBool>,
-}
-
-impl Client {
-    fn has_to_go_on(&self) -> bool {
-        !self.ends.load(Relaxed)
-    }
-
-    /// So that what a test keeps does not grow with its time: others have the processor.
-    fn pause(&self) {
+/// Takes until the test or the server ends it.
+fn take_all(
+    progress: &Progress,
+    ends: &AtomicBool,
+    mut take: impl FnMut() -> Result<Vec<u64>, Failure>,
+) -> Taken {
+    let mut taken = Taken::default();
+    while !ends.load(Relaxed) && taken.end.is_none() {
+        // So that what a test keeps does not grow with its time: others have the processor.
         thread::sleep(Duration::from_millis(4));
-    }
-
-    /// After an answer.
-    fn note(&mut self, before: usize) {
-        self.taken.answers += 1;
-        let more = self.taken.ids.len() - before;
-        self.progress.ids.fetch_add(more, Relaxed);
-    }
-
-    fn refuse(&mut self, answer: String) {
-        self.taken.refuse(answer);
-        self.progress.refusals.fetch_add(1, Relaxed);
-    }
-
-    fn resp(&mut self, port: u16, way: Way, token: &str) -> io::Result<()> {
-        let form = match way {
-            Way::Text(_) => base32,
-            _ => decimal,
-        };
-        let (command, depth, each) = match way {
-            Way::Pop(count) => (format!("LPOP orders {count}"), 1, count),
-            Way::Text(count) => {
-                let command = format!("RINGFLAKE.TAKE orders {count} FORMAT text");
-                (command, 1, count)
+        match take() {
+            Ok(ids) => {
+                progress.ids.fetch_add(ids.len(), Relaxed);
+                taken.ids.extend(ids);
             }
-            Way::Incr(depth) => ("INCR orders".to_owned(), depth, 1),
-            other => unreachable!("{other:?}"),
-        };
-        let mut client = Resp::try_connect(port)?;
-        if !token.is_empty() {
-            assert_eq!(client.try_ask(&format!("AUTH {token}"))?, "+OK");
-        }
-        while self.has_to_go_on() {
-            self.pause();
-            client.send(&command, depth)?;
-            for _ in 0..depth {
-                let before = self.taken.ids.len();
-                let reply = client.ids(form, &mut self.taken.ids);
-                let got = self.taken.ids.len() - before;
-                self.taken.ended_between = got == 0;
-                match reply? {
-                    Ok(()) => {
-                        // A list may be shorter where there is no more, and has something.
-                        assert!((1..=each).contains(&got), "{got} IDs of {each}");
-                        self.note(before);
-                    }
-                    Err(refused) => self.refuse(refused),
-                }
+            Err(Failure::Refused(answer)) => {
+                progress.refusals.fetch_add(1, Relaxed);
+                taken.refused = Some(answer);
             }
+            Err(Failure::Ended(why)) => taken.end = Some(why),
         }
-        Ok(())
     }
-
-    fn http(&mut self, port: u16, way: Way, token: &str) -> io::Result<()> {
-        let (count, is_json) = match way {
-            Way::Json(count) => (count, true),
-            Way::Binary(count) => (count, false),
-            other => unreachable!("{other:?}"),
-        };
-        let mut headers = String::new();
-        if !token.is_empty() {
-            headers += &format!("authorization: Bearer {token}\r\n");
-        }
-        if !is_json {
-            headers += "accept: application/octet-stream\r\n";
-        }
-        let mut client = Http::try_connect(port)?;
-        while self.has_to_go_on() {
-            self.pause();
-            self.taken.ended_between = true;
-            let answer = client.take(count, &headers)?;
-            if answer.status != 200 {
-                let body = String::from_utf8_lossy(&answer.body);
-                let wait = match answer.head.contains("\r\nretry-after: ") {
-                    true => "with Retry-After",
-                    false => "without Retry-After",
-                };
-                self.refuse(format!("{} {wait}: {body}", answer.status));
-            } else {
-                let before = self.taken.ids.len();
-                self.taken.ids.extend(answer.ids(is_json)?);
-                if answer.is_whole {
-                    assert_eq!(self.taken.ids.len() - before, count, "{:?}", answer.head);
-                    self.note(before);
-                }
-            }
-            if !answer.is_whole {
-                self.taken.ended_between = false;
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
-            if answer.head.contains("\r\nconnection: close") {
-                return Err(io::ErrorKind::ConnectionAborted.into());
-            }
-        }
-        Ok(())
-    }
+    taken
 }

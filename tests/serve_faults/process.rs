@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -13,12 +13,15 @@ use ringflake_kit::tls::{allow, only_for_us};
 use ringflake_kit::{assert_says, eventually};
 use tempfile::TempDir;
 
-use crate::wire::{Http, Resp};
+use crate::load::{Failure, Way, http, resp, take_by_http};
 
 pub(crate) fn unix_ms() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     now.as_millis() as u64
 }
+
+/// The reason of a server that can't issue.
+const NO_LEASE: &str = "no lease is in force";
 
 /// Where servers keep what they have, which goes with the test.
 pub(crate) struct Home {
@@ -117,10 +120,6 @@ impl Serve {
 
     pub(crate) fn clock(&self) -> &Clock {
         self.clock.as_ref().expect("it has one")
-    }
-
-    pub(crate) fn config(&self) -> &Path {
-        &self.config
     }
 
     /// Starts it, and waits until it serves every namespace.
@@ -232,9 +231,16 @@ impl Serve {
 
     /// The answer of `GET /readyz`: the status, and how long IDs can be issued.
     pub(crate) fn readiness(&self) -> (u16, Option<u64>) {
-        let answer = Http::connect(self.http).get("/readyz").unwrap();
-        let body: serde_json::Value = serde_json::from_slice(&answer.body).unwrap();
-        (answer.status, body["seconds"].as_u64())
+        let (status, body) = self.get("/readyz");
+        let body: serde_json::Value = serde_json::from_str(&body).unwrap();
+        (status, body["seconds"].as_u64())
+    }
+
+    fn get(&self, path: &str) -> (u16, String) {
+        let url = format!("http://127.0.0.1:{}{path}", self.http);
+        let mut answer = http().get(url).call().unwrap();
+        let body = answer.body_mut().read_to_string().unwrap();
+        (answer.status().as_u16(), body)
     }
 
     #[track_caller]
@@ -249,19 +255,22 @@ impl Serve {
     pub(crate) fn assert_can_not_issue(&self) {
         // Its view of the clock may be older than the answer to a probe.
         eventually("takes are refused", || {
-            let reply = Resp::connect(self.resp).ask("INCR orders");
-            reply.starts_with("-TRYAGAIN no lease is in force")
+            let mut connection = resp(self.resp).unwrap();
+            let reply = redis::cmd("INCR")
+                .arg("orders")
+                .query::<i64>(&mut connection);
+            reply.is_err_and(|error| {
+                error.code() == Some("TRYAGAIN") && error.to_string().contains(NO_LEASE)
+            })
         });
-        let answer = Http::connect(self.http).take(3, "").unwrap();
-        assert_eq!(answer.status, 503, "{}", answer.head);
-        assert_says(&answer.head, &["\r\nretry-after: "]);
-        let body = String::from_utf8(answer.body).unwrap();
-        assert_says(
-            &body,
-            &["urn:ringflake:problem:cannot-issue", "no lease is in force"],
-        );
+        let Err(Failure::Refused(answer)) = take_by_http(&http(), self.http, Way::Json(3)) else {
+            panic!("it is not refused");
+        };
+        assert!(answer.starts_with("503 "), "{answer}");
+        let cause = "urn:ringflake:problem:cannot-issue";
+        assert_says(&answer, &["with Retry-After", cause, NO_LEASE]);
         // Only its death would be a reason to start it again.
-        assert_eq!(Http::connect(self.http).get("/livez").unwrap().status, 200);
+        assert_eq!(self.get("/livez").0, 200);
     }
 
     /// A figure of `/proc/PID/status` in KiB, such as `VmRSS`.

@@ -11,7 +11,6 @@ use ringflake_kit::short_or_long;
 use crate::load::Load;
 use crate::marks::Marks;
 use crate::process::{Home, Serve};
-use crate::wire::Http;
 
 /// SplitMix64: the same bytes on every run.
 struct Random(u64);
@@ -108,6 +107,14 @@ fn malformed_requests_of_both_protocols_cost_nothing() {
     assert!(!log.contains("panicked"), "{log}");
 }
 
+/// Takes an ID on a connection that has no other request.
+fn take_one(stream: &mut TcpStream) {
+    stream.write_all(HTTP[0]).unwrap();
+    let mut head = [0; 12];
+    stream.read_exact(&mut head).unwrap();
+    assert_eq!(&head, b"HTTP/1.1 200");
+}
+
 #[test]
 fn idle_connections_of_http_cost_little() {
     const MANY: u64 = 2000;
@@ -115,15 +122,14 @@ fn idle_connections_of_http_cost_little() {
     let settings = "limits.request-time = '1h'\n[namespaces.orders]\n";
     let mut server = Serve::new(&home, "serve", settings);
     server.start(&home);
-    assert_eq!(Http::connect(server.http).take(1, "").unwrap().status, 200);
+    take_one(&mut TcpStream::connect(("127.0.0.1", server.http)).unwrap());
     let before = server.kib("VmRSS:");
-    let mut idle: Vec<_> = (0..MANY).map(|_| Http::connect(server.http)).collect();
+    let connect = || TcpStream::connect(("127.0.0.1", server.http)).unwrap();
+    let mut idle: Vec<_> = (0..MANY).map(|_| connect()).collect();
     // It is behind all others in the queue.
-    assert_eq!(Http::connect(server.http).take(1, "").unwrap().status, 200);
+    take_one(&mut connect());
     let opened = server.kib("VmRSS:") - before;
-    for client in &mut idle {
-        assert_eq!(client.take(1, "").unwrap().status, 200);
-    }
+    idle.iter_mut().for_each(take_one);
     let asked = server.kib("VmRSS:") - before;
     // Two buffers of 8 KiB are what hyper has for each that has asked.
     assert!(opened < 8 * MANY, "{opened} KiB of {MANY} connections");
