@@ -217,3 +217,19 @@ fn it_conforms_over_tls_and_trusts_nobody_else() {
 }
 
 // Records
+
+#[test]
+fn a_cluster_without_space_is_unavailable_and_says_so() {
+    let etcd = started!(Etcd::start_with(1, &["--quota-backend-bytes", "200000"]));
+    let mut store = etcd.store();
+    let space = made(&mut store, "full", 5);
+    let page = "x".repeat(50_000);
+    eventually("the space is used up", || {
+        etcd.ctl(0, &["endpoint", "status"]);
+        let full = std::panic::catch_unwind(|| etcd.ctl(0, &["put", "page", &page]));
+        full.is_err()
+    });
+    unavailable(acquire(&mut store, &space)).says("space exceeded");
+    unavailable(store.check(&space, now())).says("NOSPACE");
+    assert!(store.list(&space).unwrap().blocks.is_empty());
+}

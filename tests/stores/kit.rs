@@ -238,7 +238,6 @@ shown! {
     invalid: Invalid,
     not_durable: NotDurable,
     not_initialised: NotInitialised,
-    not_quarantined: NotQuarantined,
     secret_in_use: SecretInUse,
     unavailable: Unavailable,
 }

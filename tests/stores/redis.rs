@@ -14,7 +14,7 @@ use crate::kit::{
 };
 use crate::served::{self, Served, patient, store, tests_of_servers};
 use ringflake_kit::assert_says;
-use ringflake_kit::server::{Lent, Reachable as _, Redis, TestServer as _};
+use ringflake_kit::server::{Lent, Reachable as _, Redis, TestServer as _, free_port};
 
 impl Served for Redis {
     fn table(&self) -> Box<dyn Table> {
@@ -61,7 +61,9 @@ fn it_conforms_with_a_replica_that_confirms() {
 
 #[test]
 fn a_node_of_a_cluster_is_refused() {
-    let redis = started!(Redis::start_node());
+    let bus = free_port().to_string();
+    let node = ["--cluster-enabled", "yes", "--cluster-port", &bus];
+    let redis = started!(Redis::start_with(&node));
     unavailable(redis.store().list(&space("orders"))).says("Redis Cluster");
 }
 
@@ -187,7 +189,7 @@ fn a_server_without_auth_does_not_make_the_password_public() {
 #[test]
 fn it_conforms_over_tls_and_trusts_nobody_else() {
     let [ca, cert, key] = ["ca.pem", "server.pem", "server.key"].map(ringflake_kit::tls::file);
-    let port = ringflake_kit::server::free_port();
+    let port = free_port();
     let arguments = [
         ["--tls-port", &port.to_string()],
         ["--tls-ca-cert-file", &ca],
@@ -313,4 +315,23 @@ fn what_is_written_is_what_the_documentation_names() {
     assert_eq!(text(&["ZSCORE", "ringflake:{a.b}:rank", field]), "9");
     assert_eq!(text(&["HGET", "ringflake:secrets", "0f"]), "a.b");
     assert_eq!(redis.command(&["DBSIZE"]), ::redis::Value::Int(3));
+}
+
+#[test]
+fn a_server_without_memory_or_with_paused_writes_is_still_read() {
+    let redis = started!(Redis::start());
+    let mut store = redis.store();
+    let space = made(&mut store, "full", 5);
+    let grant = take(&mut store, &space, 60);
+    let before = store.list(&space).unwrap();
+    redis.command(&["CONFIG", "SET", "maxmemory", "1"]);
+    unavailable(acquire(&mut store, &space)).says("OOM");
+    unavailable(renew(&mut store, &space, &grant)).says("OOM");
+    assert_eq!(store.list(&space).unwrap(), before);
+    redis.command(&["CONFIG", "SET", "maxmemory", "0"]);
+
+    redis.command(&["CLIENT", "PAUSE", "600000", "WRITE"]);
+    assert_eq!(store.list(&space).unwrap(), before);
+    redis.command(&["CLIENT", "UNPAUSE"]);
+    renew(&mut store, &space, &grant).unwrap();
 }

@@ -13,8 +13,8 @@ use ringflake::lease::{
 
 use crate::kit::{
     acquire, already_initialised, answers, ask, begin, corrupt, denied, fenced, init, limits,
-    longer, made, mark, not_durable, not_initialised, not_quarantined, now, renew, several, space,
-    take, unavailable,
+    longer, made, mark, not_durable, not_initialised, now, renew, several, space, take,
+    unavailable,
 };
 use crate::served::{Served, patient, store};
 use ringflake_kit::events::warnings;
@@ -82,7 +82,6 @@ macro_rules! tests_of_sql {
             served: a_connection_that_would_be_idle_for_long_is_closed;
             sql:
                 a_dropped_or_emptied_table_is_not_initialised
-                a_repair_judges_what_others_left
                 a_table_in_the_place_of_the_view_is_named
                 a_table_of_another_shape_is_corrupt
                 an_outage_is_unavailable_and_over_when_it_is_over
@@ -258,30 +257,6 @@ pub(crate) fn certificate(directory: &Path, user: &str) {
     let done = command.output().unwrap();
     let errors = String::from_utf8_lossy(&done.stderr);
     assert!(done.status.success(), "{errors}");
-}
-
-/// A row that is locked is judged once the lock is free.
-pub(crate) fn a_repair_judges_what_others_left(server: &dyn Database) {
-    let mut run = server.holding();
-    let mut store = server.store();
-    let space = made(&mut store, "orders", 5);
-    let grant = take(&mut store, &space, 60);
-    let row = server.row(&space, grant.block);
-    server.execute(&format!(
-        "UPDATE ringflake SET value = CONCAT('-', value) WHERE {row}"
-    ));
-    run("BEGIN");
-    run(&format!(
-        "UPDATE ringflake SET value = SUBSTRING(value, 2) WHERE {row}"
-    ));
-    thread::scope(|scope| {
-        let repairing = scope.spawn(|| store.repair(&space, grant.block, now()));
-        eventually("the repair waits for the row", || server.is_waited_for());
-        run("COMMIT");
-        not_quarantined(repairing.join().unwrap());
-    });
-    let kept = mark(&mut server.store(), &space, grant.block);
-    assert_eq!(kept, Some(grant.ticks.end));
 }
 
 /// A transaction that the server rolls back in favour of another one is repeated. The other one

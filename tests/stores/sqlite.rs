@@ -19,12 +19,13 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use ringflake::ManualClock;
 use ringflake::lease::conformance::{Suite, TableSuite};
 use ringflake::lease::table::Key;
 use ringflake::lease::{
-    Acquire, Block, Grant, LeaseStore, Listing, Namespace, OpenOptions, SqliteStore, StoreError,
+    Acquire, Block, Grant, History, Init, LeaseStore, Listing, Namespace, OpenOptions, SqliteStore,
+    StoreError,
 };
+use ringflake::{Clock, Layout, ManualClock};
 use ringflake_kit::server::data_directory;
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -92,14 +93,14 @@ impl Place {
         self.raw().execute_batch(sql).unwrap();
     }
 
-    /// A mark that no layout has, or an epoch that no mark has.
+    /// A mark that no layout has, or no text.
     fn damage(&self, namespace: &Namespace, block: Block) {
-        let change = match block.index() % 2 {
-            0 => "'$.hwm_end', '09000000000000000000'",
-            _ => "'$.epoch', 9000000000000000000",
+        let damaged = match block.index() % 2 {
+            0 => "json_set(value, '$.hwm_end', '09000000000000000000')",
+            _ => "CAST(x'ff' AS TEXT)",
         };
         self.run(&format!(
-            "UPDATE ringflake SET value = json_set(value, {change}) WHERE key = '{}';",
+            "UPDATE ringflake SET value = {damaged} WHERE key = '{}';",
             Key::block(namespace.name(), block)
         ));
     }
@@ -116,6 +117,47 @@ impl Place {
         Suite::new(&|| Box::new(self.store()), &now)
             .with_damage(&|space, block| self.damage(space, block))
             .run();
+    }
+}
+
+/// Files of stores in a directory, on a clock of their own.
+struct Site {
+    directory: PathBuf,
+    clock: ManualClock,
+}
+
+impl Site {
+    fn new(directory: &Path) -> Self {
+        Self {
+            directory: directory.to_owned(),
+            clock: ManualClock::new(Layout::RANDFLAKE.tick_start_unix_ms(1_000_000)),
+        }
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.directory.join(name)
+    }
+
+    fn store(&self, name: &str) -> SqliteStore {
+        store(&self.at(name)).with_clock(Arc::new(self.clock.clone()))
+    }
+
+    fn init(&self) -> Init {
+        Init::new(History::New, self.clock.unix_ms()).with_limits(kit::limits())
+    }
+
+    fn acquire(
+        &self,
+        store: &mut SqliteStore,
+        space: &Namespace,
+        length: u64,
+    ) -> Result<Grant, StoreError> {
+        let ask = Acquire::new(1, length, self.clock.unix_ms());
+        Ok(store.acquire(space, &ask)?.remove(0))
+    }
+
+    fn pass(&self, seconds: u64) {
+        self.clock.advance(Duration::from_secs(seconds));
     }
 }
 

@@ -26,7 +26,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
-use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
 
 use crate::kit::{all_of, serve, space};
 
@@ -80,6 +80,17 @@ impl Victim {
     /// only the tests know.
     fn encrypt(&mut self) -> io::Result<()> {
         self.encrypt_for(WebPkiClientVerifier::no_client_auth())
+    }
+
+    /// The same for clients that show a certificate by that authority.
+    fn encrypt_for_the_known(&mut self) -> io::Result<()> {
+        let mut roots = RootCertStore::empty();
+        roots
+            .add(CertificateDer::from_pem_file(file("ca.pem")).unwrap())
+            .unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+        self.encrypt_for(verifier.build().unwrap())
     }
 
     fn encrypt_for(&mut self, clients: Arc<dyn ClientCertVerifier>) -> io::Result<()> {

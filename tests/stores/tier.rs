@@ -212,3 +212,22 @@ fn s9_two_machines_that_share_a_file_are_told() {
     assert_eq!(fenced(renewed), Fence::Upstream);
     machine.acquire(&mut process);
 }
+
+#[test]
+fn a_write_test_writes_to_the_file() {
+    let mut machine = Machine::new();
+    let mut process = machine.process();
+    // Without a file to the upstream store.
+    process.write_test(&space(), now()).unwrap();
+    machine.acquire(&mut process);
+    process.write_test(&space(), now()).unwrap();
+    let raw = Connection::open(machine.path()).unwrap();
+    let refuse = "CREATE TRIGGER refuse BEFORE INSERT ON ringflake
+        BEGIN SELECT RAISE(ABORT, 'no write'); END;
+        CREATE TRIGGER refuse_too BEFORE UPDATE ON ringflake
+        BEGIN SELECT RAISE(ABORT, 'no write'); END";
+    raw.execute_batch(refuse).unwrap();
+    drop(raw);
+    process.check(&space(), now()).unwrap();
+    corrupt(process.write_test(&space(), now()));
+}

@@ -3,10 +3,11 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use ringflake::lease::{LeaseStore, Namespace, StoreError};
 
-use crate::kit::{acquire, ambiguous, made, now, serve, space, unavailable};
+use crate::kit::{acquire, ambiguous, made, now, serve, space, take, unavailable};
 use crate::served::{Served as _, store};
 use ringflake_kit::server::{Etcd, Lent, Reachable as _};
 
@@ -161,4 +162,19 @@ fn a_server_without_the_gateway_is_named_as_such() {
     let etcd = started!(Etcd::start_with(1, &off));
     let answer = unavailable(etcd.store().list(&space("orders")));
     answer.says("--enable-grpc-gateway");
+}
+
+#[test]
+fn a_read_that_breaks_is_repeated() {
+    let etcd = started!(Lent::<Etcd>::start());
+    let space = made(&mut etcd.store(), "breaks", 5);
+    let replies = AtomicUsize::new(0);
+    let port = before(etcd.port(), move |_, reply| {
+        match replies.fetch_add(1, SeqCst) {
+            0 => String::new(),
+            _ => reply,
+        }
+    });
+    take(&mut at(port), &space, 60);
+    assert_eq!(blocks(&etcd, &space), 1);
 }

@@ -2,17 +2,18 @@
 //! record's row.
 
 use std::thread;
+use std::time::Duration;
 
 use ringflake::lease::{
     Block, Confirmed, Epoch, Fence, Floor, Grant, LeaseStore, Namespace, StoreError,
 };
 
-use crate::kit::{ask, fenced, made, mark, now, renew, take, tick, unavailable};
-use crate::served::Served as _;
+use crate::kit::{ask, fenced, made, mark, now, renew, several, take, tick, unavailable};
+use crate::served::{Served as _, hasty};
 use crate::sql::Database as _;
 use crate::sql::batches::renew_all;
 use ringflake_kit::eventually;
-use ringflake_kit::server::{Lent, Postgres, Session};
+use ringflake_kit::server::{Lent, Postgres, Reachable as _, Session};
 
 /// Whether one session of the store waits for a lock of this kind: "advisory" for that of
 /// the record.
@@ -188,4 +189,75 @@ fn a_renewal_cancelled_before_it_has_the_lock_is_not_done() {
     holding.execute("COMMIT");
     let end = renew(&mut store, &space, &grant).unwrap();
     assert_eq!(end, grant.ticks.end + 1);
+}
+
+#[test]
+fn another_namespace_is_not_waited_for() {
+    let server = started!(Lent::<Postgres>::start());
+    let space = &made(&mut server.store(), "orders", 5);
+    let other = &made(&mut server.store(), "other", 5);
+    let grant = &take(&mut server.store(), space, 10);
+    let elsewhere = &take(&mut server.store(), other, 10);
+    let (passed, raised, renewed) = one_behind_the_other(
+        &server,
+        &sharing(space),
+        || raise_by_hand(&mut server.store(), space, grant),
+        // Gives up before a test would.
+        || {
+            renew(
+                &mut hasty(&server.url(), Duration::from_secs(20)),
+                other,
+                elsewhere,
+            )
+        },
+    );
+    raised.unwrap();
+    assert!(passed, "it waited: {renewed:?}");
+    assert_eq!(renewed.unwrap(), elsewhere.ticks.end + 1);
+}
+
+/// Lists of transactions that share a row, which only vacuum clears away.
+#[test]
+fn renewals_make_no_multixacts() {
+    const THREADS: u32 = 4;
+    const ROUNDS: u64 = 25;
+    let server = started!(Lent::<Postgres>::start());
+    let (holding, admin) = (server.admin(), server.admin());
+    let space = &made(&mut server.store(), "orders", 5);
+    let mut grants = several(&mut server.store(), space, 1 + THREADS, 10);
+    let slow = &grants.remove(0);
+    let multixacts = || {
+        admin.execute("CHECKPOINT");
+        admin.value("SELECT next_multixact_id FROM pg_control_checkpoint()")
+    };
+    let renew_often = |grant: &Grant| {
+        let mut store = server.store();
+        let mut grant = grant.clone();
+        for _ in 0..ROUNDS {
+            grant.ticks.end = renew(&mut store, space, &grant).unwrap();
+        }
+        store.release(space, grant.block, grant.epoch).unwrap();
+    };
+
+    let before = multixacts();
+    // One renewal is under way all the time, with which the others would share.
+    let row = server.row(space, slow.block);
+    holding.execute("BEGIN");
+    holding.execute(&format!("SELECT * FROM ringflake WHERE {row} FOR UPDATE"));
+    thread::scope(|scope| {
+        let slowly = scope.spawn(|| renew(&mut server.store(), space, slow));
+        eventually("it waits for its block", || waits(&admin, "transactionid"));
+        thread::scope(|scope| {
+            for grant in &grants {
+                scope.spawn(|| renew_often(grant));
+            }
+        });
+        holding.execute("COMMIT");
+        slowly.join().unwrap().unwrap();
+    });
+    assert_eq!(multixacts(), before);
+    for grant in &grants {
+        let kept = mark(&mut server.store(), space, grant.block);
+        assert_eq!(kept, Some(grant.ticks.end + ROUNDS));
+    }
 }

@@ -77,7 +77,9 @@ pub(crate) fn each_reply_lost_is_told_right(server: &dyn Served) {
     let mut store = server.store();
     let space = made(&mut store, "orders", 5);
     // So long that no acquisition below takes them over, on however slow a machine.
-    let [grant, other, released, warming] = [(); 4].map(|()| take(&mut store, &space, 600));
+    let [grant, released, warming] = [(); 3].map(|()| take(&mut store, &space, 600));
+    let second = made(&mut store, "second", 5);
+    let other = take(&mut store, &second, 600);
     // So that the server has seen each operation, and the first is like the next.
     store.release(&space, warming.block, warming.epoch).unwrap();
     store.raise_floor(&space, Floor::Tick(0), now()).unwrap();
@@ -95,8 +97,8 @@ pub(crate) fn each_reply_lost_is_told_right(server: &dyn Served) {
         }),
         ("renew_all", 1, &|store, space| {
             let one = longer_by_now(store, space, &grant)?;
-            let two = longer_by_now(store, space, &other)?;
-            let mut answers = store.renew_all(&[(space, &one), (space, &two)]);
+            let two = longer_by_now(store, &second, &other)?;
+            let mut answers = store.renew_all(&[(space, &one), (&second, &two)]);
             if server.has_transactions() {
                 let [one, two] = [0, 1].map(|at| kind_of(&answers[at]));
                 assert_eq!(one, two, "{answers:?}");

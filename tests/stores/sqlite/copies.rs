@@ -1,59 +1,37 @@
 //! Copies of the file, and files that were put back.
 
 use std::fs;
-use std::sync::Arc;
-use std::time::Duration;
 
+use ringflake::Clock;
 use ringflake::lease::{
     Acquire, Fence, Floor, Grant, History, Init, LeaseStore, Namespace, Renew, SqliteStore,
     StoreError,
 };
-use ringflake::{Clock, Layout, ManualClock};
 use ringflake_kit::assert_says;
+use tempfile::TempDir;
 
-use super::{Place, acquire, now, space, store};
+use super::{Place, Site, acquire, now, space, store};
 use crate::kit::{self, FAILOVER, HORIZON, copied, fenced, not_initialised};
 
-/// A store on a clock of its own, of one block in each of two namespaces.
-struct Original {
-    place: Place,
-    clock: ManualClock,
+/// A store of one block in each of two namespaces, and its directory.
+fn original() -> (TempDir, Site) {
+    let directory = tempfile::tempdir().unwrap();
+    let site = Site::new(directory.path());
+    let mut store = site.store("leases.db");
+    for name in ["test", "other"] {
+        store.init(&one_block(name), &site.init()).unwrap();
+    }
+    (directory, site)
 }
 
-impl Original {
-    fn new() -> Self {
-        let place = Place::new();
-        let clock = ManualClock::new(Layout::RANDFLAKE.tick_start_unix_ms(1_000_000));
-        let init = Init::new(History::New, clock.unix_ms()).with_limits(kit::limits());
-        let mut store = place.store_at(&clock);
-        store.init(&one_block("test"), &init).unwrap();
-        store.init(&one_block("other"), &init).unwrap();
-        Self { place, clock }
-    }
+fn copy(original: &Site) -> SqliteStore {
+    fs::copy(original.at("leases.db"), original.at("copy.db")).unwrap();
+    original.store("copy.db")
+}
 
-    fn store(&self) -> SqliteStore {
-        self.place.store_at(&self.clock)
-    }
-
-    fn copy(&self) -> SqliteStore {
-        let path = self.place.beside("copy.db");
-        fs::copy(&self.place.path, &path).unwrap();
-        store(&path).with_clock(Arc::new(self.clock.clone()))
-    }
-
-    fn acquire(&self, store: &mut SqliteStore, length: u64) -> Result<Grant, StoreError> {
-        let ask = Acquire::new(1, length, self.clock.unix_ms());
-        Ok(store.acquire(&one_block("test"), &ask)?.remove(0))
-    }
-
-    fn renew(&self, store: &mut SqliteStore, grant: &Grant) -> Result<u64, StoreError> {
-        let renew = Renew::new(grant, grant.ticks.end + 5, self.clock.unix_ms());
-        store.renew(&one_block("test"), &renew)
-    }
-
-    fn pass(&self, seconds: u64) {
-        self.clock.advance(Duration::from_secs(seconds));
-    }
+fn renew(site: &Site, store: &mut SqliteStore, grant: &Grant) -> Result<u64, StoreError> {
+    let renew = Renew::new(grant, grant.ticks.end + 5, site.clock.unix_ms());
+    store.renew(&one_block("test"), &renew)
 }
 
 /// All nodes in one block.
@@ -63,56 +41,68 @@ fn one_block(name: &str) -> Namespace {
 
 #[test]
 fn a_copy_grants_nothing_for_as_long_as_nobody_adopts_it() {
-    let original = Original::new();
+    let (_directory, original) = original();
     let space = one_block("test");
-    let grant = original.acquire(&mut original.store(), 10).unwrap();
-    let mut copy = original.copy();
+    let grant = original
+        .acquire(&mut original.store("leases.db"), &space, 10)
+        .unwrap();
+    let mut copy = copy(&original);
     let path = copy.path().display().to_string();
     for _ in 0..2 {
         let floor = Floor::Tick(1_000_500);
         for said in [
-            copied(original.acquire(&mut copy, 10)),
+            copied(original.acquire(&mut copy, &space, 10)),
             copied(copy.release(&space, grant.block, grant.epoch)),
             copied(copy.raise_floor(&space, floor, original.clock.unix_ms())),
         ] {
             assert_says(&said, &[&path, "is a copy"]);
         }
-        let fence = fenced(original.renew(&mut copy, &grant));
+        let fence = fenced(renew(&original, &mut copy, &grant));
         assert_eq!(fence, Fence::Incarnation);
         // Not a question of time.
         original.pass(2 * (HORIZON + FAILOVER));
     }
     // Looking is allowed, and shows it.
     let listing = copy.list(&space).unwrap();
-    assert_eq!(listing, original.store().list(&space).unwrap());
+    assert_eq!(listing, original.store("leases.db").list(&space).unwrap());
     assert!(copy.check(&space, 0).unwrap().history_lost());
-    assert!(!original.store().check(&space, 0).unwrap().history_lost());
+    assert!(
+        !original
+            .store("leases.db")
+            .check(&space, 0)
+            .unwrap()
+            .history_lost()
+    );
     // The original is not disturbed.
-    original.acquire(&mut original.store(), 10).unwrap();
+    original
+        .acquire(&mut original.store("leases.db"), &space, 10)
+        .unwrap();
 }
 
 #[test]
 fn an_adopted_copy_starts_above_all_that_the_original_granted() {
-    let original = Original::new();
+    let (_directory, original) = original();
     let space = one_block("test");
-    let mut copy = original.copy();
+    let mut copy = copy(&original);
     // What the copy knows nothing of: as far ahead as there can be.
     original.pass(1);
-    let lost = original.acquire(&mut original.store(), u64::MAX).unwrap();
+    let lost = original
+        .acquire(&mut original.store("leases.db"), &space, u64::MAX)
+        .unwrap();
     assert_eq!(lost.ticks.end, 1_000_001 + HORIZON);
 
     let floor = copy.raise_floor(&space, Floor::OverLostGrants, original.clock.unix_ms());
     let floor = floor.unwrap();
     assert_eq!(floor, 1_000_001 + HORIZON + FAILOVER + 1);
-    match original.acquire(&mut copy, 10).unwrap_err() {
+    match original.acquire(&mut copy, &space, 10).unwrap_err() {
         StoreError::FloorAhead { floor: ahead, .. } => assert_eq!(ahead, floor),
         other => panic!("{other}"),
     }
     original.pass(FAILOVER + 2);
-    let grant = original.acquire(&mut copy, 10).unwrap();
+    let grant = original.acquire(&mut copy, &space, 10).unwrap();
     assert_eq!(grant.ticks.start, floor);
     // Earlier grants of the original are fenced there.
-    let fence = fenced(original.renew(&mut copy, &lost));
+    let fence = fenced(renew(&original, &mut copy, &lost));
     assert!(matches!(fence, Fence::Floor { .. }), "{fence:?}");
     // The other namespace raises its floor by itself.
     let other = one_block("other");

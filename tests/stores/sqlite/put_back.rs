@@ -3,60 +3,47 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Duration;
 
+use ringflake::Clock;
 use ringflake::lease::conformance::Given;
-use ringflake::lease::{
-    Acquire, Floor, History, Init, LeaseStore, Namespace, OpenOptions, SqliteStore, StoreError,
-};
-use ringflake::{Clock, Layout, ManualClock};
+use ringflake::lease::{Floor, LeaseStore, Namespace, StoreError};
 use tempfile::TempDir;
 
+use super::Site;
 use crate::kit::{self, FAILOVER, HORIZON, history_unknown};
 
-/// A directory with files, on a disk.
+/// Files on a disk, and all that was granted of them.
 struct Home {
-    directory: TempDir,
-    clock: ManualClock,
+    _directory: TempDir,
+    site: Site,
     given: Given,
 }
 
 impl Home {
     fn new() -> Self {
+        let directory = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         Self {
-            directory: TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap(),
-            clock: ManualClock::new(Layout::RANDFLAKE.tick_start_unix_ms(1_000_000)),
+            site: Site::new(directory.path()),
+            _directory: directory,
             given: Given::default(),
         }
     }
 
-    fn at(&self, name: &str) -> PathBuf {
-        self.directory.path().join(name)
-    }
-
     /// Writes `to` over, in place.
     fn copy(&self, from: &str, to: &str) {
-        fs::copy(self.at(from), self.at(to)).unwrap();
-    }
-
-    fn store(&self, name: &str) -> SqliteStore {
-        let options = OpenOptions::new().accept_best_effort(true);
-        let store = SqliteStore::new(self.at(name), &options).unwrap();
-        store.with_clock(Arc::new(self.clock.clone()))
+        fs::copy(self.site.at(from), self.site.at(to)).unwrap();
     }
 
     /// As a program does at each of its starts.
     fn begin(&self, name: &str, space: &Namespace) -> Result<(), StoreError> {
-        let init = Init::new(History::New, self.clock.unix_ms()).with_limits(kit::limits());
-        self.store(name).init_if_new(space, &init).map(drop)
+        let mut store = self.site.store(name);
+        store.init_if_new(space, &self.site.init()).map(drop)
     }
 
     /// Asks for a grant. None may meet another one of the same namespace.
     fn acquire(&mut self, name: &str, space: &Namespace) -> Result<(), StoreError> {
-        let ask = Acquire::new(1, 50, self.clock.unix_ms());
-        let grant = self.store(name).acquire(space, &ask)?.remove(0);
+        let mut store = self.site.store(name);
+        let grant = self.site.acquire(&mut store, space, 50)?;
         self.given.add(&grant);
         Ok(())
     }
@@ -103,8 +90,7 @@ fn a_namespace_that_was_lost_is_not_new_after_the_next_write() {
     home.begins_later("x", &kept);
     history_unknown(home.begin("x", &lost));
     // All that it can have granted is over.
-    home.clock
-        .advance(Duration::from_secs(HORIZON + 2 * FAILOVER));
+    home.site.pass(HORIZON + 2 * FAILOVER);
     home.begin("x", &lost).unwrap();
     home.acquire("x", &lost).unwrap();
 }
@@ -119,8 +105,8 @@ fn a_file_that_another_was_written_over_is_adopted_as_one_that_lost_something() 
     home.acquire("y", &ours).unwrap();
     home.copy("x", "y");
     history_unknown(home.begin("y", &ours));
-    let now = home.clock.unix_ms();
-    let mut store = home.store("y");
+    let now = home.site.clock.unix_ms();
+    let mut store = home.site.store("y");
     store
         .raise_floor(&theirs, Floor::OverLostGrants, now)
         .unwrap();
@@ -131,14 +117,17 @@ fn a_file_that_another_was_written_over_is_adopted_as_one_that_lost_something() 
 fn a_copied_note_is_adopted_through_a_link() {
     let home = Home::new();
     let [first, second] = ["a", "c"].map(kit::space);
-    fs::create_dir(home.at("copy")).unwrap();
+    fs::create_dir(home.site.at("copy")).unwrap();
     home.begin("x", &first).unwrap();
     home.copy("x", "copy/x");
     home.copy("x.lock", "copy/x.lock");
-    symlink(home.at("copy/x"), home.at("link")).unwrap();
+    symlink(home.site.at("copy/x"), home.site.at("link")).unwrap();
     let said = history_unknown(home.begin("copy/x", &second));
     assert!(said.contains("copied here"), "{said}");
-    let raised = home.store("link").raise_all_floors(home.clock.unix_ms());
+    let raised = home
+        .site
+        .store("link")
+        .raise_all_floors(home.site.clock.unix_ms());
     assert_eq!(raised.unwrap().len(), 1);
     let said = history_unknown(home.begin("copy/x", &second));
     assert!(!said.contains("copied here"), "{said}");

@@ -6,17 +6,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Arc;
-use std::time::Duration;
 
+use ringflake::Clock;
 use ringflake::lease::conformance::Given;
-use ringflake::lease::{
-    Acquire, Fence, Grant, History, Init, LeaseStore, Namespace, OpenOptions, Renew, SqliteStore,
-    StoreError,
-};
-use ringflake::{Clock, Layout, ManualClock};
+use ringflake::lease::{Fence, Grant, LeaseStore, Namespace, Renew, SqliteStore, StoreError};
 use tempfile::TempDir;
 
+use super::Site;
 use crate::kit::{self, FAILOVER, HORIZON, fenced};
 
 /// A file system in a file, mounted until this is dropped.
@@ -69,50 +65,42 @@ fn must_run(program: &str, arguments: &[&str]) {
     );
 }
 
+/// The name of the store's file.
+const FILE: &str = "leases.db";
+
 /// A directory with a store, and all that was granted of it.
-struct Site {
-    data: PathBuf,
-    clock: ManualClock,
+struct Watched {
+    site: Site,
     space: Namespace,
     given: Given,
 }
 
-impl Site {
+impl Watched {
     fn new(home: &Path) -> Self {
         let data = home.join("data");
         fs::create_dir(&data).unwrap();
-        let clock = ManualClock::new(Layout::RANDFLAKE.tick_start_unix_ms(1_000_000));
+        let site = Site::new(&data);
         // Two blocks, so that the same ones come back.
         let space = kit::space("orders").with_block_bits(16).unwrap();
-        let site = Self {
-            data,
-            clock,
+        site.store(FILE).init(&space, &site.init()).unwrap();
+        Self {
+            site,
             space,
             given: Given::default(),
-        };
-        let init = Init::new(History::New, site.clock.unix_ms()).with_limits(kit::limits());
-        site.store().init(&site.space, &init).unwrap();
-        site
-    }
-
-    fn file(&self) -> PathBuf {
-        self.data.join("leases.db")
+        }
     }
 
     fn store(&self) -> SqliteStore {
-        self.store_in(&self.data)
-    }
-
-    fn store_in(&self, data: &Path) -> SqliteStore {
-        // A build may run on any file system.
-        let options = OpenOptions::new().accept_best_effort(true);
-        let store = SqliteStore::new(data.join("leases.db"), &options).unwrap();
-        store.with_clock(Arc::new(self.clock.clone()))
+        self.site.store(FILE)
     }
 
     fn try_acquire(&self, store: &mut SqliteStore) -> Result<Grant, StoreError> {
-        let ask = Acquire::new(1, 50, self.clock.unix_ms());
-        Ok(store.acquire(&self.space, &ask)?.remove(0))
+        self.site.acquire(store, &self.space, 50)
+    }
+
+    fn history_lost(&self) -> bool {
+        let report = self.store().check(&self.space, self.site.clock.unix_ms());
+        report.unwrap().history_lost()
     }
 
     /// Grants that nobody has had before, as somebody who waits for the floor gets them.
@@ -121,7 +109,7 @@ impl Site {
         for _ in 0..count {
             let grant = match self.try_acquire(store) {
                 Err(StoreError::FloorAhead { .. } | StoreError::Exhausted { .. }) => {
-                    self.clock.advance(Duration::from_secs(FAILOVER + 2));
+                    self.site.pass(FAILOVER + 2);
                     self.try_acquire(store)
                 }
                 answer => answer,
@@ -141,28 +129,21 @@ impl Site {
     fn survives(mut self, put_back: impl FnOnce(&str, &str)) {
         let mut store = self.store();
         let kept = self.grant(&mut store, 2).remove(0);
-        let [data, backup] = [self.data.clone(), self.data.with_extension("bak")];
+        let data = &self.site.directory;
+        let [data, backup] = [data.clone(), data.with_extension("bak")];
         let [data, backup] = [&data, &backup].map(|path| path.to_str().unwrap());
         must_run("cp", &["-a", data, backup]);
         let lost = self.grant(&mut store, 4).pop().unwrap();
         put_back(backup, data);
 
         // Noticed before anything is granted or renewed, also by a store that was open.
-        let renew = Renew::new(&kept, kept.ticks.end + 5, self.clock.unix_ms());
+        let renew = Renew::new(&kept, kept.ticks.end + 5, self.site.clock.unix_ms());
         assert_eq!(fenced(store.renew(&self.space, &renew)), Fence::Incarnation);
-        let report = self
-            .store()
-            .check(&self.space, self.clock.unix_ms())
-            .unwrap();
-        assert!(report.history_lost());
+        assert!(self.history_lost());
         assert!(floor_ahead(self.try_acquire(&mut self.store())) > lost.ticks.end);
         self.grant(&mut store, 4);
         // Noticed once.
-        let report = self
-            .store()
-            .check(&self.space, self.clock.unix_ms())
-            .unwrap();
-        assert!(!report.history_lost());
+        assert!(!self.history_lost());
     }
 }
 
@@ -194,7 +175,7 @@ fn on_each(test: impl Fn(&Path)) {
 #[test]
 fn files_put_back_with_their_attributes_grant_nothing_twice() {
     on_each(|home| {
-        Site::new(home).survives(|backup, data| {
+        Watched::new(home).survives(|backup, data| {
             must_run("cp", &["-a", &format!("{backup}/."), &format!("{data}/")]);
         });
     });
@@ -203,7 +184,7 @@ fn files_put_back_with_their_attributes_grant_nothing_twice() {
 #[test]
 fn a_file_written_over_in_place_grants_nothing_twice() {
     on_each(|home| {
-        Site::new(home).survives(|backup, data| {
+        Watched::new(home).survives(|backup, data| {
             let [from, to] = [backup, data].map(|path| format!("{path}/leases.db"));
             must_run("cp", &[&from, &to]);
         });
@@ -217,7 +198,7 @@ fn a_file_put_back_by_rsync_grants_nothing_twice() {
         return;
     }
     on_each(|home| {
-        Site::new(home).survives(|backup, data| {
+        Watched::new(home).survives(|backup, data| {
             let [from, to] = [backup, data].map(|path| format!("{path}/"));
             must_run("rsync", &["-aX", "--inplace", "--checksum", &from, &to]);
         });
@@ -227,13 +208,12 @@ fn a_file_put_back_by_rsync_grants_nothing_twice() {
 #[test]
 fn a_file_with_many_namespaces_is_noticed_as_any_other() {
     on_each(|home| {
-        let site = Site::new(home);
-        let init = Init::new(History::New, site.clock.unix_ms()).with_limits(kit::limits());
+        let watched = Watched::new(home);
         for number in 0..150 {
             let space = kit::space(&format!("a-namespace-with-quite-a-long-name-{number}"));
-            site.store().init(&space, &init).unwrap();
+            watched.store().init(&space, &watched.site.init()).unwrap();
         }
-        site.survives(|backup, data| {
+        watched.survives(|backup, data| {
             let [from, to] = [backup, data].map(|path| format!("{path}/leases.db"));
             must_run("cp", &["-p", &from, &to]);
         });
@@ -243,29 +223,21 @@ fn a_file_with_many_namespaces_is_noticed_as_any_other() {
 #[test]
 fn a_reboot_raises_the_floor_once() {
     on_each(|home| {
-        let mut site = Site::new(home);
-        let mut store = site.store();
-        let lost = site.grant(&mut store, 2).pop().unwrap();
-        forget_note(&site.file());
-        let report = site
-            .store()
-            .check(&site.space, site.clock.unix_ms())
-            .unwrap();
-        assert!(report.history_lost());
-        let floor = floor_ahead(site.try_acquire(&mut store));
+        let mut watched = Watched::new(home);
+        let mut store = watched.store();
+        let lost = watched.grant(&mut store, 2).pop().unwrap();
+        forget_note(&watched.site.at(FILE));
+        assert!(watched.history_lost());
+        let floor = floor_ahead(watched.try_acquire(&mut store));
         assert!(floor > lost.ticks.end);
         let expected = 1_000_000 + HORIZON + FAILOVER + 1;
         assert!((expected..expected + 5).contains(&floor), "{floor}");
-        site.grant(&mut store, 3);
-        let report = site
-            .store()
-            .check(&site.space, site.clock.unix_ms())
-            .unwrap();
-        assert!(!report.history_lost());
+        watched.grant(&mut store, 3);
+        assert!(!watched.history_lost());
         // And of a namespace that is not on record nothing is known.
-        forget_note(&site.file());
-        let init = Init::new(History::New, site.clock.unix_ms()).with_limits(kit::limits());
-        let error = site.store().init_if_new(&kit::space("others"), &init);
+        forget_note(&watched.site.at(FILE));
+        let init = watched.site.init();
+        let error = watched.store().init_if_new(&kit::space("others"), &init);
         assert!(
             matches!(error, Err(StoreError::HistoryUnknown { .. })),
             "{error:?}"
@@ -298,15 +270,19 @@ fn a_snapshot_used_beside_the_original_grants_nothing_twice() {
         "btrfs",
         &["subvolume", "create", subvolume.to_str().unwrap()],
     );
-    let mut site = Site::new(&subvolume);
-    let mut original = site.store();
-    site.grant(&mut original, 2);
+    let mut watched = Watched::new(&subvolume);
+    let mut original = watched.store();
+    watched.grant(&mut original, 2);
     let snapshot = home.join("snapshot");
     let [from, to] = [&subvolume, &snapshot].map(|path| path.to_str().unwrap());
     must_run("btrfs", &["subvolume", "snapshot", from, to]);
-    let mut other = site.store_in(&snapshot.join("data"));
+    let mut other = Site {
+        directory: snapshot.join("data"),
+        clock: watched.site.clock.clone(),
+    }
+    .store(FILE);
     for _ in 0..4 {
-        site.grant(&mut other, 2);
-        site.grant(&mut original, 2);
+        watched.grant(&mut other, 2);
+        watched.grant(&mut original, 2);
     }
 }

@@ -45,3 +45,49 @@ fn the_authorities_that_the_machine_knows_are_believed() {
         }
     });
 }
+
+#[test]
+fn a_private_key_that_others_may_read_or_write_is_refused() {
+    all_at_once(|thief, url, _| {
+        let (scheme, _) = url.split_once(':').unwrap();
+        let (certificate, key) = match scheme {
+            "mysql" => ("cert_chain_path", "priv_key_path"),
+            "postgres" => ("sslcert", "sslkey"),
+            _ => ("cert", "key"),
+        };
+        let identity = ringflake_kit::tls::Identity::new();
+        let own = identity.parameters(certificate, key);
+        let url = format!("{}&{own}", url.replace("CA", &file("ca.pem")));
+        for mode in [0o664, 0o660, 0o602] {
+            ringflake_kit::tls::allow(&identity.key(), mode);
+            thief.fails(&url, &format!("{key} can't be read"));
+            thief.fails(&url, &format!("chmod 600 {}", identity.key().display()));
+        }
+        ringflake_kit::tls::only_for_us(&identity.key());
+        thief.succeeds(&url);
+    });
+}
+
+#[test]
+fn postgres_is_shown_the_clients_certificate() {
+    let thief = super::postgres::thief_that_wants_a_certificate();
+    let ca = file("ca.pem");
+    let url = format!("postgres://me:hunter2@localhost:PORT/app?sslrootcert={ca}");
+    let identity = ringflake_kit::tls::Identity::new();
+    let own = format!("{url}&{}", identity.parameters("sslcert", "sslkey"));
+    let (cert, key) = (identity.certificate(), identity.key());
+    thief.fails(&url, "");
+    fs::remove_file(&cert).unwrap();
+    thief.fails(&own, "sslcert can't be read");
+
+    let mut store = thief.open(&own);
+    ask(&mut store);
+    assert!(!thief.knows());
+    fs::copy(file("client.pem"), &cert).unwrap();
+    let text = ask(&mut store);
+    thief.learns(&text);
+    fs::write(&key, "no key").unwrap();
+    let text = ask(&mut store);
+    assert!(!thief.knows());
+    assert!(text.contains("sslkey"), "{text}");
+}

@@ -63,3 +63,7 @@ fn it_is_not_believed_elsewhere() {
     let other = format!("postgres://me:hunter2@0.0.0.0:PORT/app?sslrootcert={ca}");
     thief(b'S').fails(&other, "not valid for name");
 }
+
+pub(super) fn thief_that_wants_a_certificate() -> Thief {
+    Thief::new(move |victim| rob(victim, b'S', Victim::encrypt_for_the_known))
+}
