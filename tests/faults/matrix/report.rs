@@ -1,6 +1,5 @@
 //! The results as figures, and a page of Markdown with a row for each scenario that was run.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -16,8 +15,6 @@ use super::{Outcome, space};
 pub(crate) struct Row {
     pub(crate) store: &'static str,
     pub(crate) fault: &'static str,
-    /// The promise that it checks, where it differs from "no ID comes twice".
-    promise: &'static str,
     /// The error if it panicked, or something did not come out as it must.
     pub(crate) verdict: Outcome<()>,
     pub(crate) findings: Findings,
@@ -81,7 +78,6 @@ impl Row {
         Self {
             store: kind.name(),
             fault: scenario.name,
-            promise: scenario.promise,
             verdict,
             findings,
         }
@@ -176,30 +172,11 @@ fn page(rows: &[Row]) -> String {
         seconds(space::TICK),
     );
     text.extend(rows.iter().map(Row::line));
-    text += &section("What is promised there", promises(rows));
-    text += &section("Remarks", remarks(rows));
+    let remarks = remarks(rows);
+    if !remarks.is_empty() {
+        text += &format!("\n## Remarks\n\n{}\n", remarks.join("\n"));
+    }
     text
-}
-
-/// Nothing where it has no lines.
-fn section(heading: &str, lines: Vec<String>) -> String {
-    match lines.is_empty() {
-        true => String::new(),
-        false => format!("\n## {heading}\n\n{}\n", lines.join("\n")),
-    }
-}
-
-fn promises(rows: &[Row]) -> Vec<String> {
-    let mut promises: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
-    for row in rows.iter().filter(|row| !row.promise.is_empty()) {
-        let faults = promises.entry(row.promise).or_default();
-        faults.insert(format!("*{}*", row.fault));
-    }
-    let line = |(promise, faults): (_, BTreeSet<_>)| {
-        let faults: Vec<_> = faults.into_iter().collect();
-        format!("* {}: {promise}.", faults.join("; "))
-    };
-    promises.into_iter().map(line).collect()
 }
 
 /// Failures, and what scenarios have noted.

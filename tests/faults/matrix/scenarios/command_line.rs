@@ -17,42 +17,32 @@ use crate::matrix::case::{Case, Record};
 use crate::matrix::report::Figures;
 use ringflake_kit::words;
 
-const RENAMED: &str = "every run is refused until somebody raises the floor; then what the file does \
-                       not know of begins above all that may have been issued by itself; nothing \
-                       at all comes twice";
-const OVERWRITTEN: &str = "what the file does not know of begins above all that may have been issued, \
-                           and nobody need help; nothing at all comes twice";
-const BROUGHT: &str = "a secret that was not made in a directory is refused there with the ways \
-                       out, and nothing is issued or made";
-
 pub(super) fn of() -> Vec<Scenario> {
     use How::{Overwritten, Renamed};
 
-    // Whether a run is under way.
-    let restored = |name, how, under_way| {
-        let promise = match how {
-            Renamed => RENAMED,
-            Overwritten => OVERWRITTEN,
-        };
-        Scenario::new(name, move |case| put_back(case, how, under_way)).promising(promise)
-    };
-    // Whether the other directory keeps the secret.
-    let brought = |name, kept| {
-        Scenario::new(name, move |case| two_directories(case, kept)).promising(BROUGHT)
-    };
-    vec![
-        restored("command line, file renamed back", Renamed, false),
-        restored("command line, file written over", Overwritten, false).long(),
-        restored("command line, file renamed back under a run", Renamed, true).long(),
-        restored(
+    let mut scenarios = Vec::new();
+    for (name, how, under_way) in [
+        ("command line, file renamed back", Renamed, false),
+        ("command line, file written over", Overwritten, false),
+        ("command line, file renamed back under a run", Renamed, true),
+        (
             "command line, file written over under a run",
             Overwritten,
             true,
-        )
-        .long(),
-        brought("command line, one secret given in two directories", false),
-        brought("command line, one secret kept in two directories", true).long(),
-    ]
+        ),
+    ] {
+        let scenario = Scenario::new(name, move |case| put_back(case, how, under_way));
+        let is_usual = how == Renamed && !under_way;
+        scenarios.push(if is_usual { scenario } else { scenario.long() });
+    }
+    // Whether the other directory keeps the secret.
+    let brought = |name, kept| Scenario::new(name, move |case| two_directories(case, kept));
+    scenarios.push(brought(
+        "command line, one secret given in two directories",
+        false,
+    ));
+    scenarios.push(brought("command line, one secret kept in two directories", true).long());
+    scenarios
 }
 
 const SECRET: &str = "generate --format u64le";
@@ -169,7 +159,8 @@ fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// The backup is of before the namespace of plain IDs, and knows that of a secret.
+/// The backup is of before the namespace of plain IDs, and knows that of a secret. After a
+/// renaming every run is refused until the floor is raised; what is written over needs no help.
 fn put_back(case: &mut Case<'_>, how: How, under_way: bool) -> Outcome<()> {
     let mut desk = Desk::new(case);
     desk.issued(desk.spawn("data", &[SECRET, "-n 1000"]))?;
@@ -215,7 +206,7 @@ fn put_back(case: &mut Case<'_>, how: How, under_way: bool) -> Outcome<()> {
     Ok(())
 }
 
-/// The secret is made in one directory and used in two.
+/// The secret is made in one directory and used in two; the second refuses it and makes nothing.
 fn two_directories(case: &mut Case<'_>, kept: bool) -> Outcome<()> {
     const WAYS_OUT: [&str; 4] = [
         "has no history in",

@@ -8,9 +8,6 @@ use crate::matrix::grant_log::Tenure;
 use crate::matrix::worker_pool::{NARROW, Terms, WORKERS};
 use crate::matrix::{Outcome, text};
 
-pub(super) const ONE_BLOCK: &str = "it costs its holder this block, until a repair brings it \
-                                    back above all that was granted of it; all others go on";
-
 /// There are as many blocks as workers, so the one whose block is damaged has none
 /// until that was repaired.
 pub(super) fn of_a_block(case: &mut Case<'_>) -> Outcome<()> {

@@ -11,10 +11,6 @@ use crate::matrix::{Outcome, space};
 use ringflake_kit::proxy::Proxy;
 use ringflake_kit::server::{Etcd, MariaDb, Postgres, Reachable as _, Redis, TestServer};
 
-const NOTICED: &str = "the server that takes over is known for another one, and raises the floor \
-                       above all that the first may have granted and go on granting until it \
-                       ends, within the time that a failover may take; nothing at all comes twice";
-
 /// A replica that lacks the last writes becomes the primary, while the old one
 /// goes on for a third of what a failover may take.
 pub(super) fn replica(case: &mut Case<'_>) -> Outcome<()> {
@@ -77,8 +73,7 @@ enum Way {
 
 /// The scenarios of a server and another that follows it.
 pub(super) fn of<S: Followed + 'static>() -> Vec<Scenario> {
-    let scenario =
-        |name, way| Scenario::new(name, move |case| take_over::<S>(case, way)).promising(NOTICED);
+    let scenario = |name, way| Scenario::new(name, move |case| take_over::<S>(case, way));
     vec![
         scenario("follower takes over", Way::Planned).long(),
         scenario("follower without the writes", Way::WithLoss),
@@ -147,6 +142,8 @@ impl Followed for MariaDb {
     }
 }
 
+/// The other server raises the floor above all that the first may have granted and go on
+/// granting until it ends, within the time that a failover may take.
 fn take_over<S: Followed>(case: &mut Case<'_>, way: Way) -> Outcome<()> {
     let Some((mut first, other)) = S::pair() else {
         return Err("the server was there a moment ago".to_owned());

@@ -23,16 +23,6 @@ use crate::matrix::target::sqlite::{between_operations, keep_rows};
 use crate::matrix::worker_pool::{LOST, Member, TWICE_AS_MANY, Terms, WORKERS, WorkerPool};
 use crate::matrix::{Outcome, space, text};
 
-const PROMISE: &str = "every request is refused, of whoever knew the file and of newcomers, until \
-                       somebody raises the floor or declares the history unknown; then IDs are \
-                       issued again, and nothing at all comes twice";
-
-const BY_ITSELF: &str = "the floor rises above all that was granted before anything is granted \
-                         or renewed again, and nobody need help; nothing at all comes twice";
-
-const BY_EVIDENCE: &str = "the first who asks knows better and raises the floor over all that was \
-                           granted; nothing at all comes twice, and nobody need help";
-
 /// How a backup comes in the place of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum How {
@@ -53,38 +43,40 @@ impl How {
 pub(super) fn of() -> Vec<Scenario> {
     use How::{Overwritten, Renamed};
 
-    // Whether the backup knows the namespace, and whether workers live through it.
-    let scenario = |name, how, is_known, under_way| {
-        let put_back = move |case: &mut Case<'_>| put_back(case, how, is_known, under_way);
-        let promise = match how == Overwritten && is_known {
-            true => BY_ITSELF,
-            false => PROMISE,
-        };
-        Scenario::new(name, put_back).promising(promise)
-    };
-    vec![
-        scenario("file renamed back", Renamed, true, false).long(),
-        scenario("file written over", Overwritten, true, false).long(),
-        scenario("file renamed back under workers", Renamed, true, true).long(),
-        scenario("file written over under workers", Overwritten, true, true),
-        scenario("first file renamed back", Renamed, false, false),
-        scenario("first file written over", Overwritten, false, false).long(),
-        scenario(
+    let mut scenarios = Vec::new();
+    for (name, how, is_known, under_way) in [
+        ("file renamed back", Renamed, true, false),
+        ("file written over", Overwritten, true, false),
+        ("file renamed back under workers", Renamed, true, true),
+        ("file written over under workers", Overwritten, true, true),
+        ("first file renamed back", Renamed, false, false),
+        ("first file written over", Overwritten, false, false),
+        (
             "first file renamed back under workers",
             Renamed,
             false,
             true,
-        )
-        .long(),
-        scenario(
+        ),
+        (
             "first file written over under workers",
             Overwritten,
             false,
             true,
-        )
-        .long(),
-        Scenario::new("record and rows put back", put_back_row_by_row).promising(BY_EVIDENCE),
-    ]
+        ),
+    ] {
+        let put_back = move |case: &mut Case<'_>| put_back(case, how, is_known, under_way);
+        let scenario = Scenario::new(name, put_back);
+        let is_usual = [(Overwritten, true, true), (Renamed, false, false)];
+        scenarios.push(match is_usual.contains(&(how, is_known, under_way)) {
+            true => scenario,
+            false => scenario.long(),
+        });
+    }
+    scenarios.push(Scenario::new(
+        "record and rows put back",
+        put_back_row_by_row,
+    ));
+    scenarios
 }
 
 /// On a disk.

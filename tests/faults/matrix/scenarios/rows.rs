@@ -8,13 +8,6 @@ use crate::matrix::target::go_on;
 use crate::matrix::worker_pool::{Member, TWICE_AS_MANY, Terms, WORKERS, WorkerPool};
 use crate::matrix::{Outcome, worker};
 
-pub(super) const ALL_KNOW: &str = "all who ask know better than the rows that are put back: the \
-                                   first of them raises the floor over all that was granted, \
-                                   and nothing at all comes twice";
-pub(super) const ONE_DOES_NOT: &str = "two who know nothing ask first, and can't be helped; \
-                                       once the first who knows has asked, nothing from the \
-                                       floor on comes twice";
-
 /// How many ask for the first time when rows were put back.
 const NEWCOMERS: u32 = 2;
 
