@@ -1,7 +1,7 @@
 //! A store that goes away and comes back.
 
 use ringflake_kit::proxy::{Fault, Proxy, Then};
-use ringflake_kit::server::{Postgres, Reachable, Reusable, TestServer};
+use ringflake_kit::server::{Postgres, Reachable, TestServer};
 use ringflake_kit::{assert_says, eventually, is_long, short_or_long, started};
 
 use crate::kills::of_a_store;

@@ -19,9 +19,7 @@ use crate::kit::{
 use crate::served::{Served as _, hasty, store};
 use crate::sql::{self, Database};
 use ringflake_kit::eventually;
-use ringflake_kit::server::{
-    Lent, PASSWORD, Postgres, Reachable as _, Reusable as _, TestServer as _,
-};
+use ringflake_kit::server::{Lent, PASSWORD, Postgres, Reachable as _, TestServer as _};
 
 impl Database for Postgres {
     fn execute(&self, sql: &str) {
@@ -135,7 +133,7 @@ fn a_database_made_from_a_template_is_noticed() {
 
 #[test]
 fn a_deadlock_is_repeated() {
-    let mut server = started!(Postgres::start());
+    let server = started!(Postgres::start());
     // PostgreSQL cancels the session that checks for a deadlock first. The store's session
     // checks once, this many seconds after its wait began. On a busy machine the other session
     // may not be waiting by then; it gives up later, and there was no deadlock.
@@ -154,8 +152,7 @@ fn a_deadlock_is_repeated() {
             seconds + 20
         );
         sql::a_deadlock_is_repeated(&server, "SET deadlock_timeout = '1h'; BEGIN", &hold_record);
-        let running = server.running().as_ref().expect("it is running");
-        running.log().contains("deadlock detected")
+        server.process().log().contains("deadlock detected")
     });
     assert!(is_met, "the store never met a deadlock");
 }

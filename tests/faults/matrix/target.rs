@@ -12,7 +12,7 @@ use std::process::Command;
 use self::served::Served;
 use super::Outcome;
 use ringflake_kit::proxy::Proxy;
-use ringflake_kit::server::{self, MariaDb, Postgres, Redis};
+use ringflake_kit::server::{self, Etcd, MariaDb, Postgres, Redis};
 
 /// A kind of store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ impl Kind {
             Self::Postgres => Box::new(Served::<Postgres>::start()?),
             Self::MariaDb => Box::new(Served::<MariaDb>::start()?),
             Self::Redis => Box::new(Served::<Redis>::start()?),
-            Self::Etcd => Box::new(etcd::Etcd::start()?),
+            Self::Etcd => Box::new(Served::<Etcd>::start()?),
         })
     }
 }

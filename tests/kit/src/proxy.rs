@@ -7,10 +7,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// No test needs more connections at once; one that opens them in a loop is
-/// stopped here.
-const MAX_CONNECTIONS: usize = 256;
-
 /// What the proxy does with bytes, on open and on future connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fault {
@@ -52,19 +48,6 @@ pub enum Then {
 
 /// Listens on a port of its own of 127.0.0.1 and passes on what comes to a
 /// server there. Stops, with all connections and threads, when dropped.
-///
-/// ```ignore
-/// let proxy = Proxy::to(server.port());
-/// let mut store = open(&format!("redis://127.0.0.1:{}", proxy.port()));
-/// store.check(..)?;
-///
-/// proxy.set(Fault::LoseReplies { after: 0, then: Then::Close });
-/// store.acquire(..).unwrap_err(); // done by the server, unknown to the store
-/// assert_eq!(proxy.lost(), 1);
-///
-/// proxy.set(Fault::None);
-/// store.acquire(..)?; // on a new connection
-/// ```
 #[derive(Debug)]
 pub struct Proxy {
     inner: Arc<Inner>,
@@ -210,20 +193,10 @@ impl Inner {
                 let both: [fn(&Self, &Connection); 2] = [Self::pump_requests, Self::pump_replies];
                 for pump in both {
                     let (inner, connection) = (Arc::clone(self), Arc::clone(&connection));
-                    let pumped = Arc::clone(&connection);
-                    let thread = thread::Builder::new().spawn(move || {
-                        pump(&inner, &pumped);
-                        inner.end(&pumped);
-                    });
-                    match thread {
-                        Ok(thread) => pumps.push(thread),
-                        Err(error) => {
-                            eprintln!(
-                                "the proxy ends a connection, since it gets no thread: {error}"
-                            );
-                            self.end(&connection);
-                        }
-                    }
+                    pumps.push(thread::spawn(move || {
+                        pump(&inner, &connection);
+                        inner.end(&connection);
+                    }));
                 }
             }
         }
@@ -250,8 +223,7 @@ impl Inner {
         });
         // Under the lock, so that a cut misses no connection.
         let mut state = self.state();
-        let refused = state.fault == Fault::Cut || state.connections.len() >= MAX_CONNECTIONS;
-        if refused {
+        if state.fault == Fault::Cut {
             connection.close();
             return None;
         }

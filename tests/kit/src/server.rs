@@ -25,7 +25,7 @@ use tempfile::TempDir;
 
 pub use self::clock::Clock;
 pub use self::etcd::Etcd;
-pub use self::lent::{Lent, Reusable};
+pub use self::lent::Lent;
 pub use self::mariadb::MariaDb;
 pub use self::port::free_port;
 pub use self::postgres::{Postgres, Session};
@@ -52,25 +52,72 @@ pub trait Reachable: Sync {
     }
 }
 
+/// A process of a server, and what it keeps through restarts.
+#[derive(Debug)]
+pub struct Instance {
+    directory: TempDir,
+    port: u16,
+    clock: Option<Clock>,
+    server: Option<Server>,
+}
+
+impl Instance {
+    fn new(directory: TempDir, clock: Option<Clock>) -> Self {
+        Self {
+            directory,
+            port: free_port(),
+            clock,
+            server: None,
+        }
+    }
+
+    /// Starts it, with its log in its directory.
+    fn launch(&mut self, mut command: Command, ready: impl FnMut() -> bool) {
+        assert!(self.server.is_none(), "it is running");
+        if let Some(clock) = &self.clock {
+            clock.preload(&mut command);
+        }
+        let log = self.directory.path().join("log");
+        self.server = Some(Server::start(command, &log, ready));
+    }
+
+    fn process(&self) -> &Server {
+        self.server.as_ref().expect("it is running")
+    }
+
+    fn take(&mut self) -> Server {
+        self.server.take().expect("it is running")
+    }
+}
+
 /// What a server that a test starts can do.
 pub trait TestServer: Reachable {
-    /// A new server whose calendar clock is the test's; none where it is not installed,
-    /// after saying that the test is skipped for it.
-    fn start_with_clock(clock: Clock) -> Option<Self>
+    /// A new server with this calendar clock, or the machine's; none where it is not
+    /// installed, after saying that the test is skipped for it.
+    fn start_by(clock: Option<Clock>) -> Option<Self>
     where
         Self: Sized;
 
-    /// Its first process, unless it was stopped.
-    fn running(&mut self) -> &mut Option<Server>;
+    /// Takes away what tests have written, and ends the connections of their stores.
+    fn clear(&self);
+
+    fn instance(&self) -> &Instance;
+
+    fn instance_mut(&mut self) -> &mut Instance;
+
+    /// The running process, for signals.
+    fn process(&self) -> &Server {
+        self.instance().process()
+    }
 
     /// Ends every connection and writes everything down.
     fn stop(&mut self) {
-        self.running().take().expect("it is running").stop();
+        self.instance_mut().take().stop();
     }
 
     /// As after a crash: it ends at once, and nothing is written down.
     fn kill(&mut self) {
-        self.running().take().expect("it is running").kill();
+        self.instance_mut().take().kill();
     }
 
     /// Starts it again after [`stop`](Self::stop) or [`kill`](Self::kill), on the
@@ -79,7 +126,7 @@ pub trait TestServer: Reachable {
 
     /// Starts it again if it has ended by itself.
     fn revive(&mut self) {
-        let server = self.running();
+        let server = &mut self.instance_mut().server;
         if server.as_mut().expect("it was started").has_ended() {
             *server = None;
             self.restart();
@@ -87,10 +134,15 @@ pub trait TestServer: Reachable {
     }
 
     /// The calendar clock that it was started with.
-    fn clock(&self) -> &Clock;
+    fn clock(&self) -> &Clock {
+        let clock = self.instance().clock.as_ref();
+        clock.expect("it has the machine's clock")
+    }
 
     /// The running processes, the first of which is the others' parent.
-    fn processes(&self) -> Vec<i32>;
+    fn processes(&self) -> Vec<i32> {
+        vec![self.process().id() as i32]
+    }
 }
 
 /// The server that the expression starts; ends the test where it is not installed.
@@ -327,35 +379,5 @@ impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-    }
-}
-
-#[cfg(all(test, target_os = "linux"))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_child_that_is_stopped_stands_still() {
-        let mut command = Command::new("sh");
-        command.args(["-c", "while :; do :; done"]);
-        let mut child = command.spawn().unwrap();
-        let process = child.id() as libc::pid_t;
-        let state = || {
-            let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
-            let (_, behind_name) = stat.rsplit_once(") ").unwrap();
-            behind_name.chars().next().unwrap()
-        };
-        // Where it is not waited for, one of these finds it running.
-        let states: Vec<char> = (0..200)
-            .map(|_| {
-                signal_child(process, libc::SIGSTOP);
-                let stopped = state();
-                signal_child(process, libc::SIGCONT);
-                stopped
-            })
-            .collect();
-        child.kill().unwrap();
-        child.wait().unwrap();
-        assert_eq!(states, ['T'; 200]);
     }
 }

@@ -64,7 +64,7 @@ fn without_a_confirmation(
 
 #[test]
 fn a_write_that_no_replica_confirms_is_ambiguous() {
-    let primary = started!(Redis::start_with_clock(Clock::new()));
+    let primary = started!(Redis::start_by(Some(Clock::new())));
     let replica = started!(Redis::start_replica(&primary));
     let mut witness = primary.store();
     let space = made(&mut witness, "late", 5);

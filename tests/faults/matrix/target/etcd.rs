@@ -1,56 +1,19 @@
-//! A member of etcd behind a proxy. Its clock can't be set, since its runtime asks
-//! the kernel by itself; what counts is the date of its replies, and that is set on
-//! the way.
+//! etcd. Its clock can't be set, since its runtime asks the kernel by itself; what counts is
+//! the date of its replies, and that is set on the way.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::{PutBack, Target};
+use super::PutBack;
+use super::served::Server;
 use crate::matrix::{Outcome, text};
 use ringflake_kit::proxy::{Fault, Proxy};
-use ringflake_kit::server::{self, Reachable as _};
+use ringflake_kit::server::{Etcd, Reachable as _};
 
-pub(super) struct Etcd {
-    server: server::Etcd,
-    proxy: Proxy,
-}
-
-impl Etcd {
-    pub(super) fn start() -> Option<Self> {
-        let server = server::Etcd::start()?;
-        let proxy = Proxy::to(server.port());
-        Some(Self { server, proxy })
-    }
-}
-
-impl Target for Etcd {
-    fn direct_url(&self) -> String {
-        self.server.url()
-    }
-
-    fn url(&self) -> String {
-        self.server.url_through(self.proxy.port())
-    }
-
-    fn proxy(&self) -> Option<&Proxy> {
-        Some(&self.proxy)
-    }
-
-    fn stop(&mut self) {
-        self.server.stop(0);
-    }
-
-    fn kill(&mut self) {
-        self.server.kill(0);
-    }
-
-    fn start(&mut self) {
-        self.server.restart(0);
-    }
-
-    fn set_clock(&self, ahead: i64) {
-        self.proxy.set(match ahead {
+impl Server for Etcd {
+    fn set_clock(&self, proxy: &Proxy, ahead: i64) {
+        proxy.set(match ahead {
             0 => Fault::None,
             ahead => Fault::Dates { ahead },
         });
@@ -58,7 +21,7 @@ impl Target for Etcd {
 
     /// Keys and values as a client reads them, put back in one transaction.
     fn keep_rows(&self, namespace: &str) -> PutBack {
-        let port = self.server.port();
+        let port = self.port();
         let prefix = format!("ringflake/{namespace}");
         let keys = json!({
             "key": STANDARD.encode(format!("{prefix}/")),
@@ -92,14 +55,6 @@ impl Target for Etcd {
 
     fn damage(&self, namespace: &str, block: u64) {
         let key = format!("ringflake/{namespace}/block/{block:020}");
-        self.server.put_all(&[key], "{");
-    }
-
-    fn writers(&self, _: &[i32]) -> Vec<i32> {
-        vec![self.server.process(0).id() as i32]
-    }
-
-    fn revive(&mut self) {
-        self.server.revive(0);
+        self.put_all(&[key], "{");
     }
 }

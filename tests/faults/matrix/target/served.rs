@@ -8,6 +8,11 @@ use ringflake_kit::server::{Clock, TestServer};
 pub(super) trait Server: TestServer + Sized {
     fn keep_rows(&self, namespace: &str) -> PutBack;
     fn damage(&self, namespace: &str, block: u64);
+
+    /// Sets its calendar clock ahead of the machine's by so many seconds.
+    fn set_clock(&self, _: &Proxy, ahead: i64) {
+        self.clock().run_ahead(ahead * 1000);
+    }
 }
 
 pub(super) struct Served<S> {
@@ -17,7 +22,7 @@ pub(super) struct Served<S> {
 
 impl<S: Server> Served<S> {
     pub(super) fn start() -> Option<Self> {
-        let server = S::start_with_clock(Clock::new())?;
+        let server = S::start_by(Some(Clock::new()))?;
         let proxy = Proxy::to(server.port());
         Some(Self { server, proxy })
     }
@@ -49,7 +54,7 @@ impl<S: Server> Target for Served<S> {
     }
 
     fn set_clock(&self, ahead: i64) {
-        self.server.clock().run_ahead(ahead * 1000);
+        self.server.set_clock(&self.proxy, ahead);
     }
 
     fn keep_rows(&self, namespace: &str) -> PutBack {

@@ -39,7 +39,7 @@ impl Clock {
             file,
             _directory: directory,
         };
-        clock.write(0, 0);
+        clock.run_ahead(0);
         clock
     }
 
@@ -52,17 +52,7 @@ impl Clock {
 
     /// Runs with the machine's clock, ahead by this much; negative: behind.
     pub fn run_ahead(&self, milliseconds: i64) {
-        self.write(milliseconds, 0);
-    }
-
-    /// Stands still at this time, in milliseconds since 1970, but not at 0.
-    pub fn stand_at(&self, unix_ms: u64) {
-        self.write(0, i64::try_from(unix_ms).unwrap());
-    }
-
-    fn write(&self, ahead_ms: i64, frozen_ms: i64) {
-        let mut bytes = ahead_ms.to_ne_bytes().to_vec();
-        bytes.extend(frozen_ms.to_ne_bytes());
+        let bytes = milliseconds.to_ne_bytes();
         self.file.write_all_at(&bytes, 0).unwrap();
     }
 }

@@ -4,9 +4,8 @@
 //! the dynamic linker puts before libc's functions. It allocates nothing, since
 //! the server's allocator asks for the time while it starts.
 //!
-//! The file that `RINGFLAKE_CLOCK_FILE` names holds two numbers of 8 bytes in the
-//! machine's order: by how many milliseconds the clock is ahead, and the time at
-//! which it stands still, in milliseconds since 1970, or 0 while it runs.
+//! The file that `RINGFLAKE_CLOCK_FILE` names holds a number of 8 bytes in the machine's
+//! order: by how many milliseconds the clock is ahead.
 
 #![no_std]
 
@@ -54,29 +53,29 @@ unsafe extern "C" {
 /// The mapped file, once it was needed. Two threads may both map it.
 static FILE: AtomicPtr<AtomicI64> = AtomicPtr::new(ptr::null_mut());
 
-/// How far ahead the clock is, and where it stands still.
-fn setting() -> (i64, i64) {
+/// How far ahead the clock is, in milliseconds.
+fn ahead() -> i64 {
     let mut file = FILE.load(Relaxed);
     if file.is_null() {
         // SAFETY: the name ends in a zero; a failure shows in the results.
         file = unsafe {
             let path = getenv(c"RINGFLAKE_CLOCK_FILE".as_ptr());
             if path.is_null() {
-                return (0, 0);
+                return 0;
             }
             let descriptor = open(path, 0);
             if descriptor < 0 {
-                return (0, 0);
+                return 0;
             }
-            mmap(ptr::null_mut(), 16, PROT_READ, MAP_SHARED, descriptor, 0).cast()
+            mmap(ptr::null_mut(), 8, PROT_READ, MAP_SHARED, descriptor, 0).cast()
         };
         if file.addr() == usize::MAX {
-            return (0, 0);
+            return 0;
         }
         FILE.store(file, Relaxed);
     }
-    // SAFETY: the mapping has 16 bytes and stays for good.
-    unsafe { ((*file).load(Relaxed), (*file.add(1)).load(Relaxed)) }
+    // SAFETY: the mapping has 8 bytes and stays for good.
+    unsafe { (*file).load(Relaxed) }
 }
 
 fn read(clock: c_int, time: *mut Timespec) -> c_int {
@@ -85,15 +84,10 @@ fn read(clock: c_int, time: *mut Timespec) -> c_int {
     if result == 0 && matches!(clock, CLOCK_REALTIME | CLOCK_REALTIME_COARSE) {
         // SAFETY: as above, and the call has written it.
         let time = unsafe { &mut *time };
-        let (ahead_ms, frozen_ms) = setting();
-        if frozen_ms != 0 {
-            time.seconds = frozen_ms / 1000;
-            time.nanos = frozen_ms % 1000 * 1_000_000;
-        } else {
-            let nanos = time.nanos + ahead_ms.rem_euclid(1000) * 1_000_000;
-            time.seconds += ahead_ms.div_euclid(1000) + nanos / 1_000_000_000;
-            time.nanos = nanos % 1_000_000_000;
-        }
+        let ahead_ms = ahead();
+        let nanos = time.nanos + ahead_ms.rem_euclid(1000) * 1_000_000;
+        time.seconds += ahead_ms.div_euclid(1000) + nanos / 1_000_000_000;
+        time.nanos = nanos % 1_000_000_000;
     }
     result as c_int
 }

@@ -6,11 +6,10 @@ use std::process::Command;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
 use crate::eventually;
 use crate::server::template::copy;
-use crate::server::{self, Reachable, Reusable, Server};
+use crate::server::{self, Clock, Instance, Reachable, Server, TestServer};
 
 /// A cluster of one or more members, each on ports of its own, with its data in
 /// a directory of its own.
@@ -25,12 +24,11 @@ pub struct Etcd {
 #[derive(Debug)]
 struct Member {
     name: String,
-    directory: TempDir,
+    /// With the port for clients.
+    instance: Instance,
     /// Counts the data directories that it has had.
     generation: u32,
-    client_port: u16,
     peer_port: u16,
-    server: Option<Server>,
 }
 
 impl Etcd {
@@ -45,11 +43,9 @@ impl Etcd {
         let program = server::find("etcd", "etcd-server")?;
         let member = |number: usize| Member {
             name: format!("m{number}"),
-            directory: server::data_directory(),
+            instance: Instance::new(server::data_directory(), None),
             generation: 0,
-            client_port: server::free_port(),
             peer_port: server::free_port(),
-            server: None,
         };
         let mut etcd = Self {
             program,
@@ -70,17 +66,16 @@ impl Etcd {
 
     fn start_members(&mut self, members: &[usize]) {
         for &number in members {
-            let server = self.spawn(number);
-            self.members[number].server = Some(server);
+            let command = self.command(number);
+            self.members[number].instance.launch(command, || true);
         }
         for &number in members {
             eventually("the member is ready", || self.is_healthy(number));
         }
     }
 
-    fn spawn(&self, number: usize) -> Server {
+    fn command(&self, number: usize) -> Command {
         let member = &self.members[number];
-        assert!(member.server.is_none(), "it is running");
         let url = |port| format!("http://127.0.0.1:{port}");
         // A test may have members speak TLS to clients.
         let scheme = if self.arguments.iter().any(|a| a == "--cert-file") {
@@ -88,7 +83,7 @@ impl Etcd {
         } else {
             "http"
         };
-        let client = format!("{scheme}://127.0.0.1:{}", member.client_port);
+        let client = format!("{scheme}://127.0.0.1:{}", member.instance.port);
         let mut command = Command::new(&self.program);
         command
             .env_clear()
@@ -103,8 +98,7 @@ impl Etcd {
             .args(["--initial-cluster-token", &self.token])
             .args(["--heartbeat-interval", "50", "--election-timeout", "500"])
             .args(&self.arguments);
-        let log = member.directory.path().join("log");
-        Server::start(command, &log, || true)
+        command
     }
 
     fn initial_cluster(&self) -> String {
@@ -119,34 +113,22 @@ impl Etcd {
     fn data_directory(&self, number: usize) -> PathBuf {
         let member = &self.members[number];
         let name = format!("data-{}", member.generation);
-        member.directory.path().join(name)
+        member.instance.directory.path().join(name)
     }
 
     /// Asks a member to end, and waits.
     pub fn stop(&mut self, member: usize) {
-        let server = self.members[member].server.take();
-        server.expect("it is running").stop();
+        self.members[member].instance.take().stop();
     }
 
     /// Ends a member as a crash would.
     pub fn kill(&mut self, member: usize) {
-        let server = self.members[member].server.take();
-        server.expect("it is running").kill();
+        self.members[member].instance.take().kill();
     }
 
     /// A member's running process.
     pub fn process(&self, member: usize) -> &Server {
-        let server = self.members[member].server.as_ref();
-        server.expect("it is running")
-    }
-
-    /// Starts a member again if it has ended by itself.
-    pub fn revive(&mut self, member: usize) {
-        let server = self.members[member].server.as_mut();
-        if server.expect("it was started").has_ended() {
-            self.members[member].server = None;
-            self.restart(member);
-        }
+        self.members[member].instance.process()
     }
 
     /// The member that leads the cluster.
@@ -155,7 +137,7 @@ impl Etcd {
             let json = self.ctl(member, &["endpoint", "status", "-w", "json"]);
             serde_json::from_str::<Value>(&json).unwrap()[0]["Status"].take()
         };
-        let running = |member: &usize| self.members[*member].server.is_some();
+        let running = |member: &usize| self.members[*member].instance.server.is_some();
         let leads = |member: &usize| {
             let status = status(*member);
             status["leader"] == status["header"]["member_id"]
@@ -170,7 +152,7 @@ impl Etcd {
 
     /// Saves a snapshot, and answers where it is.
     pub fn snapshot(&self, name: &str) -> PathBuf {
-        let path = self.members[0].directory.path().join(name);
+        let path = self.members[0].instance.directory.path().join(name);
         self.ctl(0, &["snapshot", "save", path.to_str().unwrap()]);
         path
     }
@@ -180,7 +162,7 @@ impl Etcd {
     pub fn restore(&mut self, snapshot: &Path, token: &str) {
         token.clone_into(&mut self.token);
         for number in 0..self.members.len() {
-            if self.members[number].server.is_some() {
+            if self.members[number].instance.server.is_some() {
                 self.stop(number);
             }
             self.members[number].generation += 1;
@@ -215,7 +197,7 @@ impl Etcd {
     /// it again.
     pub fn copy_files(&mut self, name: &str) -> PathBuf {
         self.stop(0);
-        let files = self.members[0].directory.path().join(name);
+        let files = self.members[0].instance.directory.path().join(name);
         copy(&self.data_directory(0), &files);
         self.restart(0);
         files
@@ -245,7 +227,7 @@ impl Etcd {
     fn is_healthy(&self, member: usize) -> bool {
         if self.arguments.iter().any(|a| a == "--cert-file") {
             // etcdctl would need the certificates; a listening port must do.
-            return std::net::TcpStream::connect(("127.0.0.1", self.members[member].client_port))
+            return std::net::TcpStream::connect(("127.0.0.1", self.members[member].instance.port))
                 .is_ok();
         }
         // Asked again and again, and so not for long each time.
@@ -257,7 +239,7 @@ impl Etcd {
     }
 
     fn try_ctl(&self, member: usize, arguments: &[&str]) -> Result<String, String> {
-        let port = self.members[member].client_port;
+        let port = self.members[member].instance.port;
         let endpoint = format!("--endpoints=http://127.0.0.1:{port}");
         etcdctl(&[&[&*endpoint][..], arguments].concat())
     }
@@ -275,30 +257,44 @@ fn etcdctl(arguments: &[&str]) -> Result<String, String> {
     }
 }
 
-impl Reusable for Etcd {
-    fn start() -> Option<Self> {
+impl Reachable for Etcd {
+    /// Of its first member.
+    fn port(&self) -> u16 {
+        self.members[0].instance.port
+    }
+
+    /// Of all members.
+    fn url(&self) -> String {
+        let hosts = self.members.iter();
+        let hosts = hosts.map(|member| format!("127.0.0.1:{}", member.instance.port));
+        format!("etcd://{}", hosts.collect::<Vec<_>>().join(","))
+    }
+
+    fn url_through(&self, port: u16) -> String {
+        format!("etcd://127.0.0.1:{port}")
+    }
+}
+
+/// Of its first member.
+impl TestServer for Etcd {
+    /// Its runtime asks the kernel for the time, whatever the clock shows.
+    fn start_by(_: Option<Clock>) -> Option<Self> {
         Self::start()
     }
 
     fn clear(&self) {
         self.ctl(0, &["del", "--prefix", ""]);
     }
-}
 
-impl Reachable for Etcd {
-    /// Of its first member.
-    fn port(&self) -> u16 {
-        self.members[0].client_port
+    fn restart(&mut self) {
+        self.restart(0);
     }
 
-    /// Of all members.
-    fn url(&self) -> String {
-        let hosts = self.members.iter();
-        let hosts = hosts.map(|member| format!("127.0.0.1:{}", member.client_port));
-        format!("etcd://{}", hosts.collect::<Vec<_>>().join(","))
+    fn instance(&self) -> &Instance {
+        &self.members[0].instance
     }
 
-    fn url_through(&self, port: u16) -> String {
-        format!("etcd://127.0.0.1:{port}")
+    fn instance_mut(&mut self) -> &mut Instance {
+        &mut self.members[0].instance
     }
 }

@@ -8,14 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use std::thread;
 
-/// A server of which nothing that a test did through a store remains.
-pub trait Reusable: Sized + Send + 'static {
-    /// A new one; none where it is not installed.
-    fn start() -> Option<Self>;
-
-    /// Takes away what tests have written, and ends the connections of their stores.
-    fn clear(&self);
-}
+use crate::server::TestServer;
 
 type Servers = Vec<Box<dyn Any + Send>>;
 
@@ -33,9 +26,9 @@ fn idle() -> MutexGuard<'static, Servers> {
 /// The server of a test that panics is ended with the test. The others are ended with
 /// the process.
 #[derive(Debug)]
-pub struct Lent<S: Reusable>(Option<Box<S>>);
+pub struct Lent<S: TestServer + Send + 'static>(Option<Box<S>>);
 
-impl<S: Reusable> Lent<S> {
+impl<S: TestServer + Send + 'static> Lent<S> {
     /// An idle server, or a new one; none where it is not installed, after saying that the
     /// test is skipped for it.
     pub fn start() -> Option<Self> {
@@ -54,12 +47,12 @@ impl<S: Reusable> Lent<S> {
         if let Some(server) = &found {
             server.clear();
         }
-        let server = found.or_else(|| S::start().map(Box::new))?;
+        let server = found.or_else(|| S::start_by(None).map(Box::new))?;
         Some(Self(Some(server)))
     }
 }
 
-impl<S: Reusable> Deref for Lent<S> {
+impl<S: TestServer + Send + 'static> Deref for Lent<S> {
     type Target = S;
 
     fn deref(&self) -> &S {
@@ -67,13 +60,13 @@ impl<S: Reusable> Deref for Lent<S> {
     }
 }
 
-impl<S: Reusable> DerefMut for Lent<S> {
+impl<S: TestServer + Send + 'static> DerefMut for Lent<S> {
     fn deref_mut(&mut self) -> &mut S {
         self.0.as_mut().expect("it is there until it is dropped")
     }
 }
 
-impl<S: Reusable> Drop for Lent<S> {
+impl<S: TestServer + Send + 'static> Drop for Lent<S> {
     fn drop(&mut self) {
         if let Some(server) = self.0.take()
             && !thread::panicking()

@@ -5,14 +5,12 @@ use std::process::Command;
 
 use mysql::prelude::Queryable;
 use mysql::{Conn, OptsBuilder};
-use tempfile::TempDir;
 
 use super::clock::Clock;
 use super::template;
 use crate::eventually;
 use crate::server::{
-    PASSWORD, Reachable, Reusable, Server, TestServer, as_user, data_directory, directory, find,
-    free_port,
+    Instance, PASSWORD, Reachable, TestServer, as_user, data_directory, directory, find,
 };
 
 const PACKAGE: &str = "mariadb-server";
@@ -26,12 +24,9 @@ const USER: &str = "mysql";
 /// the database `app`, and nothing outside.
 #[derive(Debug)]
 pub struct MariaDb {
-    directory: TempDir,
     program: PathBuf,
-    port: u16,
     settings: Vec<String>,
-    clock: Option<Clock>,
-    server: Option<Server>,
+    instance: Instance,
 }
 
 impl MariaDb {
@@ -49,18 +44,16 @@ impl MariaDb {
     fn install(settings: &[&str], clock: Option<Clock>) -> Option<Self> {
         let program = find("mariadbd", PACKAGE)?;
         let installer = find("mariadb-install-db", PACKAGE)?;
+        // In memory it maps its log, and no limit of a process stops what it writes:
+        // the disk of a test that sets clocks must be able to be full.
+        let directory = match clock {
+            None => data_directory(),
+            Some(_) => directory(),
+        };
         let mut mariadb = Self {
-            // In memory it maps its log, and no limit of a process stops what it writes:
-            // the disk of a test that sets clocks must be able to be full.
-            directory: match clock {
-                None => data_directory(),
-                Some(_) => directory(),
-            },
             program,
-            port: free_port(),
             settings: settings.iter().map(|s| (*s).to_owned()).collect(),
-            clock,
-            server: None,
+            instance: Instance::new(directory, clock),
         };
         let data = mariadb.data();
         template::fill("mariadb", &installer, &data, || mariadb.prepare(&installer));
@@ -87,7 +80,7 @@ impl MariaDb {
         ]);
         install.arg(self.temporary());
         install.arg(format!("--datadir={}", self.data().display()));
-        install.current_dir(self.directory.path());
+        install.current_dir(self.directory());
         as_user(&mut install, USER);
         let done = install.output().unwrap();
         let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
@@ -101,7 +94,7 @@ impl MariaDb {
 
     /// A connection as the superuser; to the database `app`, once that is there.
     pub fn admin(&self) -> Conn {
-        let mut admin = self.connect().unwrap();
+        let mut admin = connect(self.port()).unwrap();
         // Whatever the server's defaults are in this test.
         for setting in ["autocommit = 1", "sql_mode = ''", "TRANSACTION READ WRITE"] {
             admin.query_drop(format!("SET SESSION {setting}")).unwrap();
@@ -126,7 +119,7 @@ impl MariaDb {
                 "CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = {}, \
                  MASTER_USER = 'root', MASTER_LOG_FILE = '{file}', MASTER_LOG_POS = {position}, \
                  MASTER_CONNECT_RETRY = 1",
-                primary.port
+                primary.port()
             ),
             "START SLAVE".to_owned(),
         ] {
@@ -166,56 +159,38 @@ impl MariaDb {
         self.settings = settings.iter().map(|s| (*s).to_owned()).collect();
     }
 
-    /// The running process, for signals.
-    pub fn process(&self) -> &Server {
-        self.server.as_ref().unwrap()
+    fn directory(&self) -> &Path {
+        self.instance.directory.path()
     }
 
     /// Where the data lie.
     pub fn data(&self) -> PathBuf {
-        self.directory.path().join("data")
+        self.directory().join("data")
     }
 
     /// Its Unix socket.
     pub fn socket(&self) -> PathBuf {
-        self.directory.path().join("socket")
+        self.directory().join("socket")
     }
 
     /// Servers that share a place for temporary tables remove each other's.
     fn temporary(&self) -> String {
-        format!("--tmpdir={}", self.directory.path().display())
-    }
-
-    fn connect(&self) -> mysql::Result<Conn> {
-        let options = OptsBuilder::new()
-            .ip_or_hostname(Some("127.0.0.1"))
-            .tcp_port(self.port)
-            .user(Some("root"))
-            .prefer_socket(false);
-        Conn::new(options)
+        format!("--tmpdir={}", self.directory().display())
     }
 }
 
-impl Reusable for MariaDb {
-    fn start() -> Option<Self> {
-        Self::start()
-    }
-
-    fn clear(&self) {
-        let mut admin = self.connect().unwrap();
-        admin.query_drop("KILL USER app").unwrap();
-        eventually("the connections are gone", || {
-            let all = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE USER = 'app'";
-            admin.query_first::<u64, _>(all).unwrap() == Some(0)
-        });
-        admin.query_drop("DROP DATABASE app").unwrap();
-        admin.query_drop("CREATE DATABASE app").unwrap();
-    }
+fn connect(port: u16) -> mysql::Result<Conn> {
+    let options = OptsBuilder::new()
+        .ip_or_hostname(Some("127.0.0.1"))
+        .tcp_port(port)
+        .user(Some("root"))
+        .prefer_socket(false);
+    Conn::new(options)
 }
 
 impl Reachable for MariaDb {
     fn port(&self) -> u16 {
-        self.port
+        self.instance.port
     }
 
     fn url_through(&self, port: u16) -> String {
@@ -224,13 +199,23 @@ impl Reachable for MariaDb {
 }
 
 impl TestServer for MariaDb {
-    fn start_with_clock(clock: Clock) -> Option<Self> {
-        Self::install(&[], Some(clock))
+    fn start_by(clock: Option<Clock>) -> Option<Self> {
+        Self::install(&[], clock)
+    }
+
+    fn clear(&self) {
+        let mut admin = connect(self.port()).unwrap();
+        admin.query_drop("KILL USER app").unwrap();
+        eventually("the connections are gone", || {
+            let all = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE USER = 'app'";
+            admin.query_first::<u64, _>(all).unwrap() == Some(0)
+        });
+        admin.query_drop("DROP DATABASE app").unwrap();
+        admin.query_drop("CREATE DATABASE app").unwrap();
     }
 
     fn restart(&mut self) {
-        assert!(self.server.is_none());
-        let directory = self.directory.path();
+        let (directory, port) = (self.directory(), self.port());
         let mut command = Command::new(&self.program);
         command.args([
             "--no-defaults",
@@ -242,28 +227,20 @@ impl TestServer for MariaDb {
             "--skip-name-resolve",
         ]);
         command.arg(self.temporary());
-        command.arg(format!("--port={}", self.port));
+        command.arg(format!("--port={port}"));
         command.arg(format!("--datadir={}", self.data().display()));
         command.arg(format!("--socket={}", directory.join("socket").display()));
         command.arg(format!("--pid-file={}", directory.join("pid").display()));
         command.args(&self.settings).current_dir(directory);
         as_user(&mut command, USER);
-        if let Some(clock) = &self.clock {
-            clock.preload(&mut command);
-        }
-        let log = directory.join("log");
-        self.server = Some(Server::start(command, &log, || self.connect().is_ok()));
+        self.instance.launch(command, || connect(port).is_ok());
     }
 
-    fn running(&mut self) -> &mut Option<Server> {
-        &mut self.server
+    fn instance(&self) -> &Instance {
+        &self.instance
     }
 
-    fn clock(&self) -> &Clock {
-        self.clock.as_ref().expect("it has the machine's clock")
-    }
-
-    fn processes(&self) -> Vec<i32> {
-        vec![self.process().id() as i32]
+    fn instance_mut(&mut self) -> &mut Instance {
+        &mut self.instance
     }
 }

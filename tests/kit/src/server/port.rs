@@ -19,22 +19,16 @@ const PORTS: Range<u16> = 10_000..32_000;
 /// # Panics
 /// When no port is left.
 pub fn free_port() -> u16 {
-    first_of(PORTS, |port, taken| taken.has(port))
+    static TAKEN: Mutex<Taken> = Mutex::new(Taken(Vec::new()));
+    let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
+    // So that processes rarely look at the same ones, and none twice at its own.
+    let first = (process::id() as usize * 97 + taken.0.len()) % PORTS.len();
+    let (before, after) = (PORTS.take(first), PORTS.skip(first));
+    after
+        .chain(before)
+        .find(|&port| taken.has(port))
+        .unwrap_or_else(|| panic!("no port of {PORTS:?} is free"))
 }
-
-/// A port for a node of a Redis Cluster, which listens on the port 10,000 above it, too: both
-/// are free, this process's, and none of those that the kernel gives to connections.
-///
-/// # Panics
-/// When no such port is left.
-pub(super) fn free_port_of_a_node() -> u16 {
-    first_of(PORTS.start..PORTS.end - ABOVE, |port, taken| {
-        taken.has(port) && taken.has(port + ABOVE)
-    })
-}
-
-/// How far above its own port a node of a Redis Cluster listens to the others.
-const ABOVE: u16 = 10_000;
 
 /// The UDP sockets of the ports that are taken, which nobody uses: what a process of tests
 /// has bound no other can, and the kernel gives it back however the process ends.
@@ -60,54 +54,5 @@ fn is_listening(port: u16) -> bool {
     match TcpStream::connect_timeout(&address, Duration::from_secs(1)) {
         Ok(_) => true,
         Err(error) => error.kind() == ErrorKind::TimedOut,
-    }
-}
-
-/// The first of these ports that `is_had`.
-fn first_of(ports: Range<u16>, mut is_had: impl FnMut(u16, &mut Taken) -> bool) -> u16 {
-    static TAKEN: Mutex<Taken> = Mutex::new(Taken(Vec::new()));
-    let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
-    // So that processes rarely look at the same ones, and none twice at its own.
-    let first = (process::id() as usize * 97 + taken.0.len()) % ports.len();
-    let (before, after) = (ports.clone().take(first), ports.clone().skip(first));
-    after
-        .chain(before)
-        .find(|&port| is_had(port, &mut taken))
-        .unwrap_or_else(|| panic!("no port of {ports:?} is free"))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::HashSet;
-    use std::net::TcpListener;
-
-    use super::*;
-
-    #[test]
-    fn no_port_is_given_twice() {
-        let ports: HashSet<u16> = (0..400).map(|_| free_port()).collect();
-        assert_eq!(ports.len(), 400);
-    }
-
-    #[test]
-    fn a_node_has_both_of_its_ports() {
-        let port = free_port_of_a_node();
-        for port in [port, port + 10_000] {
-            assert!(PORTS.contains(&port), "{port} may be a connection's");
-            let other = UdpSocket::bind(("127.0.0.1", port));
-            assert!(other.is_err(), "{port} could be had twice");
-        }
-    }
-
-    #[test]
-    fn a_port_is_kept_from_other_processes() {
-        let port = free_port();
-        // As `free_port` of another process asks.
-        let other = UdpSocket::bind(("127.0.0.1", port));
-        assert!(other.is_err(), "{port} could be had twice");
-        assert!(
-            TcpListener::bind(("127.0.0.1", port)).is_ok(),
-            "{port} is in use"
-        );
     }
 }

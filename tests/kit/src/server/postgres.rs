@@ -6,16 +6,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
 use super::clock::Clock;
 use super::template;
 use crate::eventually;
-use crate::server::{
-    PASSWORD, Reachable, Reusable, Server, TestServer, as_user, data_directory, find, free_port,
-};
+use crate::server::{Instance, PASSWORD, Reachable, TestServer, as_user, data_directory, find};
 
 const PACKAGE: &str = "postgresql";
 /// The user that runs the server if the test is root, and its first role.
@@ -28,39 +25,20 @@ const USER: &str = "postgres";
 /// it has no other privilege.
 #[derive(Debug)]
 pub struct Postgres {
-    directory: TempDir,
     binaries: PathBuf,
-    port: u16,
-    clock: Option<Clock>,
-    server: Option<Server>,
+    instance: Instance,
 }
 
 impl Postgres {
     /// A new server; none where PostgreSQL is not installed, after saying that
     /// the test is skipped for it.
     pub fn start() -> Option<Self> {
-        Self::start_with(None)
-    }
-
-    fn start_with(clock: Option<Clock>) -> Option<Self> {
-        // Where it really is, its companions are.
-        let initdb = fs::canonicalize(find("initdb", PACKAGE)?).unwrap();
-        let binaries = initdb.parent().unwrap().to_owned();
-        let mut postgres = Self {
-            directory: data_directory(),
-            binaries,
-            port: free_port(),
-            clock,
-            server: None,
-        };
-        let data = postgres.data();
-        template::fill("postgres", &initdb, &data, || postgres.prepare());
-        Some(postgres.started())
+        Self::start_by(None)
     }
 
     /// Makes the data, with the role and the database for tests.
     fn prepare(&mut self) {
-        let secret = self.directory.path().join("password");
+        let secret = self.directory().join("password");
         fs::write(&secret, PASSWORD).unwrap();
         self.run(
             "initdb",
@@ -85,23 +63,27 @@ impl Postgres {
 
     /// Where the data lie, for settings and certificates.
     pub fn data(&self) -> PathBuf {
-        self.directory.path().join("data")
+        self.directory().join("data")
+    }
+
+    fn directory(&self) -> &Path {
+        self.instance.directory.path()
     }
 
     /// Where its Unix socket is.
     pub fn sockets(&self) -> PathBuf {
-        self.directory.path().to_owned()
+        self.directory().to_owned()
     }
 
     /// A connection to the database `app` as the superuser.
     pub fn admin(&self) -> Session {
-        let app = Session::try_open(self.port, USER, "app");
-        app.unwrap_or_else(|_| Session::open(self.port, USER, USER))
+        let app = Session::try_open(self.port(), USER, "app");
+        app.unwrap_or_else(|_| Session::open(self.port(), USER, USER))
     }
 
     /// A connection to the database `app` as the role that owns it.
     pub fn owner(&self) -> Session {
-        Session::open(self.port, "app", "app")
+        Session::open(self.port(), "app", "app")
     }
 
     /// Adds lines to the configuration, for the next start or reload.
@@ -124,16 +106,13 @@ impl Postgres {
 
     /// A copy that follows this server.
     pub fn standby(&self) -> Self {
-        let standby = Self {
-            directory: data_directory(),
+        let mut standby = Self {
             binaries: self.binaries.clone(),
-            port: free_port(),
-            clock: None,
-            server: None,
+            instance: Instance::new(data_directory(), None),
         };
         let from = format!(
             "host=127.0.0.1 port={} user={USER} password={PASSWORD}",
-            self.port
+            self.port()
         );
         standby.run(
             "pg_basebackup",
@@ -143,7 +122,8 @@ impl Postgres {
                 ("--pgdata", &standby.data()),
             ],
         );
-        standby.started()
+        standby.restart();
+        standby
     }
 
     /// Makes a standby a server of its own.
@@ -154,7 +134,7 @@ impl Postgres {
     /// Runs one of the server's programs to its end.
     pub fn run(&self, program: &str, flags: &[&str], options: &[(&str, &Path)]) -> String {
         let mut command = Command::new(self.binaries.join(program));
-        command.current_dir(self.directory.path()).args(flags);
+        command.current_dir(self.directory()).args(flags);
         for (name, value) in options {
             command.arg(name).arg(value);
         }
@@ -165,53 +145,11 @@ impl Postgres {
         assert!(done.status.success(), "{program}: {}", text(&done.stderr));
         text(&done.stdout)
     }
-
-    fn started(mut self) -> Self {
-        self.server = Some(self.launch());
-        self
-    }
-
-    fn launch(&self) -> Server {
-        let mut command = Command::new(self.binaries.join("postgres"));
-        command.arg("-D").arg(self.data());
-        let sockets = self.directory.path().display();
-        for setting in [
-            format!("port={}", self.port),
-            "listen_addresses=127.0.0.1".to_owned(),
-            format!("unix_socket_directories={sockets}"),
-            "shared_buffers=4MB".to_owned(),
-            "max_connections=60".to_owned(),
-            // Its transactions would be taken for those of a store.
-            "autovacuum=off".to_owned(),
-        ] {
-            command.args(["-c", &setting]);
-        }
-        command.current_dir(self.directory.path());
-        as_user(&mut command, USER);
-        if let Some(clock) = &self.clock {
-            clock.preload(&mut command);
-        }
-        let log = self.directory.path().join("log");
-        let is_ready = || Session::try_open(self.port, USER, USER).is_ok();
-        Server::start(command, &log, is_ready)
-    }
-}
-
-impl Reusable for Postgres {
-    fn start() -> Option<Self> {
-        Self::start()
-    }
-
-    fn clear(&self) {
-        let admin = Session::open(self.port, USER, USER);
-        admin.execute("DROP DATABASE app WITH (FORCE)");
-        admin.execute("CREATE DATABASE app OWNER app");
-    }
 }
 
 impl Reachable for Postgres {
     fn port(&self) -> u16 {
-        self.port
+        self.instance.port
     }
 
     fn url_through(&self, port: u16) -> String {
@@ -220,24 +158,33 @@ impl Reachable for Postgres {
 }
 
 impl TestServer for Postgres {
-    fn start_with_clock(clock: Clock) -> Option<Self> {
-        Self::start_with(Some(clock))
+    fn start_by(clock: Option<Clock>) -> Option<Self> {
+        // Where it really is, its companions are.
+        let initdb = fs::canonicalize(find("initdb", PACKAGE)?).unwrap();
+        let binaries = initdb.parent().unwrap().to_owned();
+        let mut postgres = Self {
+            binaries,
+            instance: Instance::new(data_directory(), clock),
+        };
+        let data = postgres.data();
+        template::fill("postgres", &initdb, &data, || postgres.prepare());
+        postgres.restart();
+        Some(postgres)
     }
 
     fn stop(&mut self) {
-        let server = self.server.take().unwrap();
+        let server = self.instance.take();
         // Fast: the polite way waits for clients to leave.
         server.signal(libc::SIGINT);
         server.stop();
     }
 
     fn kill(&mut self) {
-        let server = self.server.as_ref().unwrap();
         // Stopped, it starts no process that the list lacks. One that outlived it would keep
         // the shared memory, and the server could not start again.
-        server.signal(libc::SIGSTOP);
+        self.process().signal(libc::SIGSTOP);
         let children = self.processes().split_off(1);
-        self.server.take().unwrap().kill();
+        self.instance.take().kill();
         for child in &children {
             // SAFETY: no memory is involved; the process was the server's child
             // just now.
@@ -248,21 +195,43 @@ impl TestServer for Postgres {
         });
     }
 
+    fn clear(&self) {
+        let admin = Session::open(self.port(), USER, USER);
+        admin.execute("DROP DATABASE app WITH (FORCE)");
+        admin.execute("CREATE DATABASE app OWNER app");
+    }
+
     fn restart(&mut self) {
-        assert!(self.server.is_none());
-        self.server = Some(self.launch());
+        let (directory, port) = (self.directory(), self.port());
+        let mut command = Command::new(self.binaries.join("postgres"));
+        command.arg("-D").arg(self.data());
+        for setting in [
+            format!("port={port}"),
+            "listen_addresses=127.0.0.1".to_owned(),
+            format!("unix_socket_directories={}", directory.display()),
+            "shared_buffers=4MB".to_owned(),
+            "max_connections=60".to_owned(),
+            // Its transactions would be taken for those of a store.
+            "autovacuum=off".to_owned(),
+        ] {
+            command.args(["-c", &setting]);
+        }
+        command.current_dir(directory);
+        as_user(&mut command, USER);
+        let is_ready = || Session::try_open(port, USER, USER).is_ok();
+        self.instance.launch(command, is_ready);
     }
 
-    fn running(&mut self) -> &mut Option<Server> {
-        &mut self.server
+    fn instance(&self) -> &Instance {
+        &self.instance
     }
 
-    fn clock(&self) -> &Clock {
-        self.clock.as_ref().expect("it has the machine's clock")
+    fn instance_mut(&mut self) -> &mut Instance {
+        &mut self.instance
     }
 
     fn processes(&self) -> Vec<i32> {
-        let leader = self.server.as_ref().unwrap().id() as i32;
+        let leader = self.process().id() as i32;
         let children = format!("/proc/{leader}/task/{leader}/children");
         let children = fs::read_to_string(children).unwrap();
         let children = children.split_whitespace();
@@ -273,7 +242,7 @@ impl TestServer for Postgres {
 
 impl Drop for Postgres {
     fn drop(&mut self) {
-        if let Some(server) = self.server.take() {
+        if let Some(server) = self.instance.server.take() {
             // Killed, it would leave its shared memory behind.
             server.end(libc::SIGQUIT);
         }

@@ -5,24 +5,18 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use tempfile::TempDir;
-
 use super::clock::Clock;
-use super::port;
 use crate::eventually;
-use crate::server::{self, Reachable, Reusable, Server, TestServer};
+use crate::server::{self, Instance, Reachable, TestServer};
 
 /// A server on a port of its own, with its data in a directory of its own, that
 /// keeps what it confirms: `appendfsync always`, no eviction.
 #[derive(Debug)]
 pub struct Redis {
     program: PathBuf,
-    directory: TempDir,
-    port: u16,
     arguments: Vec<String>,
-    clock: Option<Clock>,
     password: Option<String>,
-    server: Option<Server>,
+    instance: Instance,
 }
 
 impl Redis {
@@ -38,16 +32,9 @@ impl Redis {
         Self::prepare(arguments).map(Self::started)
     }
 
-    /// Starts a node of a cluster.
-    pub fn start_node() -> Option<Self> {
-        let mut node = Self::prepare(&["--cluster-enabled", "yes"])?;
-        node.port = port::free_port_of_a_node();
-        Some(node.started())
-    }
-
     /// Starts one that replicates `primary`, and waits until it has all.
     pub fn start_replica(primary: &Self) -> Option<Self> {
-        let port = primary.port.to_string();
+        let port = primary.port().to_string();
         let replica = Self::start_with(&["--replicaof", "127.0.0.1", &port])?;
         eventually("the replica is online", || primary.online_replicas() > 0);
         primary.replicate();
@@ -78,23 +65,15 @@ impl Redis {
         let password = arguments.iter().position(|a| *a == "--requirepass");
         Some(Self {
             program,
-            directory: server::data_directory(),
-            port: server::free_port(),
             arguments: arguments.iter().map(|a| (*a).to_owned()).collect(),
-            clock: None,
             password: password.map(|at| arguments[at + 1].to_owned()),
-            server: None,
+            instance: Instance::new(server::data_directory(), None),
         })
     }
 
     fn started(mut self) -> Self {
         self.restart();
         self
-    }
-
-    /// The running process, for signals.
-    pub fn process(&self) -> &Server {
-        self.server.as_ref().expect("it is running")
     }
 
     /// Makes a replica a primary.
@@ -104,7 +83,7 @@ impl Redis {
 
     /// Makes it a replica of `primary`, which takes everything from there.
     pub fn follow(&self, primary: &Self) {
-        self.command(&["REPLICAOF", "127.0.0.1", &primary.port.to_string()]);
+        self.command(&["REPLICAOF", "127.0.0.1", &primary.port().to_string()]);
         eventually("the link is up", || {
             self.info("replication").contains("master_link_status:up")
         });
@@ -141,24 +120,36 @@ impl Redis {
     }
 
     fn try_command(&self, words: &[&str]) -> redis::RedisResult<redis::Value> {
-        let (name, arguments) = words.split_first().expect("a command has a name");
-        uninterrupted(|| {
-            let mut connection = self.connect()?;
-            redis::cmd(name).arg(arguments).query(&mut connection)
-        })
+        try_command(&self.url(), self.password.as_deref(), words)
     }
 
     fn connect(&self) -> redis::RedisResult<redis::Connection> {
-        // Turns a hang into a failure.
-        let patience = Duration::from_secs(90);
-        let client = redis::Client::open(self.url())?;
-        let mut connection = client.get_connection_with_timeout(patience)?;
-        connection.set_read_timeout(Some(patience))?;
-        if let Some(password) = &self.password {
-            redis::cmd("AUTH").arg(password).exec(&mut connection)?;
-        }
-        Ok(connection)
+        connect(&self.url(), self.password.as_deref())
     }
+}
+
+fn try_command(
+    url: &str,
+    password: Option<&str>,
+    words: &[&str],
+) -> redis::RedisResult<redis::Value> {
+    let (name, arguments) = words.split_first().expect("a command has a name");
+    uninterrupted(|| {
+        let mut connection = connect(url, password)?;
+        redis::cmd(name).arg(arguments).query(&mut connection)
+    })
+}
+
+fn connect(url: &str, password: Option<&str>) -> redis::RedisResult<redis::Connection> {
+    // Turns a hang into a failure.
+    let patience = Duration::from_secs(90);
+    let client = redis::Client::open(url)?;
+    let mut connection = client.get_connection_with_timeout(patience)?;
+    connection.set_read_timeout(Some(patience))?;
+    if let Some(password) = password {
+        redis::cmd("AUTH").arg(password).exec(&mut connection)?;
+    }
+    Ok(connection)
 }
 
 /// Sends again what an interruption ended: a read with a time limit is not restarted
@@ -174,20 +165,9 @@ fn uninterrupted<T>(mut send: impl FnMut() -> redis::RedisResult<T>) -> redis::R
     }
 }
 
-impl Reusable for Redis {
-    fn start() -> Option<Self> {
-        Self::start()
-    }
-
-    fn clear(&self) {
-        self.command(&["FLUSHALL"]);
-        self.command(&["SCRIPT", "FLUSH"]);
-    }
-}
-
 impl Reachable for Redis {
     fn port(&self) -> u16 {
-        self.port
+        self.instance.port
     }
 
     fn url_through(&self, port: u16) -> String {
@@ -196,97 +176,38 @@ impl Reachable for Redis {
 }
 
 impl TestServer for Redis {
-    fn start_with_clock(clock: Clock) -> Option<Self> {
+    fn start_by(clock: Option<Clock>) -> Option<Self> {
         let mut redis = Self::prepare(&[])?;
-        redis.clock = Some(clock);
+        redis.instance.clock = clock;
         Some(redis.started())
     }
 
+    fn clear(&self) {
+        self.command(&["FLUSHALL"]);
+        self.command(&["SCRIPT", "FLUSH"]);
+    }
+
     fn restart(&mut self) {
-        assert!(self.server.is_none(), "it is running");
         let mut command = Command::new(&self.program);
-        let directory = self.directory.path();
         command
-            .args(["--bind", "127.0.0.1", "--port", &self.port.to_string()])
+            .args(["--bind", "127.0.0.1", "--port", &self.port().to_string()])
             .arg("--dir")
-            .arg(directory)
+            .arg(self.instance.directory.path())
             .args(["--appendonly", "yes", "--appendfsync", "always"])
             .args(["--save", "", "--maxmemory-policy", "noeviction"])
             // A replica need not wait for others before it is served.
             .args(["--repl-diskless-sync-delay", "0"])
             .args(&self.arguments);
-        if let Some(clock) = &self.clock {
-            clock.preload(&mut command);
-        }
-        let log = directory.join("log");
-        let answers = || self.try_command(&["PING"]).is_ok();
-        self.server = Some(Server::start(command, &log, answers));
+        let (url, password) = (self.url(), self.password.clone());
+        let answers = || try_command(&url, password.as_deref(), &["PING"]).is_ok();
+        self.instance.launch(command, answers);
     }
 
-    fn running(&mut self) -> &mut Option<Server> {
-        &mut self.server
+    fn instance(&self) -> &Instance {
+        &self.instance
     }
 
-    fn clock(&self) -> &Clock {
-        self.clock.as_ref().expect("it has the machine's clock")
-    }
-
-    fn processes(&self) -> Vec<i32> {
-        vec![self.process().id() as i32]
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
-    use std::thread;
-
-    use super::*;
-
-    static INTERRUPTIONS: AtomicU32 = AtomicU32::new(0);
-
-    extern "C" fn count(_: libc::c_int) {
-        INTERRUPTIONS.fetch_add(1, SeqCst);
-    }
-
-    /// A handler without `SA_RESTART`, so that each signal ends the read that waits.
-    fn count_signals() {
-        // SAFETY: all zeros are a `sigaction`: no flags, an empty mask.
-        let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
-        action.sa_sigaction = count as *const () as usize;
-        // SAFETY: the handler only counts.
-        let set =
-            unsafe { libc::sigaction(libc::SIGUSR2, &raw const action, std::ptr::null_mut()) };
-        assert_eq!(set, 0);
-    }
-
-    #[test]
-    fn a_command_that_a_signal_interrupts_is_sent_again() {
-        let Some(redis) = Redis::start() else { return };
-        count_signals();
-        // SAFETY: it has no precondition.
-        let waiting = unsafe { libc::pthread_self() };
-        let done = AtomicBool::new(false);
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                // Two, since the first may come before the read. No more: each one ends the
-                // command, which then starts again.
-                while INTERRUPTIONS.load(SeqCst) < 2 && !done.load(SeqCst) {
-                    thread::sleep(Duration::from_millis(50));
-                    // SAFETY: the thread waits for this scope's end.
-                    unsafe { libc::pthread_kill(waiting, libc::SIGUSR2) };
-                }
-            });
-            let mut replies = Vec::new();
-            // A minute at most.
-            while INTERRUPTIONS.load(SeqCst) < 2 && replies.len() < 200 {
-                replies.push(redis.try_command(&["BLPOP", "nothing", "0.3"]));
-            }
-            done.store(true, SeqCst);
-            for reply in replies {
-                assert_eq!(reply, Ok(redis::Value::Nil));
-            }
-        });
-        assert!(INTERRUPTIONS.load(SeqCst) >= 2, "no signal came");
+    fn instance_mut(&mut self) -> &mut Instance {
+        &mut self.instance
     }
 }
