@@ -76,10 +76,6 @@ impl Place {
         store(&self.path)
     }
 
-    fn store_at(&self, clock: &ManualClock) -> SqliteStore {
-        self.store().with_clock(Arc::new(clock.clone()))
-    }
-
     fn list(&self) -> Listing {
         self.store().list(&space()).unwrap()
     }

@@ -4,43 +4,41 @@
 use std::ops::Range;
 use std::time::Duration;
 
+use ringflake::Clock;
 use ringflake::lease::{
-    Acquire, Block, BlockState, Epoch, Grant, History, Init, LeaseStore, Namespace, SqliteStore,
-    StoreError,
+    Acquire, Block, BlockState, Epoch, Grant, LeaseStore, Namespace, SqliteStore, StoreError,
 };
-use ringflake::{Clock, ManualClock};
+use ringflake_kit::server::data_directory;
+use tempfile::TempDir;
 
-use super::Place;
+use super::Site;
 use crate::kit::{self, not_initialised};
 
-const START_MS: u64 = 1_760_000_000_000;
-
-/// A store with 16 blocks of 8,192 nodes, and its clock.
+/// A store with 16 blocks of 8,192 nodes.
 struct Desk {
-    _place: Place,
+    _directory: TempDir,
+    site: Site,
     store: SqliteStore,
     space: Namespace,
-    clock: ManualClock,
 }
 
 impl Desk {
     fn new() -> Self {
-        let place = Place::in_memory();
-        let clock = ManualClock::new(START_MS);
-        let mut store = place.store_at(&clock);
-        let space = kit::space("a").with_block_bits(13).unwrap();
-        let init = Init::new(History::New, START_MS);
-        store.init(&space, &init).unwrap();
+        let directory = data_directory();
+        let site = Site::new(directory.path());
+        let mut store = site.store("leases.db");
+        let space = kit::sized("a", 13);
+        store.init(&space, &site.init()).unwrap();
         Self {
-            _place: place,
+            _directory: directory,
+            site,
             store,
             space,
-            clock,
         }
     }
 
     fn ask(&self, blocks: u32) -> Acquire {
-        Acquire::new(blocks, 10, self.clock.unix_ms())
+        Acquire::new(blocks, 10, self.site.clock.unix_ms())
     }
 
     fn within(&mut self, blocks: u32, range: Range<u64>) -> Result<Vec<Grant>, StoreError> {
