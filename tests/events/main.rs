@@ -387,7 +387,9 @@ fn troubled_life() -> Vec<Id> {
 
 // Each event
 
-const LIVES: [(&str, fn() -> Vec<Id>); 9] = [
+type Life = fn() -> Vec<Id>;
+
+const LIVES: [(&str, Life); 9] = [
     ("normal", normal_life),
     ("leased", quietly_leased_life),
     ("trouble", troubled_life),
