@@ -1,34 +1,39 @@
 //! A fleet that uses up the layout: all 131,072 nodes, 17 billion IDs a second.
 //!
 //! Every process is a real manager. One server answers them, one after the other
-//! at a fixed rate. An hour and a half passes, from event to event: a common start, a
-//! quiet time, the store away for five minutes, and for half an hour. A plain run of the
-//! tests has less of that time.
-
-mod depot;
-mod figures;
+//! at a fixed rate. Some forty minutes pass, from event to event: a common start, a
+//! quiet time, the store away for five minutes, and longer than any lease lasts.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 
+use ringflake::ManualClock;
 use ringflake::lease::protocol::{Answer, Change, Demand, Manager, Moment, Request, Step};
-use ringflake::lease::{Fingerprint, LeasePlan, Namespace};
-use ringflake_kit::short_or_long;
+use ringflake::lease::{Fingerprint, History, Init, LeasePlan, LeaseStore, MemoryStore, Namespace};
 
-use self::depot::Depot;
-use self::figures::{Figures, Report};
 use crate::errors::{ambiguous, unavailable};
 use crate::scenario::{LAYOUT, START_MS};
 use crate::split_mix::SplitMix64;
 
 const SECOND: Duration = Duration::from_secs(1);
+/// Blocks of 2^7 nodes, one to a process.
+const BLOCK_BITS: u32 = 7;
+const PROCESSES: u32 = 1024;
+/// How long the server takes for an operation.
+const OPERATION: Duration = Duration::from_micros(800);
 /// When a client gives up on a reply.
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// From a client to the server and back, the queue apart.
 const ROUND_TRIP: Duration = Duration::from_millis(1);
 /// The quiet time that is measured.
-const STEADY: (Duration, Duration) = (minutes(8), minutes(20));
+const STEADY: Range<Duration> = minutes(8)..minutes(20);
+/// When the store is away; the second time outlives every lease by a minute.
+const SHORT: Range<Duration> = minutes(20)..minutes(25);
+const LONG: Range<Duration> = minutes(28)..minutes(39);
+const END: Duration = minutes(41);
 /// The lease duration of [`LeasePlan::new`].
 const LEASE_DURATION: Duration = minutes(10);
 
@@ -36,125 +41,79 @@ const fn minutes(minutes: u64) -> Duration {
     Duration::from_secs(60 * minutes)
 }
 
-/// How the layout's nodes are divided.
-#[derive(Clone, Copy, Debug, Default)]
-struct Shape {
-    /// Nodes of a block, as a power of two.
-    block_bits: u32,
-    /// Blocks of a process.
-    blocks: u32,
-    /// Operations that the store can do in a second.
-    capacity: u32,
-    /// Over how long the processes start.
-    start: Duration,
-    /// When the store is away.
-    outages: [(Duration, Duration); 2],
-    end: Duration,
-}
-
-/// Blocks of the default size, one to a process.
-const USUAL: Shape = Shape {
-    block_bits: 5,
-    blocks: 1,
-    capacity: 5_000,
-    start: Duration::ZERO,
-    outages: [(minutes(20), minutes(25)), (minutes(40), minutes(70))],
-    end: minutes(90),
-};
-
-/// The same, in less time: the second outage outlives every lease by a minute.
-const BRIEF: Shape = Shape {
-    outages: [(minutes(20), minutes(25)), (minutes(28), minutes(39))],
-    end: minutes(41),
-    ..USUAL
-};
-
-/// The same, 24 to a process: 100 million IDs a second each.
-const WIDE: Shape = Shape {
-    blocks: 24,
-    ..USUAL
-};
-
-/// The usual one on a store of a tenth of the speed.
-const SLOW: Shape = Shape {
-    capacity: 500,
-    start: minutes(1),
-    ..USUAL
-};
-
-/// Every node a process.
-const NARROW: Shape = Shape {
-    block_bits: 0,
-    capacity: 60_000,
-    ..USUAL
-};
-
 struct Process {
     manager: Manager,
     /// The answer that is on its way.
     answer: Option<Answer>,
-    served: bool,
-    refusing_since: Option<Duration>,
+    served: Option<Duration>,
+    /// When it had positive replies.
+    successes: Vec<Duration>,
+    /// When it was without a lease, and had one again.
+    refusals: Vec<Range<Duration>>,
 }
 
 struct Fleet {
-    shape: Shape,
     processes: Vec<Process>,
     /// When each has its turn.
     turns: BinaryHeap<Reverse<(Duration, usize)>>,
-    depot: Depot,
+    namespace: Namespace,
+    store: MemoryStore,
+    clock: ManualClock,
     /// When the server will have answered all that it was sent.
     free_at: Duration,
-    figures: Figures,
+    /// The operations of the store in each second.
+    seconds: Vec<u32>,
+    /// Requests with an unknown outcome.
+    unknown: u64,
 }
 
 impl Fleet {
-    fn new(shape: Shape) -> Self {
+    fn new() -> Self {
         let namespace = Namespace::new("fleet", &LAYOUT, Fingerprint::PLAIN)
-            .and_then(|space| space.with_block_bits(shape.block_bits))
+            .and_then(|space| space.with_block_bits(BLOCK_BITS))
             .expect("it fits the layout");
-        let processes = (namespace.blocks() / u64::from(shape.blocks)) as usize;
-        let plan = LeasePlan::new(shape.blocks).with_widen_to(shape.blocks);
+        assert_eq!(namespace.blocks(), u64::from(PROCESSES));
+        let clock = ManualClock::new(START_MS);
+        let mut store = MemoryStore::new(Arc::new(clock.clone()));
+        let init = Init::new(History::New, START_MS);
+        store.init(&namespace, &init).expect("the limits are valid");
         let mut random = SplitMix64::new(1);
-        let process = |random: &mut SplitMix64| Process {
+        let plan = LeasePlan::new(1).with_widen_to(1);
+        let process = |_| Process {
             manager: Manager::new(namespace.clone(), plan.clone(), random.roll())
                 .expect("the plan is valid"),
             answer: None,
-            served: false,
-            refusing_since: None,
+            served: None,
+            successes: Vec::new(),
+            refusals: Vec::new(),
         };
-        let latest = shape.start.as_micros() as u64;
         Self {
-            shape,
-            processes: (0..processes).map(|_| process(&mut random)).collect(),
-            turns: (0..processes)
-                .map(|index| {
-                    let starts = Duration::from_micros(random.below(latest + 1));
-                    Reverse((starts, index))
-                })
+            processes: (0..PROCESSES).map(process).collect(),
+            turns: (0..PROCESSES as usize)
+                .map(|index| Reverse((Duration::ZERO, index)))
                 .collect(),
-            depot: Depot::new(&namespace),
+            namespace,
+            store,
+            clock,
             free_at: Duration::ZERO,
-            figures: Figures::new(shape, processes),
+            seconds: vec![0; END.as_secs() as usize + 60],
+            unknown: 0,
         }
     }
 
-    fn run(mut self) -> Report {
-        let mut counted = false;
-        while let Some(Reverse((now, index))) = self.turns.pop() {
-            if now >= self.shape.end {
-                break;
-            }
-            if !counted && now >= STEADY.1 {
-                counted = true;
-                self.count_nodes(now);
-            }
-            self.turn(now, index);
+    /// Runs up to this moment.
+    fn run(&mut self, end: Duration) {
+        while let Some(&Reverse((now, index))) = self.turns.peek()
+            && now < end
+        {
+            self.turns.pop();
+            let next = self.turn(now, index);
+            self.turns.push(Reverse((next, index)));
         }
-        self.figures.report()
     }
 
-    fn turn(&mut self, now: Duration, index: usize) {
+    /// Answers when its next turn is.
+    fn turn(&mut self, now: Duration, index: usize) -> Duration {
         let at = Moment {
             unix_ms: unix_ms(now),
             elapsed: now,
@@ -167,67 +126,74 @@ impl Fleet {
         let process = &mut self.processes[index];
         if let Some(answer) = process.answer.take() {
             if let Answer::Acquired(Ok(_)) | Answer::Renewed(Ok(_)) = answer {
-                self.figures.succeeded(now, index);
+                process.successes.push(now);
             }
             let changes = process.manager.answer(at, answer);
-            self.note(now, index, changes);
+            process.note(now, changes);
         }
-        let (changes, step) = self.processes[index].manager.next(at, demand);
-        self.note(now, index, changes);
-        let next = match step {
+        let (changes, step) = process.manager.next(at, demand);
+        process.note(now, changes);
+        match step {
             Step::Ask(request) => self.ask(now, index, &request),
             Step::Wait(wait) => now + wait,
             Step::Done => unreachable!("nobody releases"),
-        };
-        self.turns.push(Reverse((next, index)));
+        }
     }
 
     /// Sends a request; answers when its outcome will be known.
     fn ask(&mut self, now: Duration, index: usize, request: &Request) -> Duration {
-        let outages = self.shape.outages;
-        let away = |at: Duration| outages.iter().any(|(from, to)| (*from..*to).contains(&at));
+        let away = |at: Duration| SHORT.contains(&at) || LONG.contains(&at);
         let process = &mut self.processes[index];
         if away(now) {
-            self.figures.second(now).refused += 1;
             process.answer = Some(request.failed(unavailable()));
             return now + ROUND_TRIP;
         }
-        let done = self.free_at.max(now) + SECOND / self.shape.capacity;
+        let done = self.free_at.max(now) + OPERATION;
         if !away(done) {
             self.free_at = done;
-            self.figures.second(done).operations += 1;
-            let answer = self.depot.answer(request, unix_ms(done));
-            let wait = done + ROUND_TRIP - now;
-            if wait <= TIMEOUT {
-                let longest = &mut self.figures.report.longest_wait;
-                *longest = wait.max(*longest);
+            self.seconds[done.as_secs() as usize] += 1;
+            self.clock.set(unix_ms(done));
+            let answer = request.send(&mut self.store, &self.namespace);
+            let known_at = done + ROUND_TRIP;
+            if known_at - now <= TIMEOUT {
                 process.answer = Some(answer);
-                return now + wait;
+                return known_at;
             }
         }
-        // The reply goes down with the server, or comes when nobody waits any
-        // more.
-        self.figures.report.unknown += 1;
+        // The reply goes down with the server, or comes when nobody waits any more.
+        self.unknown += 1;
         process.answer = Some(request.failed(ambiguous()));
         now + TIMEOUT
     }
 
-    fn note(&mut self, now: Duration, index: usize, changes: Vec<Change>) {
-        let process = &mut self.processes[index];
+    /// The operations in each second of this time.
+    fn operations(&self, time: &Range<Duration>) -> &[u32] {
+        &self.seconds[time.start.as_secs() as usize..time.end.as_secs() as usize]
+    }
+
+    /// The most operations in a second after this outage, and how long it took until all
+    /// processes had a positive reply.
+    fn after(&self, outage: &Range<Duration>) -> (u32, Duration) {
+        let end = outage.end;
+        let back = self.processes.iter().map(|process| {
+            let first = process.successes.iter().find(|at| **at > end);
+            *first.expect("it is answered again") - end
+        });
+        let operations = self.operations(&(end..end + minutes(1)));
+        let peak = operations.iter().max().expect("there are seconds");
+        (*peak, back.max().expect("there are processes"))
+    }
+}
+
+impl Process {
+    fn note(&mut self, now: Duration, changes: Vec<Change>) {
         for change in changes {
             match change {
-                Change::Opened(grant) | Change::Extended(grant) => {
-                    assert!(self.depot.backs(&grant), "{grant} was never given");
-                    if !std::mem::replace(&mut process.served, true) {
-                        let last = &mut self.figures.report.last_served;
-                        *last = now.max(*last);
-                    }
-                }
-                Change::Expired { .. } => process.refusing_since = Some(now),
+                Change::Opened(_) | Change::Extended(_) => _ = self.served.get_or_insert(now),
+                Change::Expired { .. } => self.refusals.push(now..END),
                 Change::Revived => {
-                    let since = process.refusing_since.take();
-                    let since = since.expect("it was without a lease");
-                    self.figures.refusals.push((since, now));
+                    let last = self.refusals.last_mut();
+                    last.expect("it was without a lease").end = now;
                 }
                 // A block was given up whose renewal went down with the server.
                 Change::Closed(_) => {}
@@ -235,84 +201,65 @@ impl Fleet {
             }
         }
     }
-
-    fn count_nodes(&mut self, now: Duration) {
-        let tick = LAYOUT.tick_at(unix_ms(now)).expect("after the epoch");
-        let statuses = self
-            .processes
-            .iter()
-            .map(|process| process.manager.status());
-        let grants = statuses.flat_map(|status| status.grants);
-        let in_force = grants.filter(|held| held.grant.ticks.end > tick).count();
-        let report = &mut self.figures.report;
-        report.nodes_in_force = (in_force as u64) << self.shape.block_bits;
-        report.ids_in_force = report.nodes_in_force as f64 * LAYOUT.sequences() as f64;
-    }
 }
 
 fn unix_ms(now: Duration) -> u64 {
     START_MS + now.as_millis() as u64
 }
 
-/// What the design promises of a fleet.
-fn check(report: &Report) {
-    let processes = report.processes as u32;
-    let blocks = processes * report.shape.blocks;
+#[test]
+fn a_fleet_of_131_072_nodes() {
+    let mut fleet = Fleet::new();
+    fleet.run(STEADY.end);
 
-    // The start is over as fast as the store can answer.
-    let work = |operations: u32| SECOND / report.shape.capacity * operations;
-    assert!(report.last_served <= report.shape.start + work(processes) + ROUND_TRIP);
-
-    // Everything is in force: 17 billion IDs a second, but for the blocks that
-    // don't make up a process.
-    assert_eq!(
-        report.nodes_in_force,
-        u64::from(blocks) << report.shape.block_bits
-    );
-    assert!(report.ids_in_force > 17e9);
-
+    // The start was over as fast as the store can answer.
+    let work = OPERATION * PROCESSES;
+    let served = fleet.processes.iter().map(|process| process.served);
+    assert!(served.max().flatten() <= Some(work + ROUND_TRIP));
+    // Everything is in force.
+    let tick = LAYOUT
+        .tick_at(unix_ms(STEADY.end))
+        .expect("after the epoch");
+    for process in &fleet.processes {
+        let grants = process.manager.status().grants;
+        assert!(grants.len() == 1 && grants[0].grant.ticks.end > tick);
+    }
     // Each block is renewed every 60 to 90 seconds.
-    let expected = f64::from(blocks) / 75.0;
-    let mean = report.steady_mean;
-    assert!((mean / expected - 1.0).abs() < 0.02, "not {expected}");
-    assert!(f64::from(report.steady_peak) < 2.0 * expected);
+    let expected = f64::from(PROCESSES) / 75.0;
+    let steady = fleet.operations(&STEADY);
+    let mean = f64::from(steady.iter().sum::<u32>()) / steady.len() as f64;
+    assert!(
+        (mean / expected - 1.0).abs() < 0.02,
+        "{mean}, not {expected}"
+    );
+    assert!(steady.iter().all(|peak| f64::from(*peak) < 3.0 * expected));
 
-    let [short, long] = &report.outages;
     // Nobody notices five minutes. Then what is left is some four minutes, and
     // the retries spread over a twentieth of that.
-    assert_eq!((short.refusing, short.back), (0, report.processes));
-    assert!(short.all <= 16 * SECOND);
-    assert!(short.peak <= blocks / 4);
+    fleet.run(LONG.start);
+    assert!(fleet.processes.iter().all(|it| it.refusals.is_empty()));
+    let (peak, all) = fleet.after(&SHORT);
+    assert!(
+        all <= 16 * SECOND && peak <= PROCESSES / 4,
+        "{all:?}, {peak}"
+    );
 
     // Through a longer outage, processes serve for the lease duration less a top-up period, up to
     // the whole lease duration. Then everybody refuses, and retries every five seconds.
-    assert_eq!(long.refusing, report.processes);
-    assert!(long.first_refusal >= Some(LEASE_DURATION - 91 * SECOND));
-    assert!(long.last_refusal <= Some(LEASE_DURATION + 2 * SECOND));
-    assert_eq!(long.back, report.processes);
-    assert!(long.all <= work(blocks).max(5 * SECOND) + SECOND / 2);
-    assert!(long.last_revival <= Some(long.all));
-    assert!(long.peak <= blocks / 2);
-    // Requests in flight when the store went away.
-    assert!(report.unknown <= 2);
-}
-
-/// All nodes of the layout. With `RINGFLAKE_FLEET=all` also other divisions of them, up
-/// to 131,072 processes; better in release.
-#[test]
-fn a_fleet_of_131_072_nodes() {
-    let all = std::env::var_os("RINGFLAKE_FLEET").is_some();
-    let shapes: &[Shape] = if all {
-        &[USUAL, WIDE, SLOW, NARROW]
-    } else {
-        short_or_long(&[BRIEF], &[USUAL])
-    };
-    println!(
-        "the whole: RINGFLAKE_FLEET=all cargo test --release --test simulator fleet -- --nocapture"
+    fleet.run(END);
+    let (peak, all) = fleet.after(&LONG);
+    assert!(
+        all <= work.max(5 * SECOND) + SECOND / 2 && peak <= PROCESSES / 2,
+        "{all:?}, {peak}"
     );
-    for shape in shapes {
-        let report = Fleet::new(*shape).run();
-        println!("{report:#.2?}");
-        check(&report);
+    for process in &fleet.processes {
+        let [refusal] = &process.refusals[..] else {
+            panic!("{:?}", process.refusals);
+        };
+        let since = refusal.start - LONG.start;
+        assert!((LEASE_DURATION - 91 * SECOND..=LEASE_DURATION + 2 * SECOND).contains(&since));
+        assert!(refusal.end <= LONG.end + all);
     }
+    // Requests in flight when the store went away.
+    assert!(fleet.unknown <= 2);
 }

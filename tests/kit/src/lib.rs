@@ -10,7 +10,6 @@
 //! | `RINGFLAKE_FAULT_SCENARIOS=NAME` | only the faults whose name contains this |
 //! | `RINGFLAKE_SCHEDULES=N` | so many schedules of the lease protocol, whatever is long |
 //! | `RINGFLAKE_SEED=N`, `RINGFLAKE_MUTATION=NAME` | one schedule, event by event |
-//! | `RINGFLAKE_FLEET=all` | fleets of every shape |
 //! | `RINGFLAKE_MESSAGES=overwrite` | tests of messages write their snapshots, to be read as a difference |
 //! | `RINGFLAKE_REQUIRE_SERVERS` | a server that is not installed fails its tests, in place of a note that they are skipped; so does a machine whose threads can't change cores |
 //! | `RINGFLAKE_TEST_PATIENCE=SECONDS` | how long `eventually` waits |
