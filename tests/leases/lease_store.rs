@@ -1,10 +1,7 @@
-//! Stores of leases: the suite that all must pass, the reference store under
-//! clocks that jump and histories that are lost, and random schedules of the former.
+//! Stores of leases: the suite that all must pass, and what the reference store does at the
+//! edges of its limits, and where replies get lost.
 
-mod contention;
 mod failover;
-mod past;
-mod schedules;
 mod unknown;
 mod watched;
 

@@ -3,7 +3,7 @@
 mod flawed;
 mod flaws;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread;
@@ -49,13 +49,6 @@ fn every_flaw_is_caught_by_its_check() {
         });
         joined.collect::<Vec<_>>()
     });
-    let mut by_check: BTreeMap<_, Vec<_>> = BTreeMap::new();
-    for &(flaw, check, _) in &caught {
-        by_check.entry(check).or_default().push(flaw);
-    }
-    for check in TableSuite::checks() {
-        println!("{check}: {:?}", by_check.get(check));
-    }
     let missed: Vec<_> = caught.iter().filter(|(.., is_caught)| !is_caught).collect();
     assert!(missed.is_empty(), "{missed:?}");
 }

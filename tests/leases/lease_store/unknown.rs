@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use ringflake::lease::conformance::Given;
 use ringflake::lease::table::{Blocks, Key, Query, Table};
 use ringflake::lease::{
-    Acquire, Confirmed, Epoch, Fence, Fingerprint, Floor, Grant, History, Incarnation, Init,
-    LeaseStore, Leases, MemoryStore, Namespace, Renew, StoreError,
+    Acquire, Confirmed, Fingerprint, Floor, Grant, History, Incarnation, Init, LeaseStore, Leases,
+    MemoryStore, Namespace, Renew, StoreError,
 };
 use ringflake::{Clock, Layout, SystemClock};
 
@@ -178,45 +177,6 @@ fn a_commit_that_is_unknown_after_a_conflict_is_not_sent_again() {
         assert_eq!(watch.conflicts, 1);
         drop(watch);
         rig.check_entries(&before, is_applied, "renew");
-    }
-}
-
-#[test]
-fn the_next_operation_finds_what_became_of_an_unknown_one() {
-    for is_applied in [false, true] {
-        let mut rig = Rig::new();
-        let mut given = Given::default();
-        let end = rig.grant.ticks.end;
-        given.add(&rig.grant);
-
-        rig.lose(0, is_applied);
-        assert!(renew(&mut rig).is_err());
-        let listed = rig.store.list(&rig.space).unwrap().blocks;
-        let known_end = if is_applied { end + 5 } else { end };
-        assert_eq!(listed[0].hwm_end, known_end);
-        match renew(&mut rig) {
-            Ok(()) => assert!(!is_applied),
-            Err(StoreError::Fenced { fence, .. }) => {
-                let (known, recorded) = (end, end + 5);
-                assert_eq!((fence, is_applied), (Fence::End { known, recorded }, true));
-            }
-            Err(other) => panic!("{other}"),
-        }
-        given.extend(&rig.grant, end + 5);
-
-        // A grant whose reply is lost is nobody's: its blocks are not granted again.
-        rig.lose(0, is_applied);
-        assert!(acquire(&mut rig).is_err());
-        let blocks = rig.store.list(&rig.space).unwrap().blocks;
-        assert_eq!(blocks.len(), if is_applied { 3 } else { 1 });
-        for block in &blocks {
-            let ticks = rig.grant.ticks.start..block.hwm_end;
-            if block.block != rig.grant.block {
-                given.add(&Grant::new(block.block, Epoch::FIRST, ticks));
-            }
-        }
-        let more = rig.store.acquire(&rig.space, &Acquire::new(50, 60, now()));
-        more.unwrap().iter().for_each(|grant| given.add(grant));
     }
 }
 

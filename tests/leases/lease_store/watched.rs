@@ -1,8 +1,6 @@
 //! A table that counts its calls and conflicts, and loses the replies to chosen commits.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
-use std::time::Duration;
 
 use ringflake::lease::table::{
     Commit, Description, MemoryTable, Query, Snapshot, Table, TableError, Txn,
@@ -28,8 +26,6 @@ pub(crate) struct Lost {
 pub(crate) struct WatchedTable {
     table: MemoryTable,
     watch: Arc<Mutex<Watch>>,
-    /// Before and after each call.
-    latency: Duration,
 }
 
 #[derive(Debug, Default)]
@@ -53,22 +49,7 @@ impl WatchedTable {
         Self {
             table,
             watch: Arc::default(),
-            latency: Duration::ZERO,
         }
-    }
-
-    /// The time that a request and its reply take, each.
-    pub(crate) fn with_latency(mut self, latency: Duration) -> Self {
-        self.latency = latency;
-        self
-    }
-
-    /// Calls the server over its network.
-    fn call<T>(&mut self, call: impl FnOnce(&mut MemoryTable) -> T) -> T {
-        thread::sleep(self.latency);
-        let answer = call(&mut self.table);
-        thread::sleep(self.latency);
-        answer
     }
 
     pub(crate) fn watch(&self) -> MutexGuard<'_, Watch> {
@@ -87,7 +68,7 @@ impl WatchedTable {
 impl Table for WatchedTable {
     fn read(&mut self, query: &Query) -> Result<Snapshot, TableError> {
         self.watch().calls.push(Call::Read);
-        self.call(|table| table.read(query))
+        self.table.read(query)
     }
 
     fn commit(&mut self, txn: &Txn, instead: &Query) -> Result<Commit, TableError> {
@@ -104,7 +85,7 @@ impl Table for WatchedTable {
         if lost.is_some_and(|lost| !lost.is_applied) {
             return Ok(Commit::Unknown("no reply".into()));
         }
-        let outcome = self.call(|table| table.commit(txn, instead))?;
+        let outcome = self.table.commit(txn, instead)?;
         match (&outcome, lost) {
             (Commit::Conflict(_), _) => self.watch().conflicts += 1,
             (_, Some(_)) => return Ok(Commit::Unknown("no reply".into())),
@@ -115,6 +96,6 @@ impl Table for WatchedTable {
 
     fn describe(&mut self) -> Result<Description, TableError> {
         self.watch().calls.push(Call::Describe);
-        self.call(MemoryTable::describe)
+        self.table.describe()
     }
 }
