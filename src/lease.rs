@@ -83,7 +83,6 @@ mod holder;
 mod namespace;
 mod rectangle;
 mod registry;
-mod show;
 mod store;
 
 pub use self::block::{Block, BlockState, Epoch};
@@ -94,10 +93,9 @@ pub use self::client::failure::{StoreFailure, StoreFailureKind};
 pub use self::client::protocol;
 #[doc(inline)]
 pub use self::client::protocol::{
-    ClockOffset, Expiry, FenceCounts, GrantState, GrantStatus, LeaseCounts, LeaseHealth, LeasePlan,
-    LeaseStatus, PlanError, RenewalCounts, RenewalOutcome,
+    FenceCounts, GrantState, GrantStatus, LeaseCounts, LeaseHealth, LeasePlan, LeaseStatus,
+    PlanError, RenewalCounts,
 };
-pub use self::client::renewal::Renewal;
 pub(crate) use self::client::renewal::{
     FirstLease, GrantSink, RenewalStartError, RenewalThread, WaitHook, may_succeed_later,
 };

@@ -23,9 +23,9 @@
 //!
 //! # Design
 //! *Nothing on the way of a take.* A [`Publisher`] reads
-//! [`stats`](crate::CachedGenerator::stats), [`lease_status`](crate::CachedGenerator::lease_status)
-//! and [`lease_renewals`](crate::CachedGenerator::lease_renewals), which stay the truth, and
-//! hands their values on. The generator knows nothing of it.
+//! [`stats`](crate::CachedGenerator::stats) and
+//! [`lease_status`](crate::CachedGenerator::lease_status), which stay the truth, and hands their
+//! values on. The generator knows nothing of it.
 //!
 //! *Counters add up.* A publisher adds to each what its generator has counted since the last
 //! publication, and at first since it was built. So a generator that is built anew under the
@@ -33,12 +33,6 @@
 //! publications is in the next one. `Stats::issued` goes down when a handle is dropped that
 //! has IDs left; what is published stays until it is exceeded. A second publisher of one
 //! generator to one recorder would count all of it again: keep the first one.
-//!
-//! *The histogram has only what is new.* Durations of renewals are read from a list of the
-//! last 512, by their numbers, and a publisher records once each that comes after its making.
-//! One is lost to the histogram where more than 512 come between two publications, or while
-//! there is no publisher. None is lost to `ringflake_lease_renewals_total`, so that the
-//! difference shows.
 //!
 //! *Gauges stay.* Those of a generator that has ended keep their last values in the recorder,
 //! until another generator is published under the same labels.

@@ -12,11 +12,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ringflake::Stats;
-use ringflake::lease::LeaseHealth;
 use serde::Serialize;
 
 use self::alerts::Alert;
 use self::leases::Hold;
+use crate::causes::Causes;
 use crate::front::FrontCounters;
 use crate::namespaces::Namespace;
 use crate::readiness::Obstacle;
@@ -69,9 +69,18 @@ pub(crate) struct OfNamespace {
     stats: Stats,
     /// None where the lease was given, and not by a store.
     #[serde(skip_serializing_if = "Option::is_none")]
-    health: Option<LeaseHealth>,
+    health: Option<Health>,
     holds: Vec<Hold>,
     alerts: Vec<Alert>,
+}
+
+/// How it goes with the store.
+#[derive(Debug, Serialize)]
+struct Health {
+    /// Since when requests fail, in Unix milliseconds; none while they succeed.
+    failing_since_unix_ms: Option<u64>,
+    /// With its causes.
+    last_error: Option<String>,
 }
 
 impl Status {
@@ -127,7 +136,10 @@ impl OfNamespace {
             can_go_on_ms: readiness.map_or(0, |lasts| lasts.as_millis() as u64),
             ceiling: nodes * of_a_node * 1000.0 / layout.tick_ms() as f64,
             stats,
-            health: leases.map(|status| status.health),
+            health: leases.map(|status| Health {
+                failing_since_unix_ms: status.health.failing_since_unix_ms,
+                last_error: status.health.last_error.map(|it| Causes(&*it).to_string()),
+            }),
             holds,
             alerts,
         }

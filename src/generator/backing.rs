@@ -9,7 +9,7 @@ use super::lease_options::{LeaseOptions, LeaseSource};
 use crate::cipher::Secret;
 use crate::clock::Clock;
 use crate::layout::Layout;
-use crate::lease::protocol::{Expiry, LeasePlan};
+use crate::lease::protocol::LeasePlan;
 use crate::lease::{
     Block, Claimed, Conflict, Denied, Fingerprint, FirstLease, Lease, LeaseError, LeaseStore,
     Namespace, Position, Rectangle, Space, StoreHealth,
@@ -151,7 +151,7 @@ impl LeaseBacking {
             }
             Self::Kept(kept) => {
                 // Whatever the policy for a given lease.
-                policy.serves_the_past = kept.plan.expiry == Expiry::Serve;
+                policy.serves_the_past = false;
                 // Twice as many, for those that are used up while others
                 // replace them.
                 let lanes = 2 * kept.plan.widen_to as usize + 8;

@@ -12,7 +12,7 @@ use super::error::BuildError;
 use super::grant_lanes::{GrantLanes, LeaseUser};
 use crate::lease::protocol::{LeaseStatus, Manager};
 use crate::lease::{
-    Claimed, FirstLease, Position, Renewal, RenewalStartError, RenewalThread, may_succeed_later,
+    Claimed, FirstLease, Position, RenewalStartError, RenewalThread, may_succeed_later,
 };
 use crate::source::Source;
 use crate::timeline::Timeline;
@@ -166,13 +166,6 @@ impl LeaseHold {
         match self {
             Self::Given(_) => None,
             Self::Kept(renewal) => Some(renewal.status()),
-        }
-    }
-
-    pub(super) fn renewals_after(&self, number: u64) -> Vec<Renewal> {
-        match self {
-            Self::Given(_) => Vec::new(),
-            Self::Kept(renewal) => renewal.renewals_after(number),
         }
     }
 

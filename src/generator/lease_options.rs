@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::error::BuildError;
 use crate::layout::Layout;
-use crate::lease::protocol::{Expiry, LeasePlan};
+use crate::lease::protocol::LeasePlan;
 use crate::lease::{Fingerprint, History, Holder, Lease, Namespace, StaticLease, WaitHook};
 
 /// The default of how far ahead of the clock the IDs of a ring may lie. With given nodes
@@ -50,7 +50,6 @@ pub(super) struct LeaseOptions {
     pub(super) blocks: Option<u32>,
     pub(super) widen_to: Option<u32>,
     pub(super) lease_duration: Option<Duration>,
-    pub(super) expiry: Option<Expiry>,
     pub(super) holder: Option<Holder>,
     pub(super) init_if_new: Option<History>,
     /// For how long `build` waits for the first lease.
@@ -72,7 +71,6 @@ impl LeaseOptions {
             ("blocks", self.blocks.is_some()),
             ("widen_to", self.widen_to.is_some()),
             ("lease_duration", self.lease_duration.is_some()),
-            ("expiry", self.expiry.is_some()),
             ("holder", self.holder.is_some()),
             ("init_if_new", self.init_if_new.is_some()),
             ("first_lease_within", self.first_lease_within.is_some()),
@@ -106,7 +104,6 @@ impl LeaseOptions {
         let mut plan = LeasePlan::new(self.blocks.unwrap_or(1));
         plan.widen_to = self.widen_to.unwrap_or(plan.widen_to);
         plan.lease_duration = self.lease_duration.unwrap_or(plan.lease_duration);
-        plan.expiry = self.expiry.unwrap_or(plan.expiry);
         let holder = self.holder.clone();
         plan.holder = Some(holder.unwrap_or_else(Holder::this_process));
         plan.validate(namespace).map_err(BuildError::Plan)?;

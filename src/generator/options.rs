@@ -260,19 +260,12 @@ macro_rules! shared_options {
         /// How far ahead of the clock leases are kept: the time that IDs flow on
         /// without the store, 600 s by default. Bounded by the namespace's
         /// horizon.
+        ///
+        /// Once the clock has passed the end of every lease, no ID is served until one is
+        /// in force again. The generator notices the end within 250 ms, but not while the
+        /// store is being asked. Until then takes go on with IDs that were made before it.
         pub fn lease_duration(mut self, lease_duration: std::time::Duration) -> Self {
             self.setup.lease_options.lease_duration = Some(lease_duration);
-            self
-        }
-
-        /// The policy when the clock has passed the end of every lease that is
-        /// held. Uniqueness does not depend on it.
-        ///
-        /// The generator notices this within 250 ms, but not while the store is
-        /// being asked. Until then takes go on with IDs that were made before the
-        /// end.
-        pub fn expiry(mut self, expiry: crate::lease::Expiry) -> Self {
-            self.setup.lease_options.expiry = Some(expiry);
             self
         }
 

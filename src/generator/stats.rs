@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use super::cached::CachedGenerator;
 use crate::fill::FillCause;
-use crate::lease::Renewal;
 use crate::lease::protocol::LeaseStatus;
 use crate::timeline::RefusalCounts;
 
@@ -156,33 +155,5 @@ impl CachedGenerator {
         } else {
             self.shared.leases.status()
         }
-    }
-
-    /// The last 512 renewals of leases that were sent to a store, oldest first, but for those
-    /// up to the number `after`: 0 at first, then the number of the last one seen. A gap in the
-    /// numbers is how many were missed. None if the lease was given.
-    ///
-    /// For monitoring: takes a lock that the thread which keeps leases holds for
-    /// microseconds, and allocates.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use ringflake::{CachedGenerator, Layout, StaticLease};
-    /// # let lease = StaticLease::assume_unique(Layout::RANDFLAKE, 901..902);
-    /// # let ids = CachedGenerator::builder(Layout::RANDFLAKE).plain().lease(lease).build()?;
-    /// let mut seen = 0;
-    /// for renewal in ids.lease_renewals(seen) {
-    ///     println!("{:?} after {:?}", renewal.outcome, renewal.took);
-    ///     seen = renewal.number;
-    /// }
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn lease_renewals(&self, after: u64) -> Vec<Renewal> {
-        // As above.
-        if self.is_forked() {
-            return Vec::new();
-        }
-        self.shared.leases.renewals_after(after)
     }
 }

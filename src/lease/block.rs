@@ -7,7 +7,6 @@ use crate::lease::holder::Holder;
 /// The index of an aligned block of nodes: block `i` of size 2^b holds the nodes
 /// `i * 2^b` up to `(i + 1) * 2^b`, the last not included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Block(u64);
 
 impl Block {
@@ -34,7 +33,6 @@ impl fmt::Display for Block {
 /// A store whose history was lost may use a number again. It alone does not
 /// identify a grant; together with the interval's end it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Epoch(u64);
 
 impl Epoch {

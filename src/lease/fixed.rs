@@ -3,10 +3,9 @@
 use std::fmt;
 use std::ops::Range;
 
-use crate::layout::{Layout, Utc};
+use crate::layout::Layout;
 use crate::lease::claim::Claim;
 use crate::lease::rectangle::{Lease, LeaseError};
-use crate::lease::show::Named;
 
 /// Nodes that the caller knows to be its own: a StatefulSet's ordinal, a line
 /// in a configuration file.
@@ -191,19 +190,11 @@ impl StaticLease {
 
 impl fmt::Debug for StaticLease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let layout = &self.layout;
-        let mut shown = f.debug_struct("StaticLease");
-        shown.field("nodes", &self.nodes);
-        match self.start {
-            Start::Now => shown.field("start", &format_args!("now")),
-            Start::Tick(tick) if tick < layout.ticks() => {
-                let time = Utc(layout.tick_start_unix_ms(tick));
-                shown.field("start", &format_args!("tick {tick} ({time})"))
-            }
-            Start::Tick(tick) => shown.field("start", &format_args!("tick {tick}")),
-            Start::UnixMs(unix_ms) => shown.field("start", &format_args!("{}", Utc(unix_ms))),
-        };
-        shown.field("layout", &Named(layout)).finish()
+        f.debug_struct("StaticLease")
+            .field("nodes", &self.nodes)
+            .field("start", &self.start)
+            .field("layout", &format_args!("{}", self.layout))
+            .finish()
     }
 }
 
@@ -233,43 +224,36 @@ mod tests {
     }
 
     #[test]
-    fn starts_with_the_tick_that_is_running() {
-        for (ms, tick) in [(0, 0), (999, 0), (1000, 1), (7500, 7)] {
-            let lease = nodes().grant(epoch() + ms).unwrap();
+    fn starts_with_the_running_tick_or_the_one_that_was_given() {
+        for (ms, running, from) in [
+            (0, 0, 0),
+            (1, 0, 1),
+            (999, 0, 1),
+            (1000, 1, 1),
+            (1001, 1, 2),
+        ] {
+            let now = epoch() + ms;
+            let lease = nodes().grant(now).unwrap();
             assert_eq!(lease.nodes(), 4..8);
-            assert_eq!(lease.ticks(), tick..LAYOUT.ticks(), "{ms}");
+            assert_eq!(lease.ticks(), running..LAYOUT.ticks(), "{ms}");
+            // A start within a tick means the next one.
+            let lease = nodes().starting_at_unix_ms(now).grant(0).unwrap();
+            assert_eq!(lease.ticks().start, from, "{ms}");
         }
-    }
-
-    #[test]
-    fn starts_at_the_given_tick_whatever_the_time() {
-        for now in [0, epoch(), u64::MAX] {
-            let lease = nodes().starting_at_tick(77).grant(now).unwrap();
+        for any in [0, epoch() - 1, epoch(), u64::MAX] {
+            let lease = nodes().starting_at_tick(77).grant(any).unwrap();
             assert_eq!(lease.ticks(), 77..LAYOUT.ticks());
         }
-    }
-
-    #[test]
-    fn a_start_within_a_tick_means_the_next() {
-        for (ms, tick) in [(0, 0), (1, 1), (999, 1), (1000, 1), (1001, 2)] {
-            let lease = nodes().starting_at_unix_ms(epoch() + ms);
-            assert_eq!(lease.grant(0).unwrap().ticks().start, tick, "{ms}");
+        for before in [0, epoch() - 1] {
+            let lease = nodes().starting_at_unix_ms(before).grant(0).unwrap();
+            assert_eq!(lease.ticks().start, 0);
+            let (unix_ms, epoch_unix_ms) = (before, epoch());
+            let refused = LeaseError::BeforeEpoch {
+                unix_ms,
+                epoch_unix_ms,
+            };
+            assert_eq!(nodes().grant(before), Err(refused));
         }
-        for before in [0, 1, epoch() - 1] {
-            let lease = nodes().starting_at_unix_ms(before);
-            assert_eq!(lease.grant(0).unwrap().ticks().start, 0, "{before}");
-        }
-    }
-
-    #[test]
-    fn refuses_a_clock_before_the_epoch() {
-        assert_eq!(
-            nodes().grant(epoch() - 1),
-            Err(LeaseError::BeforeEpoch {
-                unix_ms: epoch() - 1,
-                epoch_unix_ms: epoch()
-            })
-        );
     }
 
     #[test]

@@ -11,7 +11,6 @@ use crate::lease::rectangle::{Lease, LeaseError};
 
 /// A block for an interval of ticks: a store's positive reply.
 #[derive(Clone, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Grant {
     /// The block.
@@ -21,7 +20,6 @@ pub struct Grant {
     /// The ticks since the layout's epoch, half-open. A renewal must name the
     /// end, and moves it.
     pub ticks: Range<u64>,
-    #[cfg_attr(feature = "serde", serde(skip))]
     claim: Claim,
 }
 
@@ -64,6 +62,12 @@ impl fmt::Display for Grant {
             "block {} epoch {} ticks {:?}",
             self.block, self.epoch, self.ticks
         )
+    }
+}
+
+impl fmt::Debug for Grant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Grant({self})")
     }
 }
 

@@ -104,6 +104,16 @@ impl fmt::Display for Lease {
     }
 }
 
+impl fmt::Debug for Lease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lease")
+            .field("nodes", &self.nodes)
+            .field("ticks", &self.ticks)
+            .field("layout", &format_args!("{}", self.layout))
+            .finish()
+    }
+}
+
 /// Why a rectangle is not a [`Lease`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -241,20 +251,5 @@ mod tests {
         }
         let error = Lease::new(LAYOUT, 0..1, 9..9).unwrap_err();
         assert!(error.to_string().contains("9..9"), "{error}");
-    }
-
-    #[test]
-    fn contains_its_corners_only() {
-        let lease = Lease::new(LAYOUT, 10..20, 100..200).unwrap();
-        for (node, tick, inside) in [
-            (10, 100, true),
-            (19, 199, true),
-            (9, 100, false),
-            (20, 100, false),
-            (10, 99, false),
-            (10, 200, false),
-        ] {
-            assert_eq!(lease.contains(node, tick), inside, "{node}, {tick}");
-        }
     }
 }

@@ -8,7 +8,6 @@ use ::metrics::{KeyName, Recorder, SharedString, Unit};
 pub(super) enum Kind {
     Counter,
     Gauge,
-    Histogram,
 }
 
 /// One metric.
@@ -78,18 +77,10 @@ metrics! {
         "For how long requests to the store have failed; 0 while they succeed.",
     LEASE_RENEWALS Counter Count "ringflake_lease_renewals_total"
         "Renewals of leases, by outcome.",
-    LEASE_RENEW_DURATION Histogram Seconds "ringflake_lease_renew_duration_seconds"
-        "How long the store took to renew, by outcome.",
     FENCED Counter Count "ringflake_fenced_total"
         "Grants that the store refused to renew for good, by the comparison that failed.",
     HISTORY_LOST Counter Count "ringflake_history_lost_total"
         "Answers that the store has forgotten what it had confirmed.",
-    INCARNATION_CHANGES Counter Count "ringflake_store_incarnation_changes_total"
-        "How often the store was found to be another one than before.",
-    CLOCK_SKEW Gauge Seconds "ringflake_clock_skew_seconds"
-        "How far the store's clock was ahead when it last said its time.",
-    CLOCK_SKEW_AGE Gauge Seconds "ringflake_clock_skew_age_seconds"
-        "How long ago that was.",
 }
 
 /// Describes each metric to a recorder.
@@ -100,7 +91,6 @@ pub(super) fn describe(recorder: &dyn Recorder) {
         match metric.kind {
             Kind::Counter => recorder.describe_counter(key, unit, text),
             Kind::Gauge => recorder.describe_gauge(key, unit, text),
-            Kind::Histogram => recorder.describe_histogram(key, unit, text),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Publishes the figures of one generator.
 
 use std::fmt;
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use ::metrics::Label;
 
@@ -21,21 +21,18 @@ pub struct Publisher {
     labels: Vec<Label>,
     is_described: AtomicBool,
     published: Published,
-    /// The number of the last renewal whose duration was recorded.
-    renewals: AtomicU64,
 }
 
 impl Publisher {
     /// A publisher of `ids`: the only one for its recorder, as long as the generator lives,
-    /// or its counts are added up twice. Reads the number of the last renewal, and
-    /// keeps a reference that is [not counted](WeakGenerator).
+    /// or its counts are added up twice. It keeps a reference that is
+    /// [not counted](WeakGenerator).
     pub fn new(ids: &CachedGenerator) -> Self {
         Self {
             ids: ids.downgrade(),
             labels: Vec::new(),
             is_described: AtomicBool::new(false),
             published: Published::nothing(),
-            renewals: AtomicU64::new(last_renewal(ids)),
         }
     }
 
@@ -87,21 +84,11 @@ impl Publisher {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn publish(&self) -> bool {
-        // Relaxed, here and below: each of these words decides alone.
-        let after = self.renewals.load(Relaxed);
-        let Some(mut snapshot) = self.read(after) else {
+        let Some(snapshot) = self.read() else {
             return false;
         };
-        if let Some(last) = snapshot.renewals.last() {
-            let swapped = self
-                .renewals
-                .compare_exchange(after, last.number, Relaxed, Relaxed);
-            if swapped.is_err() {
-                // Another call records them, and what it has missed comes the next time.
-                snapshot.renewals.clear();
-            }
-        }
         ::metrics::with_recorder(|recorder| {
+            // Relaxed: the word decides alone.
             if !self.is_described.swap(true, Relaxed) {
                 catalogue::describe(recorder);
             }
@@ -112,15 +99,9 @@ impl Publisher {
     }
 
     /// Has the generator no longer than this takes.
-    fn read(&self, after: u64) -> Option<Snapshot> {
-        Snapshot::of(&self.ids.upgrade()?, after)
+    fn read(&self) -> Option<Snapshot> {
+        Snapshot::of(&self.ids.upgrade()?)
     }
-}
-
-/// The number of the last renewal, or 0.
-fn last_renewal(ids: &CachedGenerator) -> u64 {
-    let renewals = ids.lease_renewals(0);
-    renewals.last().map_or(0, |last| last.number)
 }
 
 impl fmt::Debug for Publisher {

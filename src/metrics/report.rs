@@ -5,10 +5,10 @@ use std::time::Duration;
 use ::metrics::{Key, Label, Level, Metadata, Recorder};
 
 use super::catalogue::{self as metric, Metric};
-use super::counters::{self, Counted, Published, name_of};
+use super::counters::{self, Counted, Published};
 use super::snapshot::Snapshot;
 use crate::generator::Stats;
-use crate::lease::{GrantState, LeaseStatus, Renewal};
+use crate::lease::{GrantState, LeaseStatus};
 
 static METADATA: Metadata<'static> =
     Metadata::new("ringflake", Level::INFO, Some("ringflake::metrics"));
@@ -28,7 +28,6 @@ impl Report<'_> {
         if let Some(lease) = &snapshot.lease {
             self.lease(lease, snapshot.stats.now_unix_ms);
         }
-        self.durations(&snapshot.renewals);
     }
 
     fn stripes(&self, stats: &Stats) {
@@ -76,20 +75,6 @@ impl Report<'_> {
             &metric::LEASE_STORE_FAILING,
             Duration::from_millis(failing_ms),
         );
-        if let Some(clock) = lease.clock {
-            self.gauge(&metric::CLOCK_SKEW, clock.store_ahead_ms as f64 / 1e3);
-            let age_ms = now_unix_ms.saturating_sub(clock.measured_unix_ms);
-            self.seconds(&metric::CLOCK_SKEW_AGE, Duration::from_millis(age_ms));
-        }
-    }
-
-    fn durations(&self, renewals: &[Renewal]) {
-        for renewal in renewals {
-            let label = Label::from_static_parts("outcome", name_of(renewal.outcome));
-            let key = self.key(&metric::LEASE_RENEW_DURATION, &[label]);
-            let histogram = self.recorder.register_histogram(&key, &METADATA);
-            histogram.record(renewal.took.as_secs_f64());
-        }
     }
 
     fn counters<'a>(&self, more: impl Iterator<Item = (&'a Counted, u64)>) {

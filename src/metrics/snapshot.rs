@@ -3,26 +3,23 @@
 use std::time::Duration;
 
 use crate::generator::{CachedGenerator, Stats};
-use crate::lease::{LeaseStatus, Renewal};
+use crate::lease::LeaseStatus;
 
 #[derive(Debug)]
 pub(super) struct Snapshot {
     pub(super) stats: Stats,
     pub(super) lease: Option<LeaseStatus>,
-    pub(super) renewals: Vec<Renewal>,
     pub(super) layout: String,
     pub(super) layout_left: Duration,
     pub(super) backend: String,
 }
 
 impl Snapshot {
-    /// With the renewals after that of this number. None in a forked child, also where the
-    /// generator's clock has just forked it.
-    pub(super) fn of(ids: &CachedGenerator, after: u64) -> Option<Self> {
+    /// None in a forked child, also where the generator's clock has just forked it.
+    pub(super) fn of(ids: &CachedGenerator) -> Option<Self> {
         let stats = ids.stats();
         let snapshot = Self {
             lease: ids.lease_status(),
-            renewals: ids.lease_renewals(after),
             layout: ids.layout().to_string(),
             layout_left: ids.layout().remaining_lifetime(stats.now_unix_ms),
             backend: ids.backend().to_string(),

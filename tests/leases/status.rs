@@ -1,12 +1,10 @@
 //! What can be asked about leases.
 
-use std::time::{Duration, Instant};
-
-use ringflake::lease::{GrantState, Holder, RenewalOutcome};
+use ringflake::lease::{GrantState, Holder};
 
 use crate::rig::{LEASE_DURATION, Rig, SECOND, START};
-use ringflake_kit::faulty_store::{Fault, Op};
-use ringflake_kit::{assert_says, eventually};
+use ringflake_kit::assert_says;
+use ringflake_kit::faulty_store::Fault;
 
 #[test]
 fn the_status_names_each_grant_with_its_confirmed_end() {
@@ -60,68 +58,6 @@ fn the_figures_have_the_end_of_the_last_lease() {
     ids.invalidate();
     assert_eq!(ids.stats().lease_end_unix_ms, 0);
     assert_eq!(ids.leases(), []);
-}
-
-#[test]
-fn a_grant_that_is_lost_drains_beside_its_successor() {
-    for (fault, calls) in [(Fault::Fence, 0), (Fault::Cut, 1)] {
-        let rig = Rig::new();
-        let ids = rig.cached().build().unwrap();
-        rig.store.fail_next(Op::Renew, fault);
-        rig.clock.advance(300 * SECOND);
-        let states = || {
-            let status = ids.lease_status().unwrap();
-            let states = status.grants.iter().map(|held| held.state);
-            states.collect::<Vec<_>>()
-        };
-        eventually("another block replaces it", || {
-            states() == [GrantState::Draining, GrantState::Held]
-        });
-        assert!(rig.store.calls(Op::Check) >= calls, "{fault:?}");
-        let grants = rig.store.granted();
-        assert_ne!(grants[0].block, grants[1].block);
-        // Whatever the store has done: what is used was confirmed.
-        assert_eq!(grants[0].ticks, START..START + LEASE_DURATION);
-        assert_eq!(ids.leases().len(), 2);
-
-        rig.set_tick(START + LEASE_DURATION);
-        eventually("it is closed at its end", || {
-            states() == [GrantState::Held] && ids.leases().len() == 1
-        });
-        assert!(ids.take().is_ok());
-    }
-}
-
-#[test]
-fn renewals_that_were_sent_are_listed_with_their_outcomes() {
-    let rig = Rig::new();
-    let ids = rig.cached().build().unwrap();
-    assert_eq!(ids.lease_renewals(0), []);
-    rig.let_them_renew(|| vec![ids.lease_status()]);
-    // Held, so that it takes a while.
-    rig.store.hold();
-    rig.store.fail_next(Op::Renew, Fault::Down);
-    rig.make_renewals_due(|| vec![ids.lease_status()]);
-    eventually("it is asked", || rig.store.held() > 0);
-    let held = Instant::now();
-    while held.elapsed() < Duration::from_millis(2) {}
-    rig.store.let_go();
-    eventually("it is tried again", || {
-        let counts = ids.lease_status().unwrap().counts.renewals;
-        (counts.renewed, counts.unavailable) == (2, 1)
-    });
-    let renewals = ids.lease_renewals(0);
-    let listed: Vec<_> = renewals.iter().map(|r| (r.number, r.outcome)).collect();
-    let expected = [
-        (1, RenewalOutcome::Renewed),
-        (2, RenewalOutcome::Unavailable),
-        (3, RenewalOutcome::Renewed),
-    ];
-    assert_eq!(listed, expected);
-    assert!(renewals[1].took >= Duration::from_millis(2), "{renewals:?}");
-    assert_eq!(ids.lease_renewals(1), renewals[1..]);
-    // And nothing else was sent.
-    assert_eq!(rig.store.calls(Op::Renew), 3);
 }
 
 #[test]

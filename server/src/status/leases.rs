@@ -18,7 +18,7 @@ pub(super) struct Hold {
     nodes: Option<Range<u64>>,
     /// None where the lease was given.
     #[serde(skip_serializing_if = "Option::is_none")]
-    state: Option<GrantState>,
+    state: Option<&'static str>,
     from_unix_ms: u64,
     until_unix_ms: u64,
 }
@@ -39,7 +39,11 @@ impl Hold {
     pub(super) fn of_grants(status: &LeaseStatus, layout: &Layout) -> Vec<Self> {
         let grants = status.grants.iter().map(|it| Self {
             block: Some(it.grant.block.index()),
-            state: Some(it.state),
+            state: Some(match it.state {
+                GrantState::Held => "held",
+                GrantState::Lapsing => "lapsing",
+                _ => "draining",
+            }),
             ..Self::of_ticks(&it.grant.ticks, layout)
         });
         grants.collect()

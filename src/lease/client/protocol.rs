@@ -17,8 +17,7 @@
 //!                           v                                      |
 //!                       DRAINING                                   |
 //!                           |                                      |
-//!                           | the clock has passed its end;        | the same
-//!                           | to serve on, another has come, too   |
+//!                           | the clock has passed its end         | the same
 //!                           v                                      v
 //!                       (closed)                       (closed, then released)
 //! ```
@@ -109,12 +108,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use self::counts::Tally;
-pub use self::counts::{ClockOffset, FenceCounts, LeaseCounts, RenewalCounts, RenewalOutcome};
+pub use self::counts::{FenceCounts, LeaseCounts, RenewalCounts};
 use self::evidence::Evidence;
 pub use self::exchange::{Answer, Change, Demand, Moment, Request, Step};
 use self::holding::Holding;
-pub use self::plan::{Expiry, LeasePlan, PlanError};
+pub use self::plan::{LeasePlan, PlanError};
 pub use self::status::{GrantState, GrantStatus, LeaseHealth, LeaseStatus};
 use self::timing::{Backoff, Jitter, RenewTiming};
 use self::width::Width;
@@ -202,8 +200,7 @@ pub struct Manager {
     expired_since_unix_ms: Option<u64>,
     store_failing: Option<Failing>,
     acquire_failing: Option<Failing>,
-    next_attempt: Duration,
-    tally: Tally,
+    counts: LeaseCounts,
 }
 
 /// The mode of the manager, as the head of this file draws it.
@@ -279,8 +276,7 @@ impl Manager {
             expired_since_unix_ms: None,
             store_failing: None,
             acquire_failing: None,
-            next_attempt: Duration::ZERO,
-            tally: Tally::default(),
+            counts: LeaseCounts::default(),
         })
     }
 
@@ -367,7 +363,6 @@ impl Manager {
             .store_failing
             .as_ref()
             .or(self.acquire_failing.as_ref());
-        let nothing_is_planned = self.flight.is_some() || self.mode.is_leaving();
         LeaseStatus {
             grants: self
                 .holdings
@@ -381,26 +376,20 @@ impl Manager {
             lease_duration: self.plan.lease_duration,
             reach: self.reach,
             expired_since_unix_ms: self.expired_since_unix_ms,
-            counts: self.tally.counts,
-            clock: self.tally.clock,
+            counts: self.counts,
             health: LeaseHealth {
                 failing_since_unix_ms: failing.map(|failing| failing.since_unix_ms),
                 last_error: failing.map(|failing| Arc::clone(&failing.error)),
-                next_attempt: (!nothing_is_planned).then_some(self.next_attempt),
             },
         }
     }
 
     /// Closes the grants that the clock has passed, and reports when it has
     /// passed all of them. A grant that is held is not closed by that: it can
-    /// still be renewed. Nor, if IDs are served after the end, is any closed
-    /// before there is another.
+    /// still be renewed.
     fn pass_time(&mut self, at: Moment, changes: &mut Vec<Change>) {
-        let has_new = || changes.iter().any(|c| matches!(c, Change::Opened(_)));
-        let closes = self.plan.expiry == Expiry::Refuse || self.is_in_force(at) || has_new();
         let layout = self.namespace.layout();
-        let passed =
-            |held: &mut Holding| closes && !held.is_held() && held.left_ms(layout, at.unix_ms) == 0;
+        let passed = |held: &mut Holding| !held.is_held() && held.left_ms(layout, at.unix_ms) == 0;
         for held in self.holdings.extract_if(.., passed) {
             if held.state == GrantState::Lapsing {
                 self.to_release

@@ -8,19 +8,6 @@
 //! worker, and with it one connection. A hundred of them cost the server no more than
 //! one.
 //!
-//! # Files
-//! | file | holds |
-//! |---|---|
-//! | `state.rs` | manager and sink together, behind one lock |
-//! | `client.rs` | what a worker does for one generator, from the first lease to the release |
-//! | `first_lease.rs` | what is different until a store has given the first lease |
-//! | `worker.rs` | the thread: its rounds, and the failure that its clients share |
-//! | `handle.rs` | how a worker is reached |
-//! | `assign.rs` | which worker a client is assigned to, and when one ends |
-//! | `log.rs` | the last renewals, with how long they took |
-//! | `events.rs` | what is reported to `tracing` |
-//! | `shutdown.rs` | how long a generator that ends waits |
-//!
 //! # Locks
 //! The lock of the state is never held while the store is asked. So
 //! [`invalidate`](RenewalThread::invalidate) finds the lanes of every grant that ever was,
@@ -50,8 +37,6 @@ mod assign;
 mod client;
 mod events;
 mod first_lease;
-mod handle;
-mod log;
 mod shutdown;
 mod state;
 mod worker;
@@ -63,11 +48,9 @@ use std::task::Waker;
 use std::thread;
 use std::time::Duration;
 
-use self::assign::assign;
+use self::assign::{WorkerHandle, assign};
 use self::client::Client;
 pub(crate) use self::first_lease::{FirstLease, WaitHook, may_succeed_later};
-use self::handle::WorkerHandle;
-pub use self::log::Renewal;
 use self::shutdown::Completion;
 pub(crate) use self::state::GrantSink;
 use self::state::{Shared, State};
@@ -132,11 +115,6 @@ impl RenewalThread {
     /// How the leases stand.
     pub(crate) fn status(&self) -> LeaseStatus {
         self.shared.state().status()
-    }
-
-    /// The renewals that were sent after that of this number, as far as they are kept.
-    pub(crate) fn renewals_after(&self, number: u64) -> Vec<Renewal> {
-        self.shared.state().renewals_after(number)
     }
 
     /// Gives up every lease at once, with all IDs made from them, and lets the

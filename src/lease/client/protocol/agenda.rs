@@ -50,13 +50,13 @@ impl Manager {
             .saturating_sub(held)
             .min(demand.room);
         let (due, task) = self.overdue_longest(at, missing > 0);
-        self.next_attempt = due.max(self.backoff.until);
-        if self.next_attempt > at.elapsed.saturating_add(self.timing.lease_duration) {
+        let mut next_attempt = due.max(self.backoff.until);
+        if next_attempt > at.elapsed.saturating_add(self.timing.lease_duration) {
             // No request is planned that far ahead. The monotonic clock went back:
             // the process was restored on another machine.
-            self.next_attempt = at.elapsed;
+            next_attempt = at.elapsed;
         }
-        if self.next_attempt <= at.elapsed {
+        if next_attempt <= at.elapsed {
             return self.ask(match task {
                 Task::Check => Request::Check {
                     now_unix_ms: at.unix_ms,
@@ -76,7 +76,7 @@ impl Manager {
             false => self.width.changes_at(held, demand, &self.timing),
         };
         let wait = [
-            Some(until(self.next_attempt)),
+            Some(until(next_attempt)),
             changes_at.map(until),
             self.until_something_passes(at),
         ];

@@ -76,11 +76,7 @@ impl Request {
                 Answer::Released(store.release(namespace, *block, *epoch))
             }
             Self::Check { now_unix_ms } => {
-                let report = store.check(namespace, *now_unix_ms);
-                Answer::Checked(report.map(|report| {
-                    let store_unix_ms = report.store_unix_ms?;
-                    Some(ahead_ms(store_unix_ms, report.client_unix_ms))
-                }))
+                Answer::Checked(store.check(namespace, *now_unix_ms).map(drop))
             }
         }
     }
@@ -109,9 +105,8 @@ pub enum Answer {
     Renewed(Result<u64, StoreError>),
     /// To [`Request::Release`].
     Released(Result<(), StoreError>),
-    /// To [`Request::Check`]: how many milliseconds the store's clock is ahead, if it has
-    /// one.
-    Checked(Result<Option<i64>, StoreError>),
+    /// To [`Request::Check`].
+    Checked(Result<(), StoreError>),
 }
 
 impl Answer {
@@ -127,12 +122,6 @@ impl Answer {
     }
 }
 
-/// How far the first is ahead of the second, both in milliseconds since 1970.
-pub(super) fn ahead_ms(store_unix_ms: u64, client_unix_ms: u64) -> i64 {
-    let ahead = i128::from(store_unix_ms) - i128::from(client_unix_ms);
-    ahead.clamp(i64::MIN.into(), i64::MAX.into()) as i64
-}
-
 /// A change for the generator.
 ///
 /// A change carries the whole grant, as it is now. Among those of one process
@@ -146,8 +135,7 @@ pub enum Change {
     Opened(Grant),
     /// The grant now ends later.
     Extended(Grant),
-    /// The clock has passed the end of the grant and it will not be extended (with
-    /// [`Expiry::Serve`](super::Expiry::Serve) not before there is another), or it
+    /// The clock has passed the end of the grant and it will not be extended, or it
     /// is about to be released since it is no longer needed, or the clock was set
     /// back so far that another grant has taken its place.
     Closed(Grant),

@@ -17,8 +17,6 @@ pub(super) struct Holding {
     pub(super) is_last: bool,
     /// Whether it is to be closed for another, once there is one.
     pub(super) out_of_reach: bool,
-    /// How many changes of the store's incarnation were known when it came.
-    pub(super) changes_before: u64,
     renew_at: Duration,
     /// Renewed at once when the wall clock leaves less than this: it was set
     /// forward, or the monotonic clock stood still.
@@ -26,13 +24,12 @@ pub(super) struct Holding {
 }
 
 impl Holding {
-    pub(super) fn new(grant: Grant, changes_before: u64) -> Self {
+    pub(super) fn new(grant: Grant) -> Self {
         Self {
             grant,
             state: GrantState::Held,
             is_last: true,
             out_of_reach: false,
-            changes_before,
             renew_at: Duration::ZERO,
             renew_below_ms: 0,
         }
@@ -115,7 +112,7 @@ mod tests {
 
     fn confirmed(left_ms: u64) -> (Holding, Duration) {
         let grant = Grant::new(Block::new(3), Epoch::FIRST, 1..10_000);
-        let mut held = Holding::new(grant, 0);
+        let mut held = Holding::new(grant);
         let (timing, mut jitter) = (RenewTiming::new(Duration::from_secs(600)), Jitter::new(1));
         let reach = held.confirmed(at(left_ms, 1000), &LAYOUT, &timing, &mut jitter);
         (held, reach)
@@ -143,40 +140,5 @@ mod tests {
             Duration::from_secs(600),
             "the lease duration at most"
         );
-    }
-
-    #[test]
-    fn a_refused_renewal_is_postponed_whatever_is_left() {
-        let (mut held, _) = confirmed(600_000);
-        held.postpone(Duration::from_secs(2000));
-        assert_eq!(held.due(at(1, 1000), &LAYOUT), Duration::from_secs(2000));
-    }
-
-    #[test]
-    fn a_grant_counts_while_it_is_held_and_within_reach() {
-        for (state, out_of_reach, counts) in [
-            (GrantState::Held, false, true),
-            (GrantState::Held, true, false),
-            (GrantState::Lapsing, false, false),
-            (GrantState::Draining, true, false),
-        ] {
-            let (mut held, _) = confirmed(1);
-            (held.state, held.out_of_reach) = (state, out_of_reach);
-            assert_eq!(held.counts(), counts);
-            assert_eq!(held.is_held(), state == GrantState::Held);
-        }
-    }
-
-    #[test]
-    fn a_request_is_about_one_grant_with_one_end() {
-        let (held, _) = confirmed(1);
-        let renew = Renew::new(&held.grant, 20_000, 0);
-        assert!(held.is_subject_of(&renew));
-        let mut other = renew.clone();
-        other.known_end -= 1;
-        assert!(!held.is_subject_of(&other));
-        other = renew;
-        other.block = Block::new(4);
-        assert!(!held.is_subject_of(&other));
     }
 }

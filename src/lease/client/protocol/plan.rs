@@ -33,8 +33,6 @@ pub struct LeasePlan {
     /// ticks, to [`StoreLimits::MAX`]; where the store's horizon is shorter, that
     /// counts.
     pub lease_duration: Duration,
-    /// Whether IDs are issued after the clock has passed the end of every lease.
-    pub expiry: Expiry,
     /// The process, for the store's listing.
     pub holder: Option<Holder>,
 }
@@ -45,13 +43,12 @@ impl LeasePlan {
 
     /// So many blocks at all times; eight times as many, and no more than
     /// [`MAX_BLOCKS`](Self::MAX_BLOCKS), while much is borrowed. A lease duration of ten
-    /// minutes, [`Expiry::Refuse`], and no holder.
+    /// minutes, and no holder.
     pub fn new(blocks: u32) -> Self {
         Self {
             blocks,
             widen_to: blocks.saturating_mul(8).min(Self::MAX_BLOCKS).max(blocks),
             lease_duration: Duration::from_secs(600),
-            expiry: Expiry::default(),
             holder: None,
         }
     }
@@ -109,22 +106,6 @@ impl Default for LeasePlan {
     fn default() -> Self {
         Self::new(1)
     }
-}
-
-/// Whether IDs are served once the clock has passed the end of every lease.
-///
-/// They are unique either way: a lease is a rectangle of ID space, and no clock
-/// takes it away. This is about IDs whose time lies in the past.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Expiry {
-    /// No ID is served, those made already included, until a lease is in force
-    /// again.
-    #[default]
-    Refuse,
-    /// IDs that were already made are all served, and so is the rest of the
-    /// leases.
-    Serve,
 }
 
 /// Why a [`LeasePlan`] can't be followed.
@@ -201,23 +182,6 @@ mod tests {
                 let expected = PlanError::Blocks { value: blocks, max };
                 assert_eq!(plan.validate(&space), good.then_some(()).ok_or(expected));
             }
-        }
-    }
-
-    #[test]
-    fn widening_starts_at_the_blocks_and_may_exceed_the_namespace() {
-        let space = space(15);
-        for (widen_to, good) in [(1, false), (2, true), (256, true), (257, false)] {
-            let plan = LeasePlan::new(2).with_widen_to(widen_to);
-            let expected = PlanError::WidenTo {
-                value: widen_to,
-                min: 2,
-                max: 256,
-            };
-            assert_eq!(plan.validate(&space), good.then_some(()).ok_or(expected));
-        }
-        for (blocks, widened) in [(1, 8), (24, 192), (40, 256), (256, 256)] {
-            assert_eq!(LeasePlan::new(blocks).widen_to, widened);
         }
     }
 

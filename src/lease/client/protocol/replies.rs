@@ -16,7 +16,7 @@ impl Manager {
         answer: Answer,
         changes: &mut Vec<Change>,
     ) {
-        self.tally.note(at, request, &answer);
+        self.counts.note(request, &answer);
         match (request, answer) {
             (Request::Acquire(acquire), Answer::Acquired(result)) => match result {
                 Ok(grants) => self.acquired(at, acquire, grants, changes),
@@ -37,7 +37,7 @@ impl Manager {
                 }
             },
             (Request::Check { .. }, Answer::Checked(result)) => match result {
-                Ok(_) => self.replied(),
+                Ok(()) => self.replied(),
                 Err(error) => self.store_fails(at, error),
             },
             (request, _) => {
@@ -84,7 +84,7 @@ impl Manager {
     }
 
     fn open(&mut self, at: Moment, grant: Grant, changes: &mut Vec<Change>) {
-        let mut held = Holding::new(grant, self.tally.counts.incarnation_changes);
+        let mut held = Holding::new(grant);
         let layout = self.namespace.layout();
         self.reach = held.confirmed(at, layout, &self.timing, &mut self.jitter);
         changes.push(Change::Opened(held.grant.clone()));
@@ -166,9 +166,6 @@ impl Manager {
             StoreError::Fenced { fence, .. } => {
                 self.store_works();
                 self.drain(renew, false);
-                if fence == Fence::Incarnation {
-                    self.note_incarnation(renew);
-                }
                 // The lost history fences every other grant, too. One
                 // acquisition is to replace them all, once each has been
                 // fenced.
@@ -197,13 +194,6 @@ impl Manager {
                 note(&mut self.store_failing, at, error);
             }
             _ => self.store_fails(at, error),
-        }
-    }
-
-    /// The store that granted this is another one now.
-    fn note_incarnation(&mut self, renew: &Renew) {
-        if let Some(held) = self.holdings.iter().find(|h| h.is_subject_of(renew)) {
-            self.tally.note_incarnation(held.changes_before);
         }
     }
 

@@ -149,15 +149,6 @@ mod tests {
     }
 
     #[test]
-    fn success_ends_a_backoff() {
-        let mut backoff = Backoff::new();
-        backoff.fail(LEASE_DURATION, LEASE_DURATION, &mut Jitter::new(5));
-        assert!(backoff.until >= LEASE_DURATION && backoff.failures == 1);
-        backoff.succeed();
-        assert_eq!((backoff.until, backoff.failures), (Duration::ZERO, 0));
-    }
-
-    #[test]
     fn top_ups_come_at_a_tenth_of_what_is_covered() {
         let (timing, mut jitter) = (RenewTiming::new(LEASE_DURATION), Jitter::new(2));
         for reach in [

@@ -153,25 +153,18 @@ mod tests {
     }
 
     #[test]
-    fn a_long_limit_is_no_reason_to_widen_late() {
-        let (mut width, timing) = (width(4, 32), timing());
-        let limit = |borrowed| Demand {
-            borrow_limit: secs(600),
-            ..demand(borrowed, 99)
-        };
-        width.follow(secs(1000), 4, limit(HIGH), &timing);
-        assert_eq!(width.target, 4);
-        width.follow(secs(1000), 4, limit(HIGH + MS), &timing);
-        assert_eq!(width.target, 6);
-    }
-
-    #[test]
-    fn no_more_than_half_of_a_short_lease_duration_is_borrowed() {
-        let (mut width, timing) = (width(4, 32), RenewTiming::new(secs(20)));
-        width.follow(secs(1000), 4, demand(secs(10), 99), &timing);
-        assert_eq!(width.target, 4);
-        width.follow(secs(1000), 4, demand(secs(10) + MS, 99), &timing);
-        assert_eq!(width.target, 6);
+    fn the_threshold_is_half_of_the_limit_or_the_lease_and_at_most_half_a_minute() {
+        for (borrow_limit, lease, high) in [(60, 600, 30), (600, 600, 30), (60, 20, 10)] {
+            let (mut width, timing) = (width(4, 32), RenewTiming::new(secs(lease)));
+            let limit = |borrowed| Demand {
+                borrow_limit: secs(borrow_limit),
+                ..demand(borrowed, 99)
+            };
+            width.follow(secs(1000), 4, limit(secs(high)), &timing);
+            assert_eq!(width.target, 4, "{borrow_limit}, {lease}");
+            width.follow(secs(1000), 4, limit(secs(high) + MS), &timing);
+            assert_eq!(width.target, 6, "{borrow_limit}, {lease}");
+        }
     }
 
     #[test]

@@ -209,10 +209,7 @@ impl Client {
                     emit(failures, &request, &answer, took);
                 }
                 let failed = answer.error().is_some();
-                let events = self
-                    .shared
-                    .state()
-                    .answered(answer, asked.map(|(_, took)| took));
+                let events = self.shared.state().answered(answer);
                 catching(|| events.emit());
                 if self.stops && failed {
                     // Releasing is optional; the blocks come free by themselves.

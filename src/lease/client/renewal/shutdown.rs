@@ -108,26 +108,4 @@ mod tests {
         assert!(patience.left(secs(41)) > half);
         assert_eq!(patience.left(secs(80)), TOGETHER);
     }
-
-    #[test]
-    fn drops_at_the_same_time_cost_no_more_than_one() {
-        let patience = Patience::new();
-        for _ in 0..100 {
-            patience.spend(secs(10), secs(11));
-        }
-        assert_eq!(patience.left(secs(11)), secs(0));
-        assert_eq!(patience.left(secs(71)), TOGETHER);
-    }
-
-    #[test]
-    fn an_end_is_waited_for_and_no_longer_than_that() {
-        let completion = Completion::default();
-        assert_eq!(completion.wait(Duration::ZERO), None);
-        std::thread::scope(|scope| {
-            let waiter = scope.spawn(|| completion.wait(Duration::MAX));
-            completion.complete(true);
-            assert_eq!(waiter.join().unwrap(), Some(true));
-        });
-        assert_eq!(completion.wait_in_a_drop(), Some(true));
-    }
 }

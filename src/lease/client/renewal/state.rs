@@ -8,12 +8,9 @@ use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use super::events;
-use super::log::{Renewal, RenewalLog};
 use super::shutdown::Completion;
 use crate::fork::WipeOnFork;
-use crate::lease::client::protocol::{
-    Answer, Change, Demand, Expiry, LeaseStatus, Manager, Moment, RenewalOutcome, Step,
-};
+use crate::lease::client::protocol::{Answer, Change, Demand, LeaseStatus, Manager, Moment, Step};
 use crate::lease::{Namespace, StoreFailure, StoreFailureKind, StoreHealth};
 use crate::unwind::catching;
 use crate::wakers::{self, Ticket, Wakers};
@@ -150,7 +147,6 @@ pub(super) struct State {
     unix_ms: u64,
     demand: Demand,
     health: Arc<StoreHealth>,
-    renewals: RenewalLog,
     /// When the last lease ended or will end, in milliseconds since 1970; 0
     /// before there was one, and after all were given up.
     last_end_unix_ms: u64,
@@ -184,7 +180,6 @@ impl State {
             manager,
             sink,
             health,
-            renewals: RenewalLog::default(),
             last_end_unix_ms: 0,
             ended: false,
             over: false,
@@ -194,10 +189,6 @@ impl State {
 
     pub(super) fn status(&self) -> LeaseStatus {
         self.manager.status()
-    }
-
-    pub(super) fn renewals_after(&self, number: u64) -> Vec<Renewal> {
-        self.renewals.after(number)
     }
 
     pub(super) fn namespace(&self) -> &Namespace {
@@ -259,11 +250,7 @@ impl State {
         (step, events)
     }
 
-    /// `took` is how long the store took, if it was asked.
-    pub(super) fn answered(&mut self, answer: Answer, took: Option<Duration>) -> PendingEvents {
-        if let (Answer::Renewed(result), Some(took)) = (&answer, took) {
-            self.renewals.push(RenewalOutcome::of(result), took);
-        }
+    pub(super) fn answered(&mut self, answer: Answer) -> PendingEvents {
         let moment = self.moment();
         let changes = self.manager.answer(moment, answer);
         self.apply(changes)
@@ -282,9 +269,7 @@ impl State {
         for change in &changes {
             self.sink.apply(change);
             match change {
-                Change::Expired { .. } if self.manager.plan().expiry == Expiry::Refuse => {
-                    self.ended = self.sink.stop_serving();
-                }
+                Change::Expired { .. } => self.ended = self.sink.stop_serving(),
                 Change::Revived => self.ended = false,
                 Change::Revoked(_) => self.last_end_unix_ms = 0,
                 _ => {}

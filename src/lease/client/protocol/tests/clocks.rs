@@ -3,30 +3,6 @@
 use super::*;
 
 #[test]
-fn a_clock_set_back_asks_for_nothing_invalid() {
-    let mut rig = Rig::holding(1);
-    let end = rig.opened()[0].ticks.end;
-    for back in [100, 86_400, 10 * 365 * 86_400] {
-        rig.intercept();
-        let mut at = rig.at();
-        rig.manager.flight = None;
-        at.unix_ms = at.unix_ms.saturating_sub(back * 1000);
-        let (changes, step) = rig.manager.next(at, IDLE);
-        assert!(changes.is_empty());
-        match step {
-            Step::Ask(request) => {
-                let renew = renewal(&request);
-                assert_eq!(renew.known_end, end);
-                assert!(renew.new_end >= end);
-                renew.validate().unwrap();
-            }
-            other => panic!("{other:?}"),
-        }
-        rig.answer(Answer::Renewed(Ok(end)));
-    }
-}
-
-#[test]
 fn a_grant_out_of_reach_after_a_clock_step_back_is_replaced() {
     let mut rig = rig_with_one_lapsing();
     let before = rig.opened();
@@ -135,14 +111,6 @@ fn a_clock_set_forward_renews_at_once_and_without_haste() {
 }
 
 #[test]
-fn a_monotonic_clock_that_stood_still_delays_no_renewal() {
-    let mut rig = Rig::holding(1);
-    // A suspended machine: the wall clock went on, the other did not.
-    rig.clock.advance(secs(LEASE_DURATION / 2));
-    renewal(&rig.asked());
-}
-
-#[test]
 fn a_monotonic_clock_that_went_back_delays_no_request() {
     let mut rig = Rig::holding(1);
     rig.elapsed = Duration::ZERO;
@@ -153,13 +121,4 @@ fn a_monotonic_clock_that_went_back_delays_no_request() {
     rig.answer(Answer::Renewed(Err(unavailable())));
     rig.elapsed = secs(5);
     renewal(&rig.asked());
-}
-
-#[test]
-fn a_clock_that_catches_up_within_a_lease_leaves_all_in_reach() {
-    let mut rig = Rig::new(LeasePlan::new(2).with_widen_to(2));
-    rig.settle();
-    rig.demand.borrowed = too_far() - secs(1);
-    assert!(acquisitions(&rig.run(secs(30))).is_empty());
-    assert_eq!(rig.states(), [GrantState::Held; 2]);
 }

@@ -166,12 +166,3 @@ fn a_fenced_grant_puts_off_no_acquisition_that_waits() {
         }
     }
 }
-
-#[test]
-fn a_release_is_no_expiry() {
-    let mut rig = Rig::holding(2);
-    rig.manager.release();
-    rig.settle();
-    assert_eq!(rig.next(), Step::Done);
-    assert!(!rig.has_expired(), "{:?}", rig.changes);
-}

@@ -70,7 +70,7 @@ fn a_store_that_is_overrun_is_asked_less_and_less() {
 fn an_answer_of_another_kind_counts_as_lost() {
     let mut rig = Rig::holding(1);
     rig.intercept();
-    rig.answer(Answer::Checked(Ok(None)));
+    rig.answer(Answer::Checked(Ok(())));
     assert_eq!(rig.states(), [GrantState::Draining]);
     assert!(matches!(rig.intercept(), Request::Check { .. }));
 }

@@ -178,37 +178,4 @@ proptest! {
             prop_assert_eq!(&known, &lanes);
         }
     }
-
-    /// Whatever happened before: with a store that answers and clocks that go,
-    /// the blocks of the plan are held and reach ahead of the clock.
-    #[test]
-    fn it_always_recovers(
-        seed in any::<u64>(),
-        failures in prop::collection::vec((0..20_usize, 0..100_000_u64), 1..60),
-    ) {
-        let mut rig = Rig::new(LeasePlan::new(3));
-        rig.manager = Manager::new(rig.space.clone(), LeasePlan::new(3), seed).unwrap();
-        let mut failures = failures.into_iter();
-        rig.run_with(secs(7200), |rig, request| {
-            let Some((pick, ms)) = failures.next() else {
-                rig.send(request);
-                return;
-            };
-            rig.advance(Duration::from_millis(ms));
-            let mut errors = refusals();
-            errors.extend([unavailable(), ambiguous(), fenced(Block::new(0))]);
-            if pick >= errors.len() {
-                rig.send(request);
-                return;
-            }
-            let error = errors.swap_remove(pick);
-            rig.answer(request.failed(error));
-        });
-        prop_assert!(failures.next().is_none());
-        let status = rig.manager.status();
-        prop_assert_eq!(rig.states(), [GrantState::Held; 3]);
-        prop_assert!(rig.all_topped_up());
-        prop_assert!(status.health.last_error.is_none());
-        prop_assert_eq!(status.expired_since_unix_ms, None);
-    }
 }

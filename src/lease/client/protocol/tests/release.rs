@@ -62,6 +62,7 @@ fn release_closes_first_and_then_asks_the_store() {
     assert_eq!(listing.blocks.len(), 3);
     assert_eq!(rig.next(), Step::Done);
     assert!(rig.changes.len() == 3, "{:?}", rig.changes);
+    assert!(!rig.has_expired());
 }
 
 #[test]

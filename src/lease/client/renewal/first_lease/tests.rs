@@ -4,13 +4,9 @@ use std::sync::{Arc, Mutex};
 use super::*;
 use crate::clock::ManualClock;
 use crate::layout::Layout;
-use crate::lease::block::{Block, Epoch};
-use crate::lease::confirmed::Confirmed;
-use crate::lease::fingerprint::Fingerprint;
-use crate::lease::store::backends::memory::MemoryStore;
-use crate::lease::store::record::StoreRecord;
-use crate::lease::store::report::{Listing, StoreReport};
-use crate::lease::store::request::{Floor, Renew};
+use crate::lease::{
+    Block, Confirmed, Epoch, Fingerprint, MemoryStore, StoreFailureKind, StoreRecord,
+};
 
 const NOW: u64 = 1_760_000_000_000;
 /// The names of the calls of a store.
@@ -20,39 +16,29 @@ const MS: Duration = Duration::from_millis(1);
 /// Longer than a busy machine takes for a test.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-type Calls = Arc<Mutex<Vec<&'static str>>>;
-
 /// A store that notes what it is asked, and first refuses some acquisitions.
 #[derive(Debug)]
 struct Scripted {
     inner: MemoryStore,
     refusals: VecDeque<StoreError>,
     /// What the next initialisation fails with.
-    init_fails: Arc<Mutex<Option<StoreError>>>,
-    calls: Calls,
-}
-
-impl Scripted {
-    fn note(&self, call: &'static str) {
-        self.calls.lock().unwrap().push(call);
-    }
+    init_fails: Option<StoreError>,
+    calls: Vec<&'static str>,
 }
 
 impl LeaseStore for Scripted {
+    crate::lease::forward! { |self| self.inner => init renew release list raise_floor check }
+
     fn acquire(
         &mut self,
         namespace: &Namespace,
         acquire: &Acquire,
     ) -> Result<Vec<Grant>, StoreError> {
-        self.note(ASK);
+        self.calls.push(ASK);
         match self.refusals.pop_front() {
             Some(refusal) => Err(refusal),
             None => self.inner.acquire(namespace, acquire),
         }
-    }
-
-    fn init(&mut self, namespace: &Namespace, init: &Init) -> Result<StoreRecord, StoreError> {
-        self.inner.init(namespace, init)
     }
 
     fn init_if_new(
@@ -60,31 +46,11 @@ impl LeaseStore for Scripted {
         namespace: &Namespace,
         init: &Init,
     ) -> Result<StoreRecord, StoreError> {
-        self.note(INIT);
-        match self.init_fails.lock().unwrap().take() {
+        self.calls.push(INIT);
+        match self.init_fails.take() {
             Some(failure) => Err(failure),
             None => self.inner.init(namespace, init),
         }
-    }
-
-    fn renew(&mut self, _: &Namespace, _: &Renew) -> Result<u64, StoreError> {
-        unreachable!()
-    }
-
-    fn release(&mut self, _: &Namespace, _: Block, _: Epoch) -> Result<(), StoreError> {
-        unreachable!()
-    }
-
-    fn list(&mut self, _: &Namespace) -> Result<Listing, StoreError> {
-        unreachable!()
-    }
-
-    fn raise_floor(&mut self, _: &Namespace, _: Floor, _: u64) -> Result<u64, StoreError> {
-        unreachable!()
-    }
-
-    fn check(&mut self, _: &Namespace, _: u64) -> Result<StoreReport, StoreError> {
-        unreachable!()
     }
 }
 
@@ -92,26 +58,20 @@ struct Case {
     first: FirstLease,
     store: Scripted,
     space: Namespace,
-    init_fails: Arc<Mutex<Option<StoreError>>>,
-    calls: Calls,
 }
 
 /// A store in memory, with nothing in it, behind so many refusals.
 fn case(refusals: impl IntoIterator<Item = StoreError>, history: Option<History>) -> Case {
-    let clock = Arc::new(ManualClock::new(NOW));
-    let (init_fails, calls) = (Arc::default(), Calls::default());
     let store = Scripted {
-        inner: MemoryStore::new(clock),
+        inner: MemoryStore::new(Arc::new(ManualClock::new(NOW))),
         refusals: refusals.into_iter().collect(),
-        init_fails: Arc::clone(&init_fails),
-        calls: Arc::clone(&calls),
+        init_fails: None,
+        calls: Vec::new(),
     };
     Case {
         first: FirstLease::new(history, PATIENCE),
         store,
         space: Namespace::new("orders", &Layout::RANDFLAKE, Fingerprint::PLAIN).unwrap(),
-        init_fails,
-        calls,
     }
 }
 
@@ -120,6 +80,22 @@ impl Case {
     fn made(mut self) -> Self {
         let init = Init::new(History::New, NOW);
         self.store.init(&self.space, &init).unwrap();
+        self
+    }
+
+    /// It does not wait.
+    fn hasty(mut self) -> Self {
+        self.first.patience = Duration::ZERO;
+        self
+    }
+
+    fn granted(mut self) -> Self {
+        self.first.granted = true;
+        self
+    }
+
+    fn init_fails(mut self, error: StoreError) -> Self {
+        self.store.init_fails = Some(error);
         self
     }
 
@@ -132,35 +108,22 @@ impl Case {
                 Err(error) => error,
                 granted => return granted,
             };
-            match first.again_after(&error) {
-                // The worker sleeps; nothing here depends on that.
-                Some(_) => {}
-                None => return Err(error),
+            // The worker sleeps; nothing here depends on that.
+            if first.again_after(&error).is_none() {
+                return Err(error);
             }
         }
         panic!("asked 100 times");
     }
 
-    /// The calls of the store since the last time.
-    fn calls(&self) -> Vec<&'static str> {
-        std::mem::take(&mut self.calls.lock().unwrap())
-    }
-
+    /// Acquires, and checks the outcome and the calls for it.
     #[track_caller]
-    fn granted(&mut self, calls: &[&str]) {
-        assert_eq!(self.acquire().unwrap().len(), 1);
-        assert_eq!(self.calls(), calls);
+    fn expect(&mut self, outcome: Result<usize, StoreFailureKind>, calls: &[&str]) {
+        let acquired = self.acquire().map(|grants| grants.len());
+        let acquired = acquired.map_err(|error| StoreFailureKind::of(&error));
+        let called = std::mem::take(&mut self.store.calls);
+        assert_eq!((acquired, &called[..]), (outcome, calls));
     }
-}
-
-/// Expects a refusal of this kind, after these calls.
-macro_rules! refused {
-    ($case:expr, $kind:ident, $calls:expr) => {
-        let case = &mut $case;
-        let error = case.acquire().unwrap_err();
-        assert!(matches!(error, StoreError::$kind { .. }), "{error}");
-        assert_eq!(case.calls(), $calls);
-    };
 }
 
 fn not_initialised() -> StoreError {
@@ -198,96 +161,67 @@ fn floor_ahead(retry_after: Duration) -> StoreError {
 }
 
 #[test]
-fn a_namespace_is_initialised_once_and_before_the_first_lease() {
-    case([], Some(History::New)).granted(&[ASK, INIT, ASK]);
+fn a_namespace_is_initialised_once_and_only_before_the_first_lease() {
+    use StoreFailureKind::{Denied, NotInitialised, Unavailable};
+    let new = Some(History::New);
+    case([], new).expect(Ok(1), &[ASK, INIT, ASK]);
+    case([], None).expect(Err(NotInitialised), &[ASK]);
     // It is gone: that is no reason to begin anew.
     let gone = [not_initialised(), not_initialised()];
-    let mut again = case(gone, Some(History::New)).made();
-    refused!(again, NotInitialised, [ASK, INIT, ASK]);
+    case(gone, new)
+        .made()
+        .expect(Err(NotInitialised), &[ASK, INIT, ASK]);
+    case([], new).granted().expect(Err(NotInitialised), &[ASK]);
+    // What says nothing of the record.
+    let denied = StoreError::Denied {
+        source: "password".into(),
+    };
+    for (error, kind) in [(unavailable(), Unavailable), (denied, Denied)] {
+        let mut case = case([error], new).hasty();
+        case.expect(Err(kind), &[ASK]);
+        case.expect(Ok(1), &[ASK, INIT, ASK]);
+    }
+    let mut undone = case([], new).init_fails(unavailable());
+    undone.expect(Ok(1), &[ASK, INIT, ASK, INIT, ASK]);
+    // What has shown it, or may have made it: from then on others may use it, and if it is
+    // gone, so is what they were granted.
+    for shown in [exhausted(), floor_ahead(MS), ambiguous()] {
+        let kind = StoreFailureKind::of(&shown);
+        let mut case = case([shown], new).hasty();
+        case.expect(Err(kind), &[ASK]);
+        case.expect(Err(NotInitialised), &[ASK]);
+    }
 }
 
 #[test]
-fn a_namespace_that_disappears_later_is_not_initialised() {
-    let mut case = case([], Some(History::New));
-    case.first.granted = true;
-    refused!(case, NotInitialised, [ASK]);
-}
-
-#[test]
-fn without_a_history_nothing_is_initialised() {
-    refused!(case([], None), NotInitialised, [ASK]);
-}
-
-#[test]
-fn leases_that_begin_within_the_patience_are_waited_for() {
-    case([floor_ahead(MS)], None).made().granted(&[ASK, ASK]);
-    let later = floor_ahead(PATIENCE + MS);
-    refused!(case([later], Some(History::New)), FloorAhead, [ASK]);
-}
-
-#[test]
-fn a_first_lease_that_may_come_is_asked_for_again() {
+fn a_first_lease_that_may_come_within_the_patience_is_asked_for_again() {
     let lost = StoreError::HistoryLost {
         confirmed: Confirmed::new(Block::new(7), Epoch::new(3), 100),
         recorded: None,
     };
-    for error in [unavailable(), exhausted(), lost] {
+    for error in [unavailable(), exhausted(), lost, floor_ahead(MS)] {
         assert!(may_succeed_later(&error), "{error}");
-        case([error], None).made().granted(&[ASK, ASK]);
+        case([error], None).made().expect(Ok(1), &[ASK, ASK]);
     }
+    let later = case([floor_ahead(PATIENCE + MS)], Some(History::New));
+    later
+        .made()
+        .expect(Err(StoreFailureKind::FloorAhead), &[ASK]);
     // It may have cost a block.
-    refused!(case([ambiguous()], None).made(), Ambiguous, [ASK]);
+    let mut unknown = case([ambiguous()], None).made();
+    unknown.expect(Err(StoreFailureKind::Ambiguous), &[ASK]);
     assert!(!may_succeed_later(&ambiguous()) && !may_succeed_later(&not_initialised()));
-}
-
-#[test]
-fn without_a_wait_it_is_refused_at_once_and_may_ask_again() {
-    let mut case = case([unavailable()], Some(History::New));
-    case.first.patience = Duration::ZERO;
-    refused!(case, Unavailable, [ASK]);
-    // That it could not be reached says nothing of the namespace.
-    case.granted(&[ASK, INIT, ASK]);
-}
-
-#[test]
-fn a_refused_login_says_nothing_of_the_namespace() {
-    let denied = StoreError::Denied {
-        source: "password".into(),
-    };
-    let mut case = case([denied], Some(History::New));
-    refused!(case, Denied, [ASK]);
-    case.granted(&[ASK, INIT, ASK]);
-}
-
-#[test]
-fn an_initialisation_that_did_not_come_to_pass_is_tried_again() {
-    let mut case = case([], Some(History::New));
-    *case.init_fails.lock().unwrap() = Some(unavailable());
-    case.granted(&[ASK, INIT, ASK, INIT, ASK]);
-}
-
-/// Whatever has shown it, or may have made it: from then on others may use it, and if it
-/// is gone, so is what they were granted.
-#[test]
-fn a_namespace_that_may_have_existed_is_not_initialised_again() {
-    for shown in [exhausted(), floor_ahead(MS), ambiguous()] {
-        let mut case = case([shown], Some(History::New));
-        case.first.patience = Duration::ZERO;
-        case.acquire().unwrap_err();
-        refused!(case, NotInitialised, [ASK, ASK]);
-    }
 }
 
 /// It was not made, and the generator would never serve; or it was made and lost, and others
 /// may have leases from it.
 #[test]
 fn u1_a_namespace_that_may_have_been_made_is_initialised_with_an_unknown_history() {
-    let mut case = case([], Some(History::New));
-    case.first.patience = Duration::ZERO;
-    *case.init_fails.lock().unwrap() = Some(ambiguous());
-    refused!(case, Ambiguous, [ASK, INIT]);
+    let mut case = case([], Some(History::New)).hasty();
+    case.store.init_fails = Some(ambiguous());
+    case.expect(Err(StoreFailureKind::Ambiguous), &[ASK, INIT]);
     // Above whatever a lost lease can reach.
-    refused!(case, FloorAhead, [ASK, INIT, ASK]);
+    case.expect(Err(StoreFailureKind::FloorAhead), &[ASK, INIT, ASK]);
     let record = case.store.inner.list(&case.space).unwrap().record;
     assert!(record.floor > record.tick_at(NOW).unwrap());
 }
