@@ -417,101 +417,19 @@ mod tests {
         Space::new(Layout::RANDFLAKE, Some(&Secret::from_bytes(bytes)))
     }
 
-    fn rectangle(nodes: Range<u64>, ticks: Range<u64>) -> Rectangle {
-        Rectangle { nodes, ticks }
-    }
-
-    fn enter(space: Space, rectangle: Rectangle, fresh: u64) -> Result<Entry, Conflict> {
-        turn().unwrap().enter(space, rectangle, fresh)
-    }
-
     fn try_enter(space: Space, nodes: Range<u64>, ticks: Range<u64>) -> Result<Entry, Conflict> {
         let fresh = ticks.start;
-        enter(space, rectangle(nodes, ticks), fresh)
-    }
-
-    #[test]
-    fn rectangles_in_use_are_disjoint() {
-        let space = space("in use");
-        let held = try_enter(space, 8..16, 100..200).unwrap();
-        for (nodes, ticks) in [
-            (8..16, 100..200),
-            (15..20, 199..300),
-            (0..9, 0..101),
-            (10..11, 150..151),
-        ] {
-            let refused = try_enter(space, nodes, ticks).unwrap_err();
-            assert_eq!(refused, Conflict::InUse(rectangle(8..16, 100..200)));
-        }
-        for (nodes, ticks) in [
-            (0..8, 0..300),
-            (16..17, 0..300),
-            (8..16, 200..300),
-            (8..16, 0..100),
-        ] {
-            assert!(try_enter(space, nodes, ticks).is_ok());
-        }
-        drop(held);
-        assert!(try_enter(space, 8..16, 100..200).is_ok(), "nothing is left");
-    }
-
-    #[test]
-    fn a_check_answers_as_an_entry_and_enters_nothing() {
-        let space = space("asked");
-        let mut turn = turn().unwrap();
-        turn.check(space, &rectangle(8..16, 100..200), 100).unwrap();
-        // Nobody else has had the turn since.
-        let registry = turn.held.as_ref().unwrap().0;
-        for copy in &registry.copies {
-            assert!(!lock(copy).spaces.contains_key(&space));
-        }
-        let held = turn.enter(space, rectangle(8..16, 100..200), 100).unwrap();
-        drop(turn);
-        let asked = |fresh| {
-            let turn = super::turn().unwrap();
-            turn.check(space, &rectangle(8..16, 109..200), fresh)
-        };
-        let in_use = Conflict::InUse(rectangle(8..16, 100..200));
-        assert_eq!(asked(110), Err(in_use));
-        held.leave(110);
-        assert_eq!(asked(110), Ok(()));
-        let used = Conflict::Used(rectangle(8..16, 100..110));
-        assert_eq!(asked(109), Err(used));
-    }
-
-    #[test]
-    fn only_claimed_ticks_stay_used() {
-        let space = space("used");
-        try_enter(space, 8..16, 100..200).unwrap().leave(110);
-        try_enter(space, 8..16, 150..200).unwrap().leave(160);
-        let refused = try_enter(space, 0..9, 0..101).unwrap_err();
-        assert_eq!(refused, Conflict::Used(rectangle(8..16, 100..110)));
-        let refused = try_enter(space, 15..16, 0..300).unwrap_err();
-        assert_eq!(refused, Conflict::Used(rectangle(8..16, 150..160)));
-        for ticks in [0..100, 110..150, 160..300] {
-            assert!(try_enter(space, 8..16, ticks).is_ok());
-        }
-        // The lease itself goes on in its last tick.
-        assert!(enter(space, rectangle(8..16, 159..300), 160).is_ok());
-        assert!(enter(space, rectangle(8..16, 158..300), 159).is_err());
-    }
-
-    #[test]
-    fn other_secrets_and_layouts_are_other_ids() {
-        let one = space("one secret");
-        let _held = try_enter(one, 0..8, 0..100).unwrap();
-        assert!(try_enter(space("other secret"), 0..8, 0..100).is_ok());
-        let plain = |layout| Space::new(layout, None);
-        let _plain = try_enter(plain(Layout::TWITTER), 0..8, 0..100).unwrap();
-        assert!(try_enter(plain(Layout::BAIDU), 0..8, 0..100).is_ok());
-        assert!(try_enter(plain(Layout::TWITTER), 0..8, 0..100).is_err());
+        turn()
+            .unwrap()
+            .enter(space, Rectangle { nodes, ticks }, fresh)
     }
 
     #[test]
     fn a_child_waits_for_no_lock_of_its_parents() {
         let parent = &*Box::leak(Box::new(Registry::new(None)));
         let space = space("locked at a fork");
-        parent.enter(&mut lock(&parent.turn), space, &rectangle(3..5, 1..2));
+        let (nodes, ticks) = (3..5, 1..2);
+        parent.enter(&mut lock(&parent.turn), space, &Rectangle { nodes, ticks });
         for held in &parent.copies {
             // A thread that is gone in the child.
             let _held = lock(held);

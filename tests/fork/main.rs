@@ -24,7 +24,7 @@ use ringflake::{
 
 use ringflake_kit::child::{Checks, PANICKED, in_a_fork};
 use ringflake_kit::oracle::Oracle;
-use ringflake_kit::small::{POLICIES, cached, clock_at, direct, layout, lease};
+use ringflake_kit::small::{POLICIES, cached, direct, layout};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -280,25 +280,6 @@ fn u1_a_childs_child_gets_nothing_either() {
             checks.failed
         });
         grandchild.unwrap_or(PANICKED)
-    });
-    assert_eq!(status, Ok(0), "the check that failed");
-}
-
-#[test]
-fn u1_a_child_makes_ids_with_a_lease_of_its_own() {
-    let layout = layout(40, 8, 8);
-    let ids = generator(layout, OnEmpty::Generate);
-    ids.take().unwrap();
-    let status = in_a_fork(|| {
-        let own = DirectGenerator::builder(layout)
-            .plain()
-            .clock(clock_at(layout, 0));
-        let own = own.lease(lease(layout, 100..101, 0..1)).build();
-        let first = layout.pack(0, 100, 0).unwrap();
-        let mut checks = Checks::new();
-        checks.check(own.is_ok_and(|own| own.take().map(Id::to_u64) == Ok(first)));
-        checks.check(ids.take() == FORKED);
-        checks.failed
     });
     assert_eq!(status, Ok(0), "the check that failed");
 }

@@ -183,17 +183,6 @@ mod sqlite {
     }
 
     #[test]
-    fn a_file_that_never_was_is_made_and_noted() {
-        let home = directory();
-        let path = home.path().join("leases.db");
-        let first = new(&path).unwrap();
-        assert!(home.path().join("leases.db.lock").exists());
-        let second = new(&path).unwrap();
-        attempt(&path, "invoices", History::New).unwrap();
-        assert_ne!(first.take().unwrap(), second.take().unwrap());
-    }
-
-    #[test]
     fn a_file_that_is_missing_or_was_brought_is_not_new() {
         let home = directory();
         let path = home.path().join("leases.db");

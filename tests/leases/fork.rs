@@ -7,16 +7,15 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use ringflake::lease::{Fingerprint, History, Init, LeaseStore, MemoryStore, Namespace};
 use ringflake::{
-    BuildError, CachedGenerator, Clock, DirectGenerator, Id, Layout, LeaseSource, Refused,
-    StaticLease, TakeError,
+    BuildError, CachedGenerator, DirectGenerator, Id, Layout, LeaseSource, Refused, StaticLease,
+    TakeError,
 };
 
 use crate::rig::{EndsWhenDropped, Judge, PATIENCE, Rig, SECOND, START};
 use ringflake_kit::child::{Checks, in_a_fork, wait_for};
 use ringflake_kit::events::{registering, said};
-use ringflake_kit::faulty_store::{Fault, Op};
+use ringflake_kit::faulty_store::Op;
 use ringflake_kit::small::{Watched, clock_at, layout, lease, secret};
 
 const FORKED: Result<Id, TakeError> = Err(TakeError::Refused(Refused::Forked));
@@ -77,37 +76,6 @@ fn u1_a_child_has_no_leases_and_sends_nothing_for_its_parents() {
     judge.judge(direct.as_ref().unwrap().take().unwrap());
 }
 
-#[test]
-fn u1_a_child_makes_ids_with_leases_of_its_own() {
-    let rig = Rig::new();
-    let ids = rig.cached().build().unwrap();
-    ids.take().unwrap();
-    let status = in_a_fork(|| {
-        let mut checks = Checks::new();
-        // A store that both can reach would be another server; here, its own.
-        let mut store = MemoryStore::new(Arc::new(rig.clock.clone()));
-        let space = Namespace::new("child", &rig.layout, Fingerprint::of(&secret()));
-        let init = Init::new(History::New, rig.clock.unix_ms());
-        let initialised = space.is_ok_and(|space| store.init(&space, &init).is_ok());
-        checks.check(initialised);
-        let own = CachedGenerator::builder(rig.layout)
-            .secret(secret())
-            .lease_store(store)
-            .namespace("child")
-            .clock(rig.clock.clone())
-            .capacity(64)
-            .build();
-        checks.check(own.as_ref().is_ok_and(|own| own.take().is_ok()));
-        checks.check(own.as_ref().is_ok_and(|own| own.lease_status().is_some()));
-        checks.check(ids.take() == FORKED);
-        // It stops its own keeper, and waits for it.
-        drop(own);
-        checks.failed
-    });
-    assert_eq!(status, Ok(0), "the check that failed");
-    assert!(ids.take().is_ok());
-}
-
 /// Independent of what the parent's generators share at that moment, and of threads that
 /// enter or leave them.
 #[test]
@@ -150,29 +118,6 @@ fn u1_a_child_shares_no_thread_with_its_parent() {
         }
     });
     assert!(ids.take().is_ok());
-}
-
-#[test]
-fn a_child_of_a_process_whose_store_hangs_does_not_hang() {
-    let rig = Rig::new();
-    let mut ids = Some(rig.cached().build().unwrap());
-    rig.store.hold();
-    rig.clock.advance(Duration::from_secs(300));
-    ringflake_kit::eventually("an operation hangs", || rig.store.held() == 1);
-    let status = in_a_fork(|| {
-        let mut checks = Checks::new();
-        if let Some(ids) = &ids {
-            ids.invalidate();
-            checks.check(ids.lease_status().is_none());
-        }
-        ids = None;
-        checks.check(ids.is_none());
-        checks.failed
-    });
-    assert_eq!(status, Ok(0), "the check that failed");
-    rig.store.let_go();
-    rig.store.fail(Fault::Down);
-    assert!(ids.unwrap().take().is_ok());
 }
 
 /// As a signal handler can fork on any thread.

@@ -101,19 +101,6 @@ fn a_builder_makes_no_namespace_for_a_secret_of_another_width() {
     }
 }
 
-#[cfg(feature = "sqlite")]
-#[test]
-fn a_sqlite_store_refuses_another_width() {
-    use ringflake::lease::{OpenOptions, SqliteStore};
-
-    let directory = tempfile::TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let options = OpenOptions::new().accept_best_effort(true);
-    check(|number| {
-        let path = directory.path().join(format!("{number}.db"));
-        SqliteStore::new(path, &options).unwrap()
-    });
-}
-
 #[cfg(all(unix, feature = "sqlite"))]
 mod local {
     use std::path::Path;

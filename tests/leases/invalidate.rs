@@ -1,11 +1,11 @@
 //! No ID from before `invalidate` is issued after it.
 
 use std::collections::HashSet;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex, OnceLock, mpsc};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ringflake::{
     DirectGenerator, Handle, Id, Lease, OnEmpty, Refused, StaticLease, TakeError, WeakGenerator,
@@ -15,7 +15,7 @@ use crate::rig::{EndsWhenDropped, Judge, Rig, SECOND, START, is_without_lease, o
 use ringflake_kit::affinity::Cores;
 use ringflake_kit::eventually;
 use ringflake_kit::faulty_store::{Fault, Op};
-use ringflake_kit::small::{POLICIES, cached, layout, plain};
+use ringflake_kit::small::{POLICIES, cached};
 
 const INVALIDATED: Result<Id, TakeError> = Err(TakeError::Refused(Refused::Invalidated));
 
@@ -276,26 +276,6 @@ fn s4_takes_that_begin_after_it_returns_get_nothing_from_before() {
     eventually("the last is replaced, too", || rig.blocks().len() == 51);
 }
 
-#[test]
-fn s2_what_was_asked_for_before_it_is_dropped_when_it_comes() {
-    let rig = Rig::new();
-    let judge = Judge::new(&rig);
-    let ids = rig.in_place().build().unwrap();
-    rig.store.hold();
-    ids.invalidate();
-    eventually("another block is asked for", || rig.store.held() == 1);
-    ids.invalidate();
-    rig.store.let_go();
-    eventually("a third block is used", || {
-        ids.take().is_ok_and(|id| {
-            judge.judge(id);
-            assert_eq!(rig.space.block_of(ids.inspect(id).unwrap().node).index(), 2);
-            true
-        })
-    });
-    assert_eq!(rig.store.granted().len(), 3);
-}
-
 /// Nothing of the new leases is thrown away with the old, however busy it is.
 #[test]
 fn what_is_made_after_it_stays() {
@@ -309,55 +289,4 @@ fn what_is_made_after_it_stays() {
     // 64 each time: those that were in the ring then.
     assert_eq!(ids.stats().retired, 20 * 64);
     assert_eq!(ids.stats().issued, 0);
-}
-
-/// A handle that restocks again and again, while the ring is being emptied too, and
-/// one that is dropped after each stock.
-#[test]
-fn s4_handles_that_restock_meanwhile_keep_nothing_old() {
-    const ROUNDS: usize = 20;
-    for round in 0..ROUNDS {
-        let layout = layout(30, 17, 17);
-        let ids = plain(layout, 0..1, START..START + 500)
-            .capacity(1 << 19)
-            .threshold_fill(None)
-            .on_empty(OnEmpty::Error)
-            .build()
-            .unwrap();
-        let over = AtomicBool::new(false);
-        let old = AtomicU64::new(0);
-        let started = AtomicU64::new(0);
-        thread::scope(|scope| {
-            for dropping in [false, true] {
-                let (ids, over, old, started) = (&ids, &over, &old, &started);
-                scope.spawn(move || {
-                    let mut handle = ids.handle().unwrap();
-                    loop {
-                        // Acquire: a thread that sees it begins after the recall.
-                        let after = over.load(Acquire);
-                        // One more than a stock.
-                        let taken = (0..=128).filter(|_| handle.take().is_ok()).count();
-                        if after {
-                            old.fetch_add(taken as u64, Relaxed);
-                            break;
-                        }
-                        if dropping {
-                            handle = ids.handle().unwrap();
-                        }
-                        started.fetch_add(1, Relaxed);
-                        // Slowly, so that the ring has enough for all the while.
-                        let pause = Instant::now() + Duration::from_micros(20);
-                        while Instant::now() < pause {
-                            thread::yield_now();
-                        }
-                    }
-                });
-            }
-            eventually("both take", || started.load(Relaxed) > 10);
-            ids.invalidate();
-            over.store(true, Release);
-        });
-        assert_eq!(old.load(Relaxed), 0, "IDs from before, round {round}");
-        assert_eq!(ids.stats().level, 0, "round {round}");
-    }
 }

@@ -133,25 +133,6 @@ fn u1_cached_after_cached_on_one_lease_repeats_nothing() {
 }
 
 #[test]
-fn u1_direct_after_direct_on_one_lease_repeats_nothing() {
-    for policy in POLICIES {
-        let space = Space::new();
-        let mut seen = Seen::default();
-        let nodes = space.nodes(0..8);
-        for run in 0..4 {
-            let ids = space.direct(policy, nodes.clone()).unwrap();
-            while seen.0.len() < 400 * (run + 1) {
-                match ids.take() {
-                    Ok(id) => seen.add(id),
-                    // The tick is used up, or the lanes were divided anew.
-                    Err(_) => space.clock.advance(Duration::from_secs(1)),
-                }
-            }
-        }
-    }
-}
-
-#[test]
 fn u1_kinds_and_policies_in_turn_repeat_nothing() {
     let space = Space::new();
     let mut seen = Seen::default();

@@ -17,7 +17,7 @@ use ringflake::{
 use ringflake_kit::eventually;
 use ringflake_kit::faulty_store::Faulty;
 use ringflake_kit::oracle::Oracle;
-use ringflake_kit::small::{clock_at, epoch_of_its_own, secret};
+use ringflake_kit::small::{clock_at, layout, secret};
 
 pub(crate) const NAME: &str = "test";
 
@@ -52,17 +52,11 @@ pub(crate) struct Rig {
 /// IDs of one tick and block.
 pub(crate) const BLOCK_IDS: u64 = 8 * 4;
 
-pub(crate) const BLOCK_BITS: u32 = 3;
+const BLOCK_BITS: u32 = 3;
 
 impl Rig {
     pub(crate) fn new() -> Self {
-        Self::with_tick(SECOND)
-    }
-
-    /// Short ticks let the lease duration be short, and the keeper's own pace quick.
-    pub(crate) fn with_tick(tick: Duration) -> Self {
-        let layout = Layout::builder().bits(44, 9, 2).tick(tick);
-        let layout = layout.epoch_unix_ms(epoch_of_its_own()).build().unwrap();
+        let layout = layout(44, 9, 2);
         let clock = clock_at(layout, START);
         let mut store = MemoryStore::new(Arc::new(clock.clone()));
         let space = Namespace::new(NAME, &layout, Fingerprint::of(&secret()))

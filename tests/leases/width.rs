@@ -1,11 +1,10 @@
 //! How many blocks are held, and in which order they are used.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use ringflake::lease::GrantState;
-use ringflake::{Clock, ClockPolicy, Id, Refused, TakeError};
+use ringflake::{ClockPolicy, Id, Refused, TakeError};
 
-use crate::rig::{BLOCK_IDS, Judge, LEASE_DURATION, Rig, SECOND, START, held_end};
+use crate::rig::{BLOCK_IDS, Judge, LEASE_DURATION, Rig, SECOND, START};
 use ringflake_kit::eventually;
 
 #[test]
@@ -62,77 +61,6 @@ fn a_block_that_comes_later_is_used_first_where_it_is_behind() {
     assert!(ticks.len() as u64 >= 49 * BLOCK_IDS, "{}", ticks.len());
     let last = blocks.iter().map(|it| it.1).max();
     assert_eq!(last, Some(49), "as far ahead as both reach");
-}
-
-/// The clock goes with the real one, since the keeper's own pace counts; but it stands
-/// while a thread does, or leases would end on a slow machine that are to be kept.
-#[test]
-fn borrowing_takes_more_blocks_and_rest_lets_them_go() {
-    let rig = Rig::with_tick(Duration::from_millis(10));
-    let ids = rig
-        .in_place()
-        .blocks(2)
-        .widen_to(5)
-        .lease_duration(SECOND)
-        .borrow_limit(SECOND / 2)
-        .build()
-        .unwrap();
-    let (started, begun) = (Instant::now(), rig.clock.unix_ms());
-    let let_time_pass = || {
-        let now = begun + started.elapsed().as_millis() as u64;
-        // Renewals come by the keeper's time, long before this.
-        let latest = rig.unix_ms(held_end(&ids.lease_status().unwrap())) - 500;
-        rig.clock.set(now.min(latest).max(rig.clock.unix_ms()));
-    };
-    let held = |state| {
-        let status = ids.lease_status().unwrap();
-        let grants = status.grants.iter().filter(|grant| grant.state == state);
-        (status.target, grants.count())
-    };
-    assert_eq!(held(GrantState::Held), (2, 2));
-    eventually("there are as many blocks as there may be", || {
-        let_time_pass();
-        while ids.take().is_ok() {}
-        held(GrantState::Held) == (5, 5) && rig.held_blocks() == 5
-    });
-
-    eventually("those in addition are let go", || {
-        let_time_pass();
-        held(GrantState::Held) == (2, 2) && held(GrantState::Lapsing).1 == 0
-    });
-    // A block counts as held no longer once its mark has passed, told or not.
-    eventually("and the store is told", || {
-        let blocks = rig.blocks();
-        let released = blocks.iter().filter(|block| block.released).count();
-        // All that ever came but two; more than five where the target fell for a while.
-        rig.held_blocks() == 2 && released >= 3 && released == blocks.len() - 2
-    });
-    assert!(ids.take().is_ok());
-}
-
-#[test]
-fn a_clock_set_back_does_not_widen_what_never_borrows() {
-    let rig = Rig::new();
-    let ids = rig
-        .direct()
-        .widen_to(8)
-        .clock_policy(ClockPolicy::Refuse)
-        .build()
-        .unwrap();
-    rig.clock.advance(10 * SECOND);
-    ids.take().unwrap();
-    rig.clock.step_back(5 * SECOND);
-    assert!(matches!(
-        ids.take(),
-        Err(TakeError::Refused(Refused::BorrowLimit { .. }))
-    ));
-    // The keeper has looked at the demand when it renews.
-    rig.clock.advance(5 * SECOND);
-    rig.let_them_renew(|| vec![ids.lease_status()]);
-    rig.clock.step_back(5 * SECOND);
-    rig.let_them_renew(|| vec![ids.lease_status()]);
-    assert_eq!(ids.lease_status().unwrap().target, 1);
-    assert_eq!(rig.blocks().len(), 1);
 }
 
 /// Then every lease that was renewed meanwhile lies an hour ahead, whether it is
