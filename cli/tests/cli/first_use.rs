@@ -1,6 +1,5 @@
 //! The record that a data directory keeps of its IDs.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -8,45 +7,9 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::home::{
-    Home, Parts, assert_above_all, assert_new, distinct, fail, spawn, stderr, stdout, succeed,
-    unix_ms,
+    Home, assert_above_all, assert_new, distinct, fail, stderr, stdout, succeed, unix_ms,
 };
 use ringflake_kit::assert_says;
-
-#[test]
-fn twenty_first_runs_at_once_share_one_secret_one_record_and_no_id() {
-    let home = Home::new();
-    let runs: Vec<_> = (0..20)
-        .map(|number| {
-            let secret = if number % 4 == 0 { "--plain" } else { "" };
-            let line = format!("generate --format u64 -n 8000 {secret}");
-            (secret, spawn(&mut home.command(line)))
-        })
-        .collect();
-    let (mut encrypted, mut plain, mut makers) = (String::new(), String::new(), 0);
-    for (secret, child) in runs {
-        let output = succeed(child.wait_with_output().unwrap());
-        makers += usize::from(!output.stderr.is_empty());
-        let ids = if secret.is_empty() {
-            &mut encrypted
-        } else {
-            &mut plain
-        };
-        *ids += &stdout(&output);
-    }
-    assert_eq!(makers, 1);
-    assert_eq!(distinct(encrypted.lines().chain(plain.lines())), 160_000);
-    // Under another secret the times would be anywhere.
-    let parts = home.inspect("--input u64", &encrypted);
-    assert_eq!(distinct(parts.iter().map(Parts::cell)), 120_000);
-    assert_new(&parts);
-    let files = fs::read_dir(home.data_dir()).unwrap();
-    let names: BTreeSet<_> = files
-        .map(|file| file.unwrap().file_name().into_string().unwrap())
-        .collect();
-    let expected = ["leases.db", "leases.db-journal", "leases.db.lock", "secret"];
-    assert!(names.iter().eq(&expected), "{names:?}");
-}
 
 #[test]
 fn keygen_begins_the_record() {
@@ -139,38 +102,6 @@ fn a_secret_makes_ids_from_leases_db_or_a_store_and_not_both() {
     home.print(format!(
         "generate --store {leases} --block-bits 0 --namespace {name} {here}"
     ));
-}
-
-#[test]
-fn a_store_that_was_put_back_by_renaming_is_not_taken_for_new() {
-    let home = Home::new();
-    home.print("generate -n 3");
-    let store = home.data_dir().join("leases.db");
-    let backup = home.file("backup");
-    fs::copy(&store, &backup).unwrap();
-    // 4,096 IDs a second on one node: the first ones reach seconds ahead, where those of
-    // a run that knew nothing of them would lie.
-    let plain = "--plain --layout js-safe --nodes 0..1";
-    let mut ids = home.generate(&format!("-n 40k {plain}"));
-    fs::rename(&backup, &store).unwrap();
-    // It was written for another file, whether a namespace is on record in it or not.
-    for command in [&format!("generate {plain}"), "generate -n 3"] {
-        let remedy = format!(
-            "'ringflake store raise-floor --over-lost-grants --all --data-dir {}'",
-            home.data_dir().display()
-        );
-        assert_says(
-            &home.refuse(command),
-            &["restored to an earlier state", &remedy],
-        );
-        assert_says(&home.refuse("store check"), &[&remedy]);
-    }
-    home.print("store raise-floor --over-lost-grants --all");
-    let output = succeed(home.run(format!("generate -n 1k --format u64 {plain}")));
-    assert_says(&stderr(&output), &["no record"]);
-    let after = stdout(&output);
-    ids.extend(after.lines().map(|line| line.parse::<u64>().unwrap()));
-    assert_eq!(distinct(ids), 41_000);
 }
 
 /// As the runbook says under "Moving".

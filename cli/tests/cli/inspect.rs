@@ -107,26 +107,6 @@ fn bad_arguments_are_told_by_their_number_and_the_rest_go_on() {
 }
 
 #[test]
-fn the_input_forms_are_strict() {
-    let home = Home::new();
-    for (form, id, right) in [
-        ("i64", "-1", true),
-        ("i64", "+1", false),
-        ("i64", "9223372036854775808", false),
-        ("u64", "9223372036854775808", true),
-        ("u64", "-1", false),
-        ("base32hex", "10", true),
-        ("base32hex", "010", false),
-        ("base32hex", "V", false),
-        ("auto", "010", true),
-        ("auto", "0x10", false),
-    ] {
-        let output = home.run(format!("inspect --plain --input {form} -- {id}"));
-        assert_eq!(output.status.success(), right, "{form} {id}");
-    }
-}
-
-#[test]
 fn times_have_milliseconds_where_ticks_are_below_a_second() {
     let home = Home::new();
     let twitter = "--plain --layout twitter --input";
@@ -180,41 +160,10 @@ fn an_answer_does_not_wait_for_the_next_id() {
 fn what_generate_prints_by_default_is_what_inspect_reads() {
     let home = Home::new();
     let count = short_or_long(50_000, 200_000);
-    let ids = home.print(format!("generate -n {count} --threads 2"));
+    let ids = home.print(format!("generate -n {count}"));
     let parts = home.inspect("", &ids);
     assert!(ids.lines().eq(parts.iter().map(|parts| parts.id.as_str())));
     assert_eq!(distinct(parts.iter().map(Parts::cell)), count);
-}
-
-/// A stream is one spelling: digits that would do as either are read as what comes with
-/// them, whatever their lengths.
-#[test]
-fn short_numbers_on_stdin_are_read_as_the_others_are() {
-    let home = Home::new();
-    let numbers = "1730000000\n42\n12345678901234\n7\n9999999999999\n";
-    let named = home.inspect("--plain --input u64", numbers);
-    assert_eq!(home.inspect("--plain", numbers), named);
-    let texts = ["10", "ae3ek0mnbbd13", "7", "9999999999999"];
-    let read = home.inspect("--plain", &texts.join("\n"));
-    assert!(read.iter().map(|parts| &*parts.id).eq(texts), "{read:?}");
-}
-
-#[test]
-fn numbers_that_nothing_decides_are_not_guessed() {
-    let home = Home::new();
-    for output in [
-        home.feed("inspect --plain", b"1730000000\n7\n42\n"),
-        home.run("inspect --plain 1730000000 7 42"),
-    ] {
-        assert_eq!(output.status.code(), Some(1));
-        // The titles, and a digit that is the same ID either way.
-        assert_eq!(stdout(&output).lines().count(), 2);
-        let errors = stderr(&output);
-        assert_eq!(errors.lines().count(), 2, "{errors}");
-        for (line, number) in errors.lines().zip([" 1: ", " 3: "]) {
-            assert_says(line, &[number, "--input u64", "--input base32hex"]);
-        }
-    }
 }
 
 /// A secret that is not theirs makes random times of them, and most lie in the future.
@@ -237,16 +186,6 @@ fn ids_of_another_secret_are_shown_with_a_warning() {
     );
     assert_says(count, &["warning: ", "times in the future"]);
     assert_says(&stderr(&read("--plain")), &["the IDs are encrypted"]);
-}
-
-#[test]
-fn the_namespaces_that_have_a_secret_are_named_where_none_is_given() {
-    let home = Home::new();
-    for name in ["users", "orders"] {
-        home.print(format!("generate -n 1 --namespace {name}"));
-    }
-    let text = home.refuse("inspect 5");
-    assert_says(&text, &["--namespace orders or --namespace users"]);
 }
 
 /// In a fresh directory `inspect` starts before `generate` has made the secret.

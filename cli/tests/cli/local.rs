@@ -1,19 +1,12 @@
 //! Several secrets and namespaces in one data directory, which programs share.
 
-use std::collections::HashSet;
 use std::fs;
-use std::thread;
 
-use ringflake::lease::{
-    Acquire, Fingerprint, History, Init, LeaseStore, Namespace, OpenOptions, SqliteStore,
-};
-use ringflake::local::DataDir;
-use ringflake::{CachedGenerator, Clock, Layout, Local, Secret, SystemClock};
+use ringflake::{CachedGenerator, Layout, Local};
 use serde_json::Value;
 
 use crate::home::{
-    Home, ONE, OTHER, Parts, assert_above_all, assert_new, distinct, fail, mode, stderr, stdout,
-    succeed, unix_ms,
+    Home, ONE, OTHER, Parts, assert_new, distinct, fail, mode, stderr, stdout, succeed,
 };
 use ringflake_kit::assert_says;
 
@@ -68,23 +61,6 @@ fn a_program_and_the_command_line_share_a_namespace() {
     let plain = namespace(&home, "--namespace orders --plain");
     assert_eq!(plain, "orders-plain");
     assert!(!home.data_dir().join("secret").exists());
-}
-
-#[test]
-fn a_namespace_that_was_never_used_is_named_and_not_made() {
-    let home = Home::new();
-    for command in ["inspect 5", "store ls", "store check"] {
-        let message = home.refuse(format!("{command} --namespace orders"));
-        assert_says(&message, &["orders.secret", "ringflake generate"]);
-    }
-    assert!(!home.data_dir().exists());
-    // By hand, as generate would.
-    let init = "store init --history new --namespace orders";
-    home.print(init);
-    assert_says(&home.refuse(init), &["already"]);
-    let ids = program(&home);
-    let parts = ids.inspect(ids.take().unwrap()).unwrap();
-    assert!(parts.unix_ms <= unix_ms(), "{parts:?}");
 }
 
 #[test]
@@ -159,69 +135,4 @@ fn secrets_in_one_directory_are_told_apart_for_good() {
     let given = format!("--secret-file {}", home.path("data/orders.secret"));
     home.print(format!("generate {given}"));
     assert_eq!(namespace(&home, &given), "orders");
-}
-
-/// A directory as it was before secrets were told apart: the layout's namespace
-/// belongs to whichever secret was there first.
-#[test]
-fn a_directory_from_before_goes_on_where_it_was() {
-    let home = Home::new();
-    let old = format!("--secret-file {}", home.write_secret("old", ONE));
-    let directory = DataDir::new(home.data_dir());
-    directory.keep_secret().unwrap();
-    let secret = Secret::from_hex(ONE).unwrap();
-    let space = Namespace::new(NAMELESS, &LAYOUT, Fingerprint::of(&secret)).unwrap();
-    let space = space.with_block_bits(0).unwrap();
-    let options = OpenOptions::new().accept_best_effort(true);
-    let mut store = SqliteStore::new(directory.leases(), &options).unwrap();
-    let now = SystemClock.unix_ms();
-    let init = Init::new(History::New, now).with_limits(Local::limits(&LAYOUT));
-    store.init(&space, &init).unwrap();
-    // Somebody has issued all of these, and is still there.
-    let grants = store.acquire(&space, &Acquire::new(100, 120, now)).unwrap();
-    let issued: HashSet<_> = grants.iter().map(|grant| grant.block.index()).collect();
-
-    assert_eq!(namespace(&home, &old), NAMELESS);
-    for _ in 0..3 {
-        let ids = home.print(format!("generate {old}"));
-        for parts in home.inspect(format!("--input base32hex {old}"), &ids) {
-            assert!(!issued.contains(&parts.node), "{parts:?}");
-        }
-    }
-    // The secret that is kept there was refused, and has its own now.
-    home.print("generate");
-    assert_ne!(namespace(&home, ""), NAMELESS);
-    assert_eq!(namespace(&home, &old), NAMELESS);
-}
-
-#[test]
-fn after_a_loss_every_secret_and_layout_starts_above_all_that_was_granted() {
-    let play = |emptied: bool| {
-        let home = Home::on_disk();
-        let other = format!("--secret-file {}", home.keep_secret("other.key", OTHER));
-        let (kept, plain) = ("", "--plain --layout twitter");
-        for options in [kept, &other, plain] {
-            home.print(format!("generate {options}"));
-        }
-        let leases = home.data_dir().join("leases.db");
-        if emptied {
-            fs::write(&leases, "").unwrap();
-        } else {
-            fs::remove_file(&leases).unwrap();
-        }
-        // The other one is first now, and has the name that the first one had.
-        for options in [&*other, kept, plain] {
-            let asked_ms = unix_ms();
-            let output = succeed(home.run(format!("generate {options}")));
-            assert_says(&stderr(&output), &["no record", "2m", "waiting"]);
-            let inspect = format!("--input base32hex {options}");
-            assert_above_all(&home.inspect(inspect, &stdout(&output)), asked_ms);
-        }
-        assert_eq!(namespace(&home, &other), NAMELESS);
-    };
-    // Each waits for seconds, until what may have been granted before has passed.
-    thread::scope(|scope| {
-        scope.spawn(|| play(false));
-        play(true);
-    });
 }

@@ -1,10 +1,9 @@
-//! Help, manual pages and completions: what is read beside the program.
+//! Help and completions: what is read beside the program.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::process::{Command, Stdio};
 
-use crate::home::{Home, stderr, stdout, succeed};
+use crate::home::{Home, stdout, succeed};
 use ringflake_kit::{assert_says, words};
 
 /// Every command, by the words that lead to it, as help lists them.
@@ -23,31 +22,6 @@ fn all_commands(home: &Home) -> Vec<String> {
         next += 1;
     }
     all
-}
-
-#[test]
-fn every_command_has_a_manual_page_that_is_linked_by_name() {
-    let home = Home::new();
-    let directory = home.file("man/man1");
-    let output = succeed(home.run(format!("man {}", directory.display())));
-    assert_says(&stderr(&output), &["manual pages to"]);
-    let files = fs::read_dir(&directory).unwrap();
-    let files: BTreeSet<_> = files
-        .map(|file| file.unwrap().file_name().into_string().unwrap())
-        .collect();
-    let commands = all_commands(&home);
-    assert!(commands.len() > 15, "{commands:?}");
-    let page = |command: String| format!("ringflake{}.1", command.replace(' ', "-"));
-    assert_eq!(files, commands.into_iter().map(page).collect());
-    let page = fs::read_to_string(directory.join("ringflake-store-init.1")).unwrap();
-    assert_says(&page, &[".SH NAME", "ringflake\\-store\\-init"]);
-    assert_says(&page, &["\\-\\-history", "\\-\\-data\\-dir"]);
-    // Without a directory there is one page, on stdout.
-    let page = home.print("man");
-    assert_says(&page, &[".TH ringflake 1", "ringflake\\-generate"]);
-    let file = home.write_secret("a-file", "");
-    let message = home.refuse(format!("man {file}"));
-    assert_says(&message, &["manual pages can't be written"]);
 }
 
 #[test]
@@ -81,42 +55,5 @@ fn help_is_no_wider_than_the_terminal() {
         let widest = help.lines().map(str::len).max().unwrap();
         assert!(widest <= 80, "{command}: {widest}\n{help}");
         assert_says(&help, &["--data-dir"]);
-    }
-}
-
-#[test]
-fn help_says_what_must_be_known() {
-    let home = Home::new();
-    for (command, parts) in [
-        (
-            "inspect",
-            &[
-                "2 to 13 digits may be base32hex or a decimal number",
-                "give --input u64 or --input base32hex",
-            ][..],
-        ),
-        (
-            "tune",
-            &[
-                "--rate",
-                "--burst",
-                "--trace",
-                "--run",
-                "--report",
-                "margin of 2",
-            ],
-        ),
-        ("layout", &["JSON", "200k", "twice the nodes"]),
-        ("layout show", &["JSON"]),
-        ("layout sql", &["Only for plain IDs", "63 bits", "SQLite"]),
-        ("store init", &["JSON", "If in doubt it is unknown"]),
-        ("store check", &["JSON"]),
-        ("store ls", &["JSON"]),
-        ("store raise-floor", &["JSON"]),
-        ("store release", &["JSON"]),
-        ("store repair", &["JSON"]),
-    ] {
-        let help = home.print(format!("{command} --help"));
-        assert_says(&words(&help).join(" "), parts);
     }
 }

@@ -44,30 +44,6 @@ fn ids_of_each_width_are_below_its_bound_and_are_read() {
 }
 
 #[test]
-fn a_data_directory_keeps_the_width_of_a_secret() {
-    let home = Home::new();
-    let positive = "--layout positive --id-width positive";
-    home.generate(positive);
-    let refused = home.refuse("generate --layout positive");
-    assert_says(&refused, &["63 bits", "--id-width positive", "--namespace"]);
-    home.generate(positive);
-
-    home.generate(&format!("{positive} --namespace orders"));
-    let refused = home.refuse("generate --layout positive --namespace orders");
-    assert_says(
-        &refused,
-        &["namespace orders", "63 bits", "--id-width positive"],
-    );
-    let refused = home.refuse("inspect --layout positive --namespace orders 1");
-    assert_says(
-        &refused,
-        &["namespace orders", "63 bits", "--id-width positive"],
-    );
-    let checked = home.print(format!("store check {positive} --namespace orders"));
-    assert!(checked.contains("orders"), "{checked}");
-}
-
-#[test]
 fn a_store_keeps_the_width_that_it_was_initialised_with() {
     let home = Home::new();
     let secret = home.write_secret("shared", ONE);
