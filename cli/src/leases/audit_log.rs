@@ -85,27 +85,6 @@ mod tests {
     }
 
     #[test]
-    fn what_was_granted_is_there_and_nothing_else() {
-        let audit_log = audit_log();
-        assert_eq!(audit_log.extent(64, 10), None);
-        audit_log.granted(&[grant(2, 10..20), grant(3, 15..25)]);
-        for (node, tick, ours) in [
-            (64, 10, true),
-            (95, 19, true),
-            (63, 10, false),
-            (64, 9, false),
-            (95, 20, false),
-            (96, 20, true),
-            (96, 14, false),
-            (128, 15, false),
-        ] {
-            let extent = audit_log.extent(node, tick);
-            assert_eq!(extent.is_some(), ours, "{node}, {tick}");
-            assert!(extent.is_none_or(|extent| extent.contains(node, tick)));
-        }
-    }
-
-    #[test]
     fn a_renewal_moves_the_end_of_its_grant_alone() {
         let audit_log = audit_log();
         // The block was lost and granted again.

@@ -1,6 +1,7 @@
 //! A store whose confirmations are noted down.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use ringflake::lease::{
     Acquire, Block, BlockState, Epoch, Floor, Grant, Init, LeaseStore, Listing, Namespace, Renew,
@@ -9,7 +10,8 @@ use ringflake::lease::{
 
 use super::audit_log::AuditLog;
 
-/// Enters in the log what the store behind it confirms, before anybody else sees it.
+/// Enters in the log what the store behind it confirms, before anybody else sees it. It has no
+/// key: another generator's store could not take over its work.
 #[derive(Debug)]
 pub(super) struct AuditedStore<S> {
     pub(super) store: S,
@@ -33,6 +35,16 @@ impl<S: LeaseStore> LeaseStore for AuditedStore<S> {
         Ok(end)
     }
 
+    fn renew_all(&mut self, renewals: &[(&Namespace, &Renew)]) -> Vec<Result<u64, StoreError>> {
+        let ends = self.store.renew_all(renewals);
+        for ((_, renew), end) in renewals.iter().zip(&ends) {
+            if let Ok(end) = end {
+                self.audit_log.renewed(renew.block, renew.known_end, *end);
+            }
+        }
+        ends
+    }
+
     fn release(
         &mut self,
         namespace: &Namespace,
@@ -44,6 +56,22 @@ impl<S: LeaseStore> LeaseStore for AuditedStore<S> {
 
     fn init(&mut self, namespace: &Namespace, init: &Init) -> Result<StoreRecord, StoreError> {
         self.store.init(namespace, init)
+    }
+
+    fn init_if_new(
+        &mut self,
+        namespace: &Namespace,
+        init: &Init,
+    ) -> Result<StoreRecord, StoreError> {
+        self.store.init_if_new(namespace, init)
+    }
+
+    fn write_test(&mut self, namespace: &Namespace, now_unix_ms: u64) -> Result<(), StoreError> {
+        self.store.write_test(namespace, now_unix_ms)
+    }
+
+    fn rest(&mut self, at_least: Duration) {
+        self.store.rest(at_least);
     }
 
     fn list(&mut self, namespace: &Namespace) -> Result<Listing, StoreError> {
@@ -102,9 +130,12 @@ mod tests {
         let is_ours =
             |store: &AuditedStore<MemoryStore>, tick| store.audit_log.extent(0, tick).is_some();
         assert!(is_ours(&store, grant.ticks.start));
-        for more in [0, 60] {
+        for (more, at_once) in [(0, false), (60, false), (70, true)] {
             let renew = Renew::new(&grant, grant.ticks.end + more, now_ms());
-            grant.ticks.end = store.renew(&space, &renew).unwrap();
+            grant.ticks.end = match at_once {
+                true => store.renew_all(&[(&space, &renew)]).remove(0).unwrap(),
+                false => store.renew(&space, &renew).unwrap(),
+            };
             let end = grant.ticks.end;
             assert!(is_ours(&store, end - 1) && !is_ours(&store, end));
         }
