@@ -169,31 +169,7 @@ mod tests {
         assert!(Burst::new(burst.rate(), Duration::from_secs(1), year).is_ok());
     }
 
-    fn any_rate() -> impl Strategy<Value = Rate> {
-        let round = |(digits, zeros)| digits * 10_u64.pow(zeros);
-        let round = (1..1000_u64, 0..9_u32).prop_map(round);
-        prop_oneof![1..=Rate::MAX.per_second(), round].prop_map(|it| Rate::new(it).unwrap())
-    }
-
-    fn any_span() -> impl Strategy<Value = Duration> {
-        let unit = prop::sample::select(&["ns", "us", "ms", "s", "min", "h"][..]);
-        let round = |(count, unit)| span::parse(&format!("{count}{unit}")).unwrap();
-        let round = (1..1000_u64, unit).prop_map(round);
-        prop_oneof![(1..10_u64.pow(16)).prop_map(Duration::from_nanos), round]
-    }
-
     proptest! {
-        #[test]
-        fn display_round_trips(
-            rate in any_rate(),
-            length in any_span(),
-            more in any_span(),
-        ) {
-            prop_assert_eq!(rate.to_string().parse(), Ok(rate));
-            let burst = Burst::new(rate, length, length + more).unwrap();
-            prop_assert_eq!(burst.to_string().parse(), Ok(burst));
-        }
-
         #[test]
         fn parsing_never_panics(
             text in "(.{0,20}|[0-9kM.:/msnuh ]{0,20}|[0-9,.#e\\- \n]{0,60})",

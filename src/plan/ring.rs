@@ -399,80 +399,49 @@ mod tests {
 
     #[test]
     fn the_level_falls_by_the_terms_of_the_formula() {
-        let level = |text, machine: &Machine, percent| {
-            let fill = ThresholdFill::percent(percent);
-            let found = lowest_level(&load(text), machine, 1 << 16, fill).unwrap();
-            (found.lowest, found.empties, found.assisted)
-        };
         let half = 32_768.0;
-        for (text, machine, percent, expected) in [
+        // After 259.59 us the level meets the mark, and 20 M/s are missing from then on.
+        let met = 20.0 * (300.0 - (half - 255.0 - 6554.0) / 120.0);
+        for (text, machine, expected) in [
             // R x W.
-            (
-                "1M",
-                unassisted("100M", 10_000),
-                50,
-                (half - 1e4, 0.0, false),
-            ),
-            (
-                "1M",
-                unassisted("100M", 40_000),
-                50,
-                (0.0, 4e4 - half, false),
-            ),
+            ("1M", unassisted("100M", 10_000), (half - 1e4, 0.0, false)),
+            ("1M", unassisted("100M", 40_000), (0.0, 4e4 - half, false)),
             // E(F): 10 M/s are missing for 1 ms.
             (
                 "1M 110M:1ms/1s",
                 unassisted("100M", 0),
-                50,
                 (half - 1e4, 0.0, false),
             ),
             (
                 "1M 110M:1ms/1s",
                 unassisted("100M", 100),
-                50,
                 (half - 2.1e4, 0.0, false),
             ),
             // More is asked for than is made.
-            (
-                "101M",
-                unassisted("100M", 0),
-                50,
-                (0.0, f64::INFINITY, false),
-            ),
+            ("101M", unassisted("100M", 0), (0.0, f64::INFINITY, false)),
             // Two stripes with marks of 3,277 slots: 255 IDs are on their way.
             (
                 "1M",
                 machine("100M", 10_000),
-                50,
                 (half - 255.0 - 1e4, 0.0, false),
             ),
             // Takes make more than is taken, and 5 us x 2 stripes are left to others.
-            (
-                "1M",
-                machine("100M", 40_000),
-                50,
-                (6554.0 - 10.0, 0.0, true),
-            ),
-            // R - A: 20 M/s are missing from the mark on, which is met after 259.59 us.
+            ("1M", machine("100M", 40_000), (6554.0 - 10.0, 0.0, true)),
+            // R - A.
             (
                 "1M 120M:1us/1s",
                 machine("100M", 300),
-                50,
-                (
-                    6554.0 - 1200.0 - 20.0 * (300.0 - (half - 255.0 - 6554.0) / 120.0),
-                    0.0,
-                    true,
-                ),
+                (6554.0 - 1200.0 - met, 0.0, true),
             ),
             // E(F + A): 50 M/s are missing for 1 ms, and once takes assist none.
             (
                 "1M 150M:1ms/1s",
                 machine("100M", 0),
-                50,
                 (6554.0 - 1500.0, 0.0, true),
             ),
         ] {
-            let found = level(text, &machine, percent);
+            let level = lowest_level(&load(text), &machine, 1 << 16, HALF).unwrap();
+            let found = (level.lowest, level.empties, level.assisted);
             let is_near = |a: f64, b: f64| a == b || (a - b).abs() < 2.0;
             assert!(
                 is_near(found.0, expected.0) && is_near(found.1, expected.1),
