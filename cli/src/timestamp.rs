@@ -20,6 +20,11 @@ pub(crate) fn rfc3339(unix_ms: u64, with_ms: bool) -> Option<String> {
     })
 }
 
+/// RFC 3339, with milliseconds where there are any; `None` after the year 9999.
+pub(crate) fn exact(unix_ms: u64) -> Option<String> {
+    rfc3339(unix_ms, !unix_ms.is_multiple_of(1000))
+}
+
 /// `unix_ms` for a sentence: RFC 3339 to the second, or the number.
 pub(crate) fn in_words(unix_ms: u64) -> String {
     rfc3339(unix_ms, false).unwrap_or_else(|| format!("Unix time {unix_ms} ms"))

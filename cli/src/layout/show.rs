@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::format::FormatArgs;
 use crate::output;
-use crate::timestamp::{in_words, rfc3339};
+use crate::timestamp::{exact, in_words};
 use crate::units::{grouped, short, time};
 
 /// Show what a layout is, what it can do, and how long it lives
@@ -76,9 +76,9 @@ impl Object {
             total_bits: layout.total_bits(),
             tick_ms: layout.tick_ms(),
             begins_unix_ms: layout.epoch_unix_ms(),
-            begins: date(layout.epoch_unix_ms()),
+            begins: exact(layout.epoch_unix_ms()),
             ends_unix_ms: layout.end_unix_ms(),
-            ends: date(layout.end_unix_ms()),
+            ends: exact(layout.end_unix_ms()),
             remaining_ms: u64::try_from(remaining.as_millis())?.min(life_ms),
             nodes: layout.nodes(),
             sustained_per_node: plan::sustained(layout, 1),
@@ -138,11 +138,6 @@ impl Object {
             ),
         ]
     }
-}
-
-/// RFC 3339, with milliseconds where there are any.
-fn date(unix_ms: u64) -> Option<String> {
-    rfc3339(unix_ms, !unix_ms.is_multiple_of(1_000))
 }
 
 fn plain_in_words(total_bits: u32) -> &'static str {

@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use ringflake::Layout;
 
 use crate::output;
-use crate::timestamp::{END_OF_9999_UNIX_MS, rfc3339};
+use crate::timestamp::{END_OF_9999_UNIX_MS, exact};
 use crate::usage::Misuse;
 
 const EXAMPLES: &str = "Examples:
@@ -157,7 +157,7 @@ fn text(layout: &Layout, database: Database) -> String {
 
 /// A moment in UTC, with milliseconds where there are any.
 fn utc(unix_ms: u64) -> String {
-    let text = rfc3339(unix_ms, !unix_ms.is_multiple_of(1_000)).unwrap_or_default();
+    let text = exact(unix_ms).unwrap_or_default();
     text.trim_end_matches('Z').replace('T', " ")
 }
 

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use ringflake::lease::{History, Init, LeasePlan, StoreLimits};
-use ringflake::{CachedGeneratorBuilder, Clock, Local, SystemClock};
-use serde::Serialize;
+use ringflake::lease::{History, Init, StoreLimits};
+use ringflake::{Clock, Local, SystemClock};
+use serde_json::json;
 
 use super::open_store::CommonArgs;
 use super::parts::{self, Moment};
@@ -15,7 +15,6 @@ use crate::args::time;
 use crate::data_dir::DataDir;
 use crate::leases::StoreTarget;
 use crate::output;
-use crate::report::say;
 use crate::usage::Misuse;
 
 const DETAILS: &str = "Examples:
@@ -69,63 +68,6 @@ enum KnownHistory {
     Unknown,
 }
 
-#[derive(Serialize)]
-struct Object<'a> {
-    namespace: &'a str,
-    layout: String,
-    block_nodes: u64,
-    blocks: u64,
-    history: &'a str,
-    horizon_ms: u128,
-    failover_ms: u128,
-    skew_limit_ms: u128,
-    floor: Moment,
-}
-
-/// What these limits cost generators that leave the rest at its defaults, if anything.
-/// `fits` is what goes with those.
-fn warning_of_a_gap(limits: &StoreLimits, fits: &StoreLimits) -> Option<String> {
-    let (duration, borrow_limit) = if *fits == StoreLimits::default() {
-        (
-            LeasePlan::default().lease_duration,
-            CachedGeneratorBuilder::STORE_BORROW_LIMIT,
-        )
-    } else {
-        // Local ones are covered for as long as can be, and borrow as far as leases reach.
-        (fits.horizon(), fits.horizon() + fits.failover())
-    };
-    let gap = limits.gap(duration, borrow_limit);
-    if gap.is_zero() {
-        return None;
-    }
-    let (most, enough) = (limits.horizon(), borrow_limit + gap);
-    let advice = if limits.gap(duration, enough).is_zero() {
-        format!("give them a borrow limit of {}", words(enough))
-    } else {
-        format!(
-            "with a borrow limit of {}, and more is of no use, for up to {}",
-            words(most),
-            words(limits.gap(duration, most))
-        )
-    };
-    Some(format!(
-        "warning: after a failover, or whatever else looks like a lost history, generators with \
-         the default lease duration of {} and borrow limit of {} have no IDs for up to {}: {advice}; a \
-         namespace with the default --horizon {} and --failover {} would not need that",
-        words(duration),
-        words(borrow_limit),
-        words(gap),
-        words(fits.horizon()),
-        words(fits.failover()),
-    ))
-}
-
-/// In whole seconds, rounded up.
-fn words(time: Duration) -> humantime::FormattedDuration {
-    let part = Duration::from_nanos(999_999_999);
-    humantime::format_duration(Duration::from_secs(time.saturating_add(part).as_secs()))
-}
-
 pub(super) fn run(args: &InitArgs, data_dir: &DataDir) -> Result<ExitCode> {
     let (history, word) = match args.history {
         Some(KnownHistory::New) => (History::New, "new"),
@@ -150,86 +92,34 @@ pub(super) fn run(args: &InitArgs, data_dir: &DataDir) -> Result<ExitCode> {
         .with_skew(args.skew.unwrap_or(defaults.skew()));
     let init = Init::new(history, SystemClock.unix_ms()).with_limits(limits);
     let record = target.init(init)?;
-    if let Some(warning) = warning_of_a_gap(&limits, &defaults) {
-        say(warning);
-    }
 
     let namespace = &record.namespace;
-    let object = Object {
-        namespace: namespace.name(),
-        layout: namespace.layout().to_string(),
-        block_nodes: namespace.block_nodes(),
-        blocks: namespace.blocks(),
-        history: word,
-        horizon_ms: record.limits.horizon().as_millis(),
-        failover_ms: record.limits.failover().as_millis(),
-        skew_limit_ms: record.limits.skew().as_millis(),
-        floor: Moment::new(namespace.layout(), record.floor),
-    };
+    let (name, layout) = (namespace.name(), namespace.layout());
+    let (blocks, block_nodes) = (namespace.blocks(), namespace.block_nodes());
+    let floor = Moment::new(layout, record.floor);
     let rows = [
-        ("namespace", object.namespace.to_owned()),
-        ("layout", object.layout.clone()),
-        (
-            "blocks",
-            format!("{} of {} nodes", object.blocks, object.block_nodes),
-        ),
+        ("namespace", name.to_owned()),
+        ("layout", layout.to_string()),
+        ("blocks", format!("{blocks} of {block_nodes} nodes")),
         ("limits", parts::limits(&record.limits)),
-        ("history", object.history.to_owned()),
-        ("floor", object.floor.in_words()),
+        ("history", word.to_owned()),
+        ("floor", floor.in_words()),
     ];
+    let object = json!({
+        "namespace": name,
+        "layout": layout.to_string(),
+        "block_nodes": block_nodes,
+        "blocks": blocks,
+        "history": word,
+        "horizon_ms": millis(record.limits.horizon()),
+        "failover_ms": millis(record.limits.failover()),
+        "skew_limit_ms": millis(record.limits.skew()),
+        "floor": floor,
+    });
     output::answer(|out| output::print(out, args.common.output.format, &object, rows))?;
     Ok(ExitCode::SUCCESS)
 }
 
-#[cfg(test)]
-mod tests {
-    use ringflake::Layout;
-
-    use super::*;
-
-    #[test]
-    fn a_gap_is_told_with_what_bridges_it() {
-        let limits = StoreLimits::default();
-        let secs = Duration::from_secs;
-        assert_eq!(warning_of_a_gap(&limits, &limits), None);
-        for (limits, said) in [
-            (
-                limits.with_horizon(secs(1200)),
-                "up to 8m 52s: give them a borrow limit of 13m 2s;",
-            ),
-            // More than may be borrowed at all.
-            (
-                limits.with_failover(secs(600)),
-                "up to 8m 52s: with a borrow limit of 11m, and more is of no use, for up to 2m 32s;",
-            ),
-            (
-                limits.with_horizon(Duration::from_millis(671_500)),
-                "up to 4s: give them a borrow limit of 4m 14s;",
-            ),
-        ] {
-            let warning = warning_of_a_gap(&limits, &StoreLimits::default()).unwrap();
-            for said in [
-                said,
-                "lease duration of 10m and borrow limit of 4m 10s",
-                "--horizon 11m and --failover 1m",
-            ] {
-                assert!(warning.contains(said), "{warning}");
-            }
-        }
-    }
-
-    #[test]
-    fn local_limits_have_defaults_of_their_own() {
-        let fits = Local::limits(&Layout::RANDFLAKE);
-        assert_eq!(warning_of_a_gap(&fits, &fits), None);
-        let longer = fits.with_horizon(Duration::from_secs(1200));
-        let warning = warning_of_a_gap(&longer, &fits).unwrap();
-        for said in [
-            "lease duration of 2m and borrow limit of 2m 2s have no IDs for up to 16m 26s",
-            "give them a borrow limit of 18m 28s;",
-            "--horizon 2m and --failover 2s",
-        ] {
-            assert!(warning.contains(said), "{warning}");
-        }
-    }
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

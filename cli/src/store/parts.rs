@@ -4,7 +4,7 @@ use ringflake::Layout;
 use ringflake::lease::{Block, Quarantined, StoreLimits};
 use serde::Serialize;
 
-use crate::timestamp::rfc3339;
+use crate::timestamp::exact;
 
 /// A tick and when it begins, as JSON shows them together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -21,7 +21,7 @@ impl Moment {
         Self {
             tick,
             unix_ms,
-            time: time(unix_ms),
+            time: exact(unix_ms),
         }
     }
 
@@ -49,11 +49,6 @@ impl Damage {
             reason: found.reason.clone(),
         }
     }
-}
-
-/// RFC 3339, with milliseconds where there are any; none after the year 9999.
-pub(super) fn time(unix_ms: u64) -> Option<String> {
-    rfc3339(unix_ms, !unix_ms.is_multiple_of(1000))
 }
 
 /// Limits, for a table.

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use ringflake::lease::{Floor, LeaseStore, Namespace, OpenOptions, SqliteStore};
 use ringflake::{Clock, SystemClock};
-use serde::Serialize;
+use serde_json::json;
 
 use super::open_store::{CommonArgs, OpenStore};
 use super::parts::Moment;
@@ -56,13 +56,6 @@ struct ToArgs {
     /// To this tick since the layout's epoch
     #[arg(long, value_name = "N", value_parser = count::<u64>(0..=u64::MAX))]
     to_tick: Option<u64>,
-}
-
-#[derive(Serialize)]
-struct Object<'a> {
-    namespace: &'a str,
-    old_floor: Moment,
-    new_floor: Moment,
 }
 
 pub(super) fn run(args: &RaiseFloorArgs, data_dir: &DataDir) -> Result<ExitCode> {
@@ -115,15 +108,13 @@ fn print(
     namespace: &Namespace,
     (old_floor, new_floor): (u64, u64),
 ) -> io::Result<()> {
-    let object = Object {
-        namespace: namespace.name(),
-        old_floor: Moment::new(namespace.layout(), old_floor),
-        new_floor: Moment::new(namespace.layout(), new_floor),
-    };
+    let floors = [old_floor, new_floor];
+    let [old, new] = floors.map(|floor| Moment::new(namespace.layout(), floor));
     let rows = [
-        ("namespace", object.namespace.to_owned()),
-        ("old floor", object.old_floor.in_words()),
-        ("new floor", object.new_floor.in_words()),
+        ("namespace", namespace.name().to_owned()),
+        ("old floor", old.in_words()),
+        ("new floor", new.in_words()),
     ];
+    let object = json!({ "namespace": namespace.name(), "old_floor": old, "new_floor": new });
     output::print(out, args.common.output.format, &object, rows)
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::{Result, anyhow};
 use clap::Args;
 use ringflake::lease::{Block, Epoch, Fence, StoreError};
-use serde::Serialize;
+use serde_json::json;
 
 use super::open_store::{CommonArgs, OpenStore};
 use crate::count::count;
@@ -34,14 +34,6 @@ pub(crate) struct ReleaseArgs {
     common: CommonArgs,
 }
 
-#[derive(Serialize)]
-struct Object<'a> {
-    namespace: &'a str,
-    block: u64,
-    epoch: u64,
-    released: bool,
-}
-
 pub(super) fn run(args: &ReleaseArgs, data_dir: &DataDir) -> Result<ExitCode> {
     let mut open = OpenStore::open(&args.common, data_dir)?;
     let (block, epoch) = (Block::new(args.block), Epoch::new(args.epoch));
@@ -66,16 +58,17 @@ pub(super) fn run(args: &ReleaseArgs, data_dir: &DataDir) -> Result<ExitCode> {
         }
         released => open.explained(released)?,
     }
-    let object = Object {
-        namespace: open.target.namespace.name(),
-        block: args.block,
-        epoch: args.epoch,
-        released: true,
-    };
+    let name = open.target.namespace.name();
+    let object = json!({
+        "namespace": name,
+        "block": args.block,
+        "epoch": args.epoch,
+        "released": true,
+    });
     let rows = [
-        ("namespace", object.namespace.to_owned()),
-        ("block", object.block.to_string()),
-        ("epoch", object.epoch.to_string()),
+        ("namespace", name.to_owned()),
+        ("block", block.to_string()),
+        ("epoch", args.epoch.to_string()),
         ("state", "released".to_owned()),
     ];
     output::answer(|out| output::print(out, args.common.output.format, &object, rows))?;

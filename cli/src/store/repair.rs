@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Args;
 use ringflake::lease::Block;
-use serde::Serialize;
+use serde_json::json;
 
 use super::open_store::{CommonArgs, OpenStore};
 use super::parts::Moment;
@@ -32,31 +32,25 @@ pub(crate) struct RepairArgs {
     common: CommonArgs,
 }
 
-#[derive(Serialize)]
-struct Object<'a> {
-    namespace: &'a str,
-    block: u64,
-    epoch: u64,
-    end: Moment,
-}
-
 pub(super) fn run(args: &RepairArgs, data_dir: &DataDir) -> Result<ExitCode> {
     let mut open = OpenStore::open(&args.common, data_dir)?;
     let namespace = open.target.namespace.clone();
     let block = Block::new(args.block);
     let repaired = open.store.repair(&namespace, block, open.now_unix_ms);
     let repaired = open.explained(repaired)?;
-    let object = Object {
-        namespace: namespace.name(),
-        block: args.block,
-        epoch: repaired.epoch.get(),
-        end: Moment::new(namespace.layout(), repaired.hwm_end),
-    };
+    let (epoch, end) = (repaired.epoch.get(), repaired.hwm_end);
+    let end = Moment::new(namespace.layout(), end);
+    let object = json!({
+        "namespace": namespace.name(),
+        "block": args.block,
+        "epoch": epoch,
+        "end": end,
+    });
     let rows = [
-        ("namespace", object.namespace.to_owned()),
-        ("block", object.block.to_string()),
-        ("epoch", object.epoch.to_string()),
-        ("leased from", object.end.in_words()),
+        ("namespace", namespace.name().to_owned()),
+        ("block", args.block.to_string()),
+        ("epoch", epoch.to_string()),
+        ("leased from", end.in_words()),
         ("state", "released".to_owned()),
     ];
     output::answer(|out| output::print(out, args.common.output.format, &object, rows))?;
