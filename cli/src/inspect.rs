@@ -2,7 +2,6 @@
 
 use std::fmt::Display;
 use std::io::{self, BufWriter, IsTerminal, Read, Write};
-use std::mem;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -47,10 +46,10 @@ pub(crate) struct InspectArgs {
     /// How they are written
     ///
     /// Under auto, 2 to 13 digits may be base32hex or a decimal number. They are read as
-    /// the other IDs are: as base32hex after one of letters and digits, as decimal after
-    /// one with a minus, with a leading 0 or of more digits. Up to 1,024 lines wait for
-    /// such an ID. Where none comes, or both kinds do, those digits are reported as wrong:
-    /// give --input u64 or --input base32hex. Scripts do well to give it always.
+    /// the IDs before are: as base32hex after one of letters and digits, as decimal after
+    /// one with a minus, with a leading 0 or of more digits. Where none came before, or both
+    /// kinds did, those digits are reported as wrong: give --input u64 or --input base32hex.
+    /// Scripts do well to give it always.
     #[arg(long, value_enum, default_value_t = InputFormat::Auto)]
     input: InputFormat,
     #[command(flatten)]
@@ -90,7 +89,6 @@ pub(crate) fn run(args: &InspectArgs, data_dir: &DataDir) -> Result<ExitCode> {
             "argument"
         },
         evidence: Evidence::default(),
-        held: Vec::new(),
         closed: false,
         faults: 0,
         clock: SystemClock,
@@ -105,7 +103,6 @@ pub(crate) fn run(args: &InspectArgs, data_dir: &DataDir) -> Result<ExitCode> {
             reader.take(number, Ok(id))?;
         }
     }
-    reader.release()?;
     reader.print(Printer::flush)?;
     if reader.in_the_future > 1 {
         let count = reader.in_the_future;
@@ -118,7 +115,7 @@ fn key(args: &InspectArgs, data_dir: &DataDir) -> Result<Key> {
     match &args.namespace {
         Some(_) if has_store_variable() => secret::kept_or_refused(&args.key, data_dir),
         Some(name) => StoreTarget::key_of(name, &args.key, &args.layout.layout, data_dir),
-        None => secret::unnamed_or_refused(&args.key, data_dir),
+        None => secret::kept_or_refused(&args.key, data_dir),
     }
 }
 
@@ -139,12 +136,6 @@ impl InspectArgs {
 /// any limit that makes sense, and a clock that is wrong by hours.
 const PLAUSIBLE_MS: u64 = 86_400_000;
 
-/// The most texts that wait for one that says how IDs are spelled.
-const MOST_HELD: usize = 1024;
-
-/// A line or an argument, owned or not.
-type Text<T> = Result<T, LineFault>;
-
 /// Reads IDs and prints their parts.
 struct Reader<W: Write, E: Write, C: Clock> {
     input: InputFormat,
@@ -154,8 +145,6 @@ struct Reader<W: Write, E: Write, C: Clock> {
     /// The unit that messages number the texts by: "line" or "argument".
     unit: &'static str,
     evidence: Evidence,
-    /// The first ambiguous text whose spelling is still undecided, and all texts after it.
-    held: Vec<(u64, Text<String>)>,
     /// Whether the reader of the answers went away.
     closed: bool,
     faults: u64,
@@ -185,38 +174,8 @@ impl<W: Write, E: Write, C: Clock> Reader<W, E, C> {
         }
     }
 
-    /// Answers `text`, or holds it back until it is known how IDs are spelled.
-    fn take(&mut self, number: u64, text: Text<&str>) -> Result<()> {
-        let is_ambiguous = text.is_ok_and(|text| self.input.is_ambiguous(text));
-        let shown = text
-            .ok()
-            .and_then(|text| self.input.spelling_shown_by(text));
-        if let Some(spelling) = shown {
-            let added = self.evidence.add(spelling);
-            self.release()?;
-            if let Err(contradiction) = added {
-                self.refuse(number, contradiction);
-                return Ok(());
-            }
-        } else if !self.held.is_empty() || is_ambiguous && self.evidence.is_empty() {
-            self.held.push((number, text.map(str::to_owned)));
-            if self.held.len() == MOST_HELD {
-                self.release()?;
-            }
-            return Ok(());
-        }
-        self.answer(number, text)
-    }
-
-    /// Answers what was held back, by what is known now.
-    fn release(&mut self) -> Result<()> {
-        for (number, text) in mem::take(&mut self.held) {
-            self.answer(number, text.as_deref().map_err(|fault| *fault))?;
-        }
-        Ok(())
-    }
-
-    fn answer(&mut self, number: u64, text: Text<&str>) -> Result<()> {
+    /// Shows the parts of the ID that `text` is, or reports why there is none.
+    fn take(&mut self, number: u64, text: Result<&str, LineFault>) -> Result<()> {
         let text = match text {
             Ok(text) => text,
             Err(fault) => {
@@ -224,9 +183,10 @@ impl<W: Write, E: Write, C: Clock> Reader<W, E, C> {
                 return Ok(());
             }
         };
-        let input = match self.input.is_ambiguous(text) {
-            true => self.evidence.decide(),
-            false => Ok(self.input),
+        let input = match self.input.spelling_shown_by(text) {
+            _ if self.input.is_ambiguous(text) => self.evidence.decide(),
+            Some(spelling) => self.evidence.add(spelling).map(|()| self.input),
+            None => Ok(self.input),
         };
         match input.map(|input| input.read(text)) {
             Err(undecided) => self.refuse(number, undecided),

@@ -19,10 +19,6 @@ pub(super) enum Evidence {
 }
 
 impl Evidence {
-    pub(super) fn is_empty(self) -> bool {
-        self == Self::None
-    }
-
     /// Notes an ID of this spelling.
     ///
     /// # Errors
