@@ -4,7 +4,9 @@ use std::env;
 use std::error;
 use std::fmt;
 
-use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::error::ErrorKind;
+#[cfg(all(unix, not(feature = "serve")))]
+use clap::error::{ContextKind, ContextValue};
 use clap::{ArgMatches, Command, Error};
 
 /// A command line that is wrong in a way that clap can't tell.
@@ -40,9 +42,6 @@ fn reason(error: &Error) -> String {
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         return "a command is missing".to_owned();
     }
-    if let Some((former, present)) = renamed(error) {
-        return format!("{former} was renamed\nhelp: use {present}");
-    }
     #[cfg(all(unix, not(feature = "serve")))]
     if is_about_serve(error) {
         return format!(
@@ -68,28 +67,6 @@ fn is_about_serve(error: &Error) -> bool {
     let given = error.get(ContextKind::InvalidSubcommand);
     error.kind() == ErrorKind::InvalidSubcommand
         && matches!(given, Some(ContextValue::String(given)) if given == "serve")
-}
-
-/// Names that are gone, and what does the same now.
-const RENAMED: [(&str, &str); 4] = [
-    ("--cover", "--lease-duration"),
-    ("--json", "--format json"),
-    ("bump-floor", "raise-floor"),
-    ("table", "text"),
-];
-
-/// The name that is gone, if `error` is about one, and the present one.
-fn renamed(error: &Error) -> Option<(&'static str, &'static str)> {
-    let context = match error.kind() {
-        ErrorKind::UnknownArgument => ContextKind::InvalidArg,
-        ErrorKind::InvalidSubcommand => ContextKind::InvalidSubcommand,
-        ErrorKind::InvalidValue => ContextKind::InvalidValue,
-        _ => return None,
-    };
-    let Some(ContextValue::String(given)) = error.get(context) else {
-        return None;
-    };
-    RENAMED.into_iter().find(|(former, _)| former == given)
 }
 
 /// The command that the wrong command line names, as far as it gets.
