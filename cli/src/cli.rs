@@ -13,7 +13,6 @@ use crate::generate::{self, GenerateArgs};
 use crate::inspect::{self, InspectArgs};
 use crate::keygen::{self, KeygenArgs};
 use crate::layout::{self, LayoutCommand};
-use crate::man::{self, ManArgs};
 #[cfg(all(unix, feature = "serve"))]
 use crate::serve::{self, ServeArgs};
 use crate::store::{self, StoreCommand};
@@ -47,7 +46,6 @@ pub(crate) enum Command {
     #[cfg(all(unix, feature = "serve"))]
     Serve(ServeArgs),
     Completions(CompletionsArgs),
-    Man(ManArgs),
 }
 
 impl Cli {
@@ -66,7 +64,6 @@ impl Cli {
             #[cfg(all(unix, feature = "serve"))]
             Command::Serve(args) => serve::run(args, &data_dir),
             Command::Completions(args) => completions::run(args, Self::command()),
-            Command::Man(args) => man::run(args, Self::command()),
         }
     }
 }

@@ -27,7 +27,6 @@ mod keygen;
 mod layout;
 mod leases;
 mod load;
-mod man;
 mod output;
 #[cfg(test)]
 mod quoted_commands;
