@@ -368,7 +368,6 @@ impl StoreRecord {
 mod tests {
     use super::*;
     use crate::lease::fingerprint::Fingerprint;
-    use crate::lease::grant::Grant;
     use crate::lease::holder::Holder;
 
     pub(super) const NOW: u64 = 1_000;
@@ -388,71 +387,5 @@ mod tests {
         state.granted_unix_ms = Some(1);
         state.holder = Some(Holder::new("before", "1"));
         state
-    }
-
-    #[test]
-    fn a_renewal_moves_the_end_of_the_last_grant_alone() {
-        let grant = Grant::new(BLOCK, Epoch::new(7), 1_000..1_100);
-        let renewed = |incarnation: &str, known: Option<BlockState>, new_end| {
-            let renew = Renew::new(&grant, new_end, STORE_MS);
-            record().renewed(&Incarnation::new(incarnation), NOW, known, &renew)
-        };
-        for (new_end, end) in [(1_200, 1_200), (1_601, 1_600), (1_100, 1_100)] {
-            let expected = BlockState {
-                released: false,
-                ..state(7, end)
-            };
-            let known = Some(state(7, 1_100));
-            assert_eq!(renewed("x", known, new_end).unwrap(), expected);
-        }
-        for (incarnation, known, fence) in [
-            ("y", Some(state(7, 1_100)), Fence::Incarnation),
-            ("x", None, Fence::NeverGranted),
-            (
-                "x",
-                Some(state(8, 1_100)),
-                Fence::Epoch {
-                    held: Epoch::new(7),
-                    recorded: Epoch::new(8),
-                },
-            ),
-            (
-                "x",
-                Some(state(7, 1_101)),
-                Fence::End {
-                    known: 1_100,
-                    recorded: 1_101,
-                },
-            ),
-        ] {
-            let error = renewed(incarnation, known, 1_200).unwrap_err();
-            assert!(
-                matches!(&error, StoreError::Fenced { block: BLOCK, fence: found } if *found == fence),
-                "{error}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_release_is_noted_for_the_last_grant_alone() {
-        let held = BlockState {
-            released: false,
-            ..state(7, 1_100)
-        };
-        let released = |known| StoreRecord::released(BLOCK, Epoch::new(7), known);
-        for known in [held, state(7, 1_100)] {
-            assert_eq!(released(Some(known)).unwrap(), state(7, 1_100));
-        }
-        let other = Fence::Epoch {
-            held: Epoch::new(7),
-            recorded: Epoch::new(8),
-        };
-        for (known, fence) in [(Some(state(8, 1_100)), other), (None, Fence::NeverGranted)] {
-            let error = released(known).unwrap_err();
-            assert!(
-                matches!(&error, StoreError::Fenced { block: BLOCK, fence: found } if *found == fence),
-                "{error}"
-            );
-        }
     }
 }

@@ -97,8 +97,6 @@ fn told(error: &io::Error, what: &str) -> io::Error {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
 
     /// Set by nobody.
@@ -139,52 +137,6 @@ mod tests {
         }
         let both = Password::new(&asked, Some(Hidden::new("url")), Some("f".into()), SET);
         assert!(both.unwrap_err().contains("password_file"));
-    }
-
-    #[test]
-    fn a_file_is_read_each_time_and_its_end_of_line_is_no_part() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("password");
-        let password = password(&OpenOptions::new(), None, path.to_str(), SET);
-        let error = password.get().unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::NotFound);
-        assert!(error.to_string().contains("password_file"), "{error}");
-        for (text, expected) in [
-            ("one", "one"),
-            ("two\r\n", "two"),
-            (" three \n\n", " three \n"),
-        ] {
-            fs::write(&path, text).unwrap();
-            private_file::allow(&path, 0o600);
-            assert_eq!(found(&password).unwrap(), expected);
-        }
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn a_file_that_others_may_read_is_refused() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("password");
-        fs::write(&path, "hunter2").unwrap();
-        private_file::allow(&path, 0o666);
-        let password = password(&OpenOptions::new(), None, path.to_str(), NOT_SET);
-        let error = password.get().unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
-        let text = error.to_string();
-        assert!(
-            text.contains("password_file") && text.contains("chmod 600"),
-            "{text}"
-        );
-        assert!(!text.contains("hunter2"), "{text}");
-    }
-
-    #[test]
-    fn who_is_asked_may_have_none() {
-        let error = || Err(io::Error::new(io::ErrorKind::TimedOut, "sealed"));
-        let password = password(&OpenOptions::new().with_password(error), None, None, SET);
-        let error = password.get().unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
-        assert!(error.to_string().contains("sealed"), "{error}");
     }
 
     #[test]

@@ -262,20 +262,6 @@ mod tests {
     }
 
     #[test]
-    fn of_the_past_no_mark_is_ahead_that_was_released() {
-        let window = |acquire: &Acquire| {
-            let window = record().mark_window(NOW, acquire);
-            window.map(|it| (it.idle_until, it.released_below))
-        };
-        let past = |ticks| Acquire::past(1, ticks, STORE_MS);
-        assert_eq!(window(&past(950..1_000)), Some((950, 951)));
-        assert_eq!(window(&past(899..1_000)), None);
-        assert_eq!(window(&past(950..1_001)), None);
-        let present = Acquire::new(1, 10, STORE_MS);
-        assert_eq!(window(&present), Some((1_000, 1_600)));
-    }
-
-    #[test]
     fn no_mark_will_do_where_the_floor_has_reached_the_horizon() {
         let window = |floor| {
             let mut record = record();
@@ -288,36 +274,6 @@ mod tests {
         };
         assert_eq!(window(1_599), Some(last));
         assert_eq!(window(1_600), None);
-    }
-
-    #[test]
-    fn the_past_is_refused_for_what_is_in_the_way() {
-        let lowest = LowestMarks::of(&[state(7, 980), state(7, 970)]);
-        assert_eq!(lowest.released, Some(970));
-        let refusal = |past: Range<u64>| {
-            let acquire = Acquire::past(2, past, STORE_MS);
-            record().refusal(STORE_MS, NOW, &acquire, lowest)
-        };
-        let at = |tick| Layout::RANDFLAKE.tick_start_unix_ms(tick);
-        let error = refusal(899..2_000);
-        assert!(
-            matches!(error, StoreError::BeforeFloor { start: 899, floor: 900, floor_unix_ms, .. }
-                if floor_unix_ms == at(900)),
-            "{error:?}"
-        );
-        let error = refusal(900..1_001);
-        assert!(
-            matches!(error, StoreError::NotPast { end: 1_001, latest: NOW, latest_unix_ms, .. }
-                if latest_unix_ms == at(NOW)),
-            "{error:?}"
-        );
-        let error = refusal(960..1_000);
-        assert!(
-            matches!(error, StoreError::PastExhausted {
-                    wanted: 2, blocks: 4096, start: 960, lowest_mark_unix_ms: Some(lowest), ..
-                } if lowest == at(970)),
-            "{error:?}"
-        );
     }
 
     #[test]

@@ -126,15 +126,9 @@ struct Rig {
 
 impl Rig {
     fn new() -> Self {
-        Self::with_blocks(5)
-    }
-
-    fn with_blocks(block_bits: u32) -> Self {
         let clock = ManualClock::new(START_MS);
         let mut server = MemoryStore::new(Arc::new(clock.clone()));
-        let space = Namespace::new("orders", &Layout::RANDFLAKE, Fingerprint::PLAIN)
-            .and_then(|space| space.with_block_bits(block_bits))
-            .unwrap();
+        let space = Namespace::new("orders", &Layout::RANDFLAKE, Fingerprint::PLAIN).unwrap();
         let limits = StoreLimits::default().with_horizon(Duration::from_secs(REACH));
         let init = Init::new(History::New, START_MS).with_limits(limits);
         server.init(&space, &init).unwrap();
@@ -265,58 +259,6 @@ fn s9_a_sub_grant_ends_with_its_upstream_grant() {
     assert_eq!(grant.ticks.end, rig.tick() + SUB);
 }
 
-/// The holder knows nothing of the process that asked for it.
-#[test]
-fn what_is_granted_for_others_outlives_the_process() {
-    // Of four blocks.
-    let mut rig = Rig::with_blocks(15);
-    let for_others = |rig: &Rig| {
-        let mut process = rig.process();
-        process.for_others = true;
-        process
-    };
-    let mut granted = rig.acquire(&mut for_others(&rig)).unwrap();
-    let mut renewed = {
-        let mut own = rig.process();
-        let mut grant = rig.acquire(&mut own).unwrap();
-        rig.clock.advance(SECOND);
-        rig.renew(&mut for_others(&rig), &mut grant).unwrap();
-        grant
-    };
-    let of_its_own = rig.acquire(&mut rig.process()).unwrap();
-    rig.clock.advance(10 * SECOND);
-    let mut next = rig.process();
-    let taken: Vec<_> = (0..2).map(|_| rig.acquire(&mut next).unwrap()).collect();
-    let again = taken.iter().find(|grant| grant.block == of_its_own.block);
-    assert_eq!(again.unwrap().ticks.start, of_its_own.ticks.end);
-    let error = rig.acquire(&mut next).unwrap_err();
-    assert!(matches!(error, StoreError::Exhausted { .. }), "{error:?}");
-    for grant in [&mut granted, &mut renewed] {
-        rig.renew(&mut for_others(&rig), grant).unwrap();
-        assert_eq!(grant.ticks.end, rig.tick() + SUB);
-    }
-    // Nobody waits for longer than to their ends.
-    rig.clock.advance(SUB as u32 * SECOND);
-    let found = rig.machine.leases().list(&rig.space).unwrap().blocks;
-    assert!(found.iter().all(|block| !block.is_held(rig.tick() + 1)));
-}
-
-#[test]
-fn processes_come_and_go_while_the_upstream_store_is_away() {
-    let mut rig = Rig::new();
-    rig.acquire(&mut rig.process()).unwrap();
-    rig.way(Way::Closed);
-    // A crash every ten seconds, for as long as the machine reaches.
-    for crash in 0..(REACH - SUB) / 10 {
-        let grant = rig.acquire(&mut rig.process());
-        let grant = grant.unwrap_or_else(|error| panic!("crash {crash}: {error:?}"));
-        assert!(grant.ticks.start < rig.tick() + SUB);
-        rig.clock.advance(10 * SECOND);
-    }
-    rig.clock.advance(SUB as u32 * SECOND);
-    unavailable(rig.acquire(&mut rig.process()));
-}
-
 #[test]
 fn the_machine_always_reaches_the_horizon_less_five_minutes() {
     let (mut rig, mut process, mut grant) = Rig::begun();
@@ -387,24 +329,6 @@ fn s9_a_reply_that_is_lost_is_never_passed_on() {
     // The other block can be had, and nothing after that.
     assert_eq!(rig.acquire(&mut process).unwrap().ticks.end, end);
     unavailable(rig.acquire(&mut process));
-}
-
-#[test]
-fn s9_a_copy_gives_up_what_the_original_has() {
-    let mut rig = Rig::new();
-    let mut process = rig.process();
-    let mut grant = rig.acquire(&mut process).unwrap();
-    let copy = MemoryTier::new(Arc::new(rig.clock.clone()));
-    copy.put_back(&rig.machine.snapshot());
-    let mut elsewhere = TierStore::in_memory(&copy, Box::new(rig.upstream.clone()));
-    let error = fence(elsewhere.renew(&rig.space, &Renew::new(&grant, grant.ticks.end, START_MS)));
-    assert_eq!(error, Fence::Upstream);
-    for _ in 0..20 {
-        rig.clock.advance(7 * SECOND);
-        rig.acquire(&mut elsewhere).unwrap();
-        rig.acquire(&mut process).unwrap();
-        rig.renew(&mut process, &mut grant).unwrap();
-    }
 }
 
 #[test]
@@ -612,27 +536,6 @@ fn what_nobody_needs_any_more_lapses() {
     let in_force = |it: &(u64, Range<u64>, Standing)| it.1.end > rig.tick();
     let in_force = rig.upstream().into_iter().filter(in_force).count();
     assert_eq!(in_force, 2, "the one in use, and a spare one");
-}
-
-#[test]
-fn a_block_of_a_killed_process_is_used_again_where_it_ends() {
-    let mut rig = Rig::with_blocks(17);
-    let mut process = rig.process();
-    let first = rig.acquire(&mut process).unwrap();
-    let mut next = rig.process();
-    let mut wait_for = |rig: &mut Rig, seconds: u64| match rig.acquire(&mut next).unwrap_err() {
-        StoreError::Exhausted { retry_after, .. } => {
-            assert_eq!(retry_after, seconds as u32 * SECOND);
-        }
-        other => panic!("{other:?}"),
-    };
-    wait_for(&mut rig, SUB);
-    drop(process);
-    // It begins where the other might have ended.
-    wait_for(&mut rig, 1);
-    rig.clock.advance(SECOND);
-    let second = rig.acquire(&mut next).unwrap();
-    assert_eq!(second.ticks, first.ticks.end..first.ticks.end + 1);
 }
 
 #[test]

@@ -52,22 +52,12 @@ mod tests {
 
         for (code, name, before, commit) in [
             (1213, "ER_LOCK_DEADLOCK", Again, Again),
-            (1205, "ER_LOCK_WAIT_TIMEOUT", Again, Again),
-            (1020, "ER_CHECKREAD", Again, Again),
             (1146, "ER_NO_SUCH_TABLE", NoTable, NoTable),
-            (1142, "ER_TABLEACCESS_DENIED_ERROR", NotDone, NotDone),
             (1045, "ER_ACCESS_DENIED_ERROR", NotDone, NotDone),
-            (1290, "ER_OPTION_PREVENTS_STATEMENT", NotDone, NotDone),
-            (1665, "ER_BINLOG_STMT_MODE_AND_ROW_ENGINE", NotDone, NotDone),
             (1054, "ER_BAD_FIELD_ERROR", Corrupt, Corrupt),
-            (4025, "ER_CONSTRAINT_FAILED", Corrupt, Corrupt),
-            (1040, "ER_CON_COUNT_ERROR", NotDone, Unknown),
-            (1049, "ER_BAD_DB_ERROR", NotDone, Unknown),
             (1053, "ER_SERVER_SHUTDOWN", NotDone, Unknown),
             (1180, "ER_ERROR_DURING_COMMIT", NotDone, Unknown),
             (1317, "ER_QUERY_INTERRUPTED", NotDone, Unknown),
-            (1969, "ER_STATEMENT_TIMEOUT", NotDone, Unknown),
-            (1927, "ER_CONNECTION_KILLED", NotDone, Unknown),
         ] {
             for (stage, expected) in [(Before, before), (Commit, commit)] {
                 assert_eq!(verdict(code, stage), expected, "{name} {stage:?}");

@@ -98,33 +98,22 @@ mod tests {
         let both = [record, block.clone()];
         let only = &both[..1];
         let check = Key::check("orders");
+        let secrets = [1, 2].map(|byte| Key::secret(Fingerprint::from_bytes([byte; 16])));
+        let of_secrets = number_of(".secret");
+        let shared_secrets = format!("SELECT pg_advisory_xact_lock_shared({CLASS}, {of_secrets})");
+        let other_secrets = format!("SELECT pg_advisory_xact_lock({CLASS}, {of_secrets})");
         for (compared, written, expected) in [
             (&both[..], &[block.clone()][..], shared),
             (only, &[check], shared),
             (only, only, exclusive),
             (&both, only, exclusive),
             (&[block], &[], exclusive),
+            // One that must stay absent.
+            (&secrets[..1], &secrets[..1], &shared_secrets),
+            (&secrets, &secrets[..1], &other_secrets),
         ] {
             assert_eq!(statements(&txn(compared, written)), [expected]);
         }
-    }
-
-    #[test]
-    fn secrets_that_must_stay_absent_are_locked() {
-        let secrets = [1, 2].map(|byte| Key::secret(Fingerprint::from_bytes([byte; 16])));
-        let number = number_of(".secret");
-        let own = statements(&txn(&secrets[..1], &secrets[..1]));
-        assert_eq!(
-            own,
-            [format!(
-                "SELECT pg_advisory_xact_lock_shared({CLASS}, {number})"
-            )]
-        );
-        let others = statements(&txn(&secrets, &secrets[..1]));
-        assert_eq!(
-            others,
-            [format!("SELECT pg_advisory_xact_lock({CLASS}, {number})")]
-        );
     }
 
     #[test]

@@ -301,33 +301,6 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_has_what_the_query_names() {
-        let pair = |field: &str, value: &str| [bulk(field), bulk(value)];
-        let blocks = [pair("record", "r"), pair("block/x", "1")].concat();
-        let reply = Value::Array(vec![
-            bulk("snapshot"),
-            Value::Int(1_760_000_000_000),
-            bulk("run/repl"),
-            Value::Array(vec![bulk("r"), Value::Nil, bulk("8")]),
-            Value::Array(blocks),
-            Value::Int(1),
-        ]);
-        let value = |key: Key, value: &str| (key, value.as_bytes().to_vec());
-        let expected = Entries {
-            unix_ms: 1_760_000_000_000,
-            incarnation: "run/repl".into(),
-            values: vec![
-                value(Key::record("orders"), "r"),
-                value(Key::block("orders", Block::new(8)), "8"),
-                value(Key::from("orders/block/x".to_owned()), "1"),
-            ],
-            is_complete: false,
-        };
-        let parsed = Call::read(&lowest(7..9)).parse(reply).unwrap();
-        assert_eq!(parsed, Reply::Snapshot(expected));
-    }
-
-    #[test]
     fn other_replies_are_errors() {
         for reply in [
             Value::Nil,

@@ -110,24 +110,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_keeps_its_identity_and_no_other_has_it() {
-        let directory = tempfile::tempdir().unwrap();
-        let [file, moved, copy] = ["a", "b", "c"].map(|name| directory.path().join(name));
-        std::fs::write(&file, "1").unwrap();
-        let original = identity(&file).unwrap();
-        let machine = machine().unwrap().unwrap_or_else(|| "unknown".to_owned());
-        assert!(original.starts_with(&format!("machine {machine}, inode ")));
-        std::fs::write(&file, "2").unwrap();
-        assert_eq!(identity(&file).unwrap(), original);
-
-        std::fs::rename(&file, &moved).unwrap();
-        assert_eq!(identity(&moved).unwrap(), original);
-
-        std::fs::copy(&moved, &copy).unwrap();
-        assert_ne!(identity(&copy).unwrap(), original);
-    }
-
-    #[test]
     fn each_part_counts() {
         let born = UNIX_EPOCH + Duration::new(1_700_000_000, 5);
         let one = describe(Some("aa"), Some(7), Some(born));
