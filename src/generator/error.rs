@@ -332,9 +332,7 @@ impl fmt::Display for BuildError {
             }
             Self::BorrowLimit { limit, max } => write!(
                 f,
-                "the borrow limit must be at most {} for a static lease, got {}",
-                span(*max),
-                span(*limit)
+                "the borrow limit must be at most {max:?} for a static lease, got {limit:?}"
             ),
             Self::System(_) => f.write_str("the system refused memory or a thread"),
         }

@@ -344,8 +344,8 @@ mod building {
         let text = error.to_string();
         for part in [
             "41/10/12",
-            "4096000 a second with ticks of 1 ms",
-            "4096 with ticks of 1 s",
+            "1ms gives a node 4096000 IDs a second",
+            "1s gives it 4096",
         ] {
             assert!(text.contains(part), "{text}");
         }

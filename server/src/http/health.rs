@@ -101,7 +101,7 @@ pub(super) async fn readyz(State(app): State<Arc<App>>, head: Parts) -> Response
         .iter()
         .map(|namespace| OfNamespace::of(&namespace.name, namespace.readiness()))
         .collect();
-    let sees_all = auth::check(&*app.setup.rights, &head, Role::Admin).is_ok();
+    let sees_all = auth::check(&app.setup.rights, &head, Role::Admin).is_ok();
     let data_dir = app.data_dir_obstacle().await;
     let readiness = Readiness::of(each, data_dir, app.setup.drain.has_begun(), sees_all);
     let status = if readiness.ready {

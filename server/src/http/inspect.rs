@@ -35,13 +35,13 @@ pub(super) async fn inspect(
     request: Request<Body>,
 ) -> Result<Response, Problem> {
     let (head, _) = request.into_parts();
-    auth::require(&*app.setup.rights, &head, Role::Inspect)?;
+    auth::require(&app.setup.rights, &head, Role::Inspect)?;
     let query = Query::read(head.uri.query(), &["namespace", "format"])?;
     let name = query.get("namespace").ok_or_else(|| {
         Problem::invalid("the namespace is missing: give it in the query, as in ?namespace=orders")
     })?;
     check_name(name)?;
-    auth::spend(&*app.setup.rights, &head, Role::Inspect, name, 1)?;
+    auth::spend(&app.setup.rights, &head, Role::Inspect, name, 1)?;
     let format = query
         .get("format")
         .map_or(Ok(Format::default()), Format::named)?;

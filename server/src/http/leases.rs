@@ -81,7 +81,7 @@ pub(super) async fn acquire(
         "{\"namespace\":\"orders\",\"nodes\":32}",
     )?;
     check_name(&name)?;
-    auth::spend(&*app.setup.rights, &head, Role::Lease, &name, 1)?;
+    auth::spend(&app.setup.rights, &head, Role::Lease, &name, 1)?;
     let size = match (nodes, blocks) {
         (None, None) => Size::Blocks(1),
         (None, Some(blocks)) => Size::Blocks(blocks),
@@ -157,7 +157,7 @@ async fn admit(
 ) -> Result<(Context, request::Parts, Bytes), Problem> {
     let context = Context::of(&request)?;
     let (head, body) = request.into_parts();
-    auth::require(&*app.setup.rights, &head, Role::Lease)?;
+    auth::require(&app.setup.rights, &head, Role::Lease)?;
     if head.uri.query().is_some_and(|query| !query.is_empty()) {
         let detail = "there is a query, and none is read here: put all into the JSON body";
         return Err(Problem::invalid(detail));
@@ -171,7 +171,7 @@ async fn admit(
 fn spend(app: &App, head: &request::Parts, lease: &str) -> Result<(), Problem> {
     let namespace = Subleases::namespace_of(lease);
     let namespace = namespace.unwrap_or_else(|| "the namespace of this lease".to_owned());
-    auth::spend(&*app.setup.rights, head, Role::Lease, &namespace, 1)
+    auth::spend(&app.setup.rights, head, Role::Lease, &namespace, 1)
 }
 
 fn duration(seconds: Option<u64>) -> Result<Duration, Problem> {

@@ -38,7 +38,7 @@ const COUNTERS: [(&str, &str, Count); 6] = [
 ];
 
 pub(super) async fn metrics(State(app): State<Arc<App>>, head: Parts) -> Result<Response, Problem> {
-    auth::require(&*app.setup.rights, &head, Role::Admin)?;
+    auth::require(&app.setup.rights, &head, Role::Admin)?;
     let namespaces = app.setup.namespaces.all();
     let mut text = app.metrics.render(&namespaces);
     // It writes to a disk.

@@ -58,7 +58,7 @@ fn inside(element: &str) -> &'static str {
 
 /// Answers with all that the page shows.
 pub(super) async fn status(State(app): State<Arc<App>>, head: Parts) -> Result<Response, Problem> {
-    auth::require(&*app.setup.rights, &head, Role::Admin)?;
+    auth::require(&app.setup.rights, &head, Role::Admin)?;
     let fronts = app.setup.fronts.iter().map(|(name, counters)| {
         let threads = counters.iter().map(|counters| &**counters);
         Front::of(name, threads)

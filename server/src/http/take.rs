@@ -35,14 +35,14 @@ pub(super) async fn take(
 ) -> Result<Response, Problem> {
     let context = Context::of(&request)?;
     let (head, body) = request.into_parts();
-    auth::require(&*app.setup.rights, &head, Role::Take)?;
+    auth::require(&app.setup.rights, &head, Role::Take)?;
     let shape = ResponseFormat::accepted(&head.headers);
     let body = body::read(body, app.setup.limits.request_bytes, &context).await?;
     let query = head.uri.query();
     let request = TakeRequest::read(query, &head.headers, &body, app.setup.limits.count)?;
     drop(body);
     auth::spend(
-        &*app.setup.rights,
+        &app.setup.rights,
         &head,
         Role::Take,
         &request.namespace,
@@ -66,7 +66,7 @@ struct Unissued<'a> {
 
 impl Drop for Unissued<'_> {
     fn drop(&mut self) {
-        auth::refund(&*self.app.setup.rights, self.head, Role::Take, self.left);
+        auth::refund(&self.app.setup.rights, self.head, Role::Take, self.left);
     }
 }
 
