@@ -115,7 +115,7 @@ fn a_data_directory_can_be_left_for_a_store() {
     );
     let limits = "--history unknown --horizon 2min --failover 2s --skew 1s";
     let refused = home.refuse(format!("store init {store} {limits}"));
-    assert_says(&refused, &["move it away"]);
+    assert_says(&refused, &["move the directory away"]);
     fs::rename(home.data_dir(), home.file("old")).unwrap();
     let secret = format!("--secret-file {}", home.path("old/secret"));
     home.print(format!("store init {store} {limits} {secret}"));
