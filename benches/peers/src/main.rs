@@ -28,7 +28,6 @@ use std::{env, fs, thread};
 
 use self::case::Case;
 
-#[path = "../../common/live_queue.rs"]
 mod live_queue;
 #[path = "../../../cli/src/drive/race.rs"]
 mod race;

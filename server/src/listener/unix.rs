@@ -28,18 +28,30 @@ pub(crate) struct SocketFile {
 impl Listener {
     /// Binds a Unix socket of this mode.
     pub(crate) fn bind_unix(path: &Path, mode: u32) -> io::Result<(Self, SocketFile)> {
-        let address = SockAddr::unix(path)?;
+        // Before anything is moved.
+        SockAddr::unix(path)?;
         let _locked = lock(parent_of(path), PATIENCE)?;
         refuse_used(path)?;
-        match fs::remove_file(path) {
+        // It stays until there is a new one, which so has another number: a server that ends may
+        // still look for its own.
+        let mut aside = path.as_os_str().to_owned();
+        aside.push(format!(".{}", std::process::id()));
+        match fs::rename(path, &aside) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
+        let bound = Self::bind_free(path, mode);
+        // None but after the server before.
+        let _ = fs::remove_file(aside);
+        bound
+    }
+
+    fn bind_free(path: &Path, mode: u32) -> io::Result<(Self, SocketFile)> {
         let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
         // Linux binds a socket with the mode that it has; other systems have no mode before.
         let fd: OwnedFd = socket.try_clone()?.into();
         let _ = File::from(fd).set_permissions(Permissions::from_mode(0o600));
-        socket.bind(&address)?;
+        socket.bind(&SockAddr::unix(path)?)?;
         fs::set_permissions(path, Permissions::from_mode(mode))?;
         socket.listen(BACKLOG)?;
         let (path, id) = (path.to_owned(), id_of(path)?);

@@ -6,7 +6,7 @@ use std::ops::Range;
 use proptest::prelude::*;
 use ringflake::lease::{
     Block, Confirmed, Epoch, Fence, Fingerprint, History, Init, LeaseStore, MemoryStore, Namespace,
-    StoreLimits,
+    OpenOptions, StoreLimits,
 };
 use ringflake::{CachedGenerator, Cipher, IdWidth, Layout, ManualClock, Secret, SystemClock};
 use ringflake_kit::eventually;
@@ -619,15 +619,17 @@ fn leases_of_a_server_with_a_tier_come_from_the_store_above_it() {
     let at = |name: &str| directory.path().join(name);
     std::fs::write(at("secret"), &SECRET.expose()[..]).unwrap();
     ringflake_kit::tls::allow(&at("secret"), 0o600);
+    let url = format!("sqlite:{}", at("leases.db").display());
+    let options = OpenOptions::new().accept_best_effort(true);
+    let mut store = ringflake::lease::open(&url, &options).unwrap();
+    let namespace = Namespace::new("orders", &Layout::RANDFLAKE, Fingerprint::of(&SECRET));
+    let init = Init::new(History::New, SystemClock.unix_ms());
+    store.init(&namespace.unwrap(), &init).unwrap();
     let server = |name: &str, tier: bool| {
         let orders = NamespaceSettings {
-            store: Some(StoreUrl::new(format!(
-                "sqlite:{}",
-                at("leases.db").display()
-            ))),
+            store: Some(StoreUrl::new(url.as_str())),
             secret_file: Some(at("secret")),
             tier: Some(tier),
-            init_if_new: Some(History::New),
             ..NamespaceSettings::default()
         };
         let (supply, server) = configured(Settings {

@@ -1,6 +1,7 @@
 //! `MULTI` and `EXEC`.
 
 use super::*;
+use crate::access::{Right, Role};
 
 #[test]
 fn exec_runs_the_queue_in_order() {
@@ -111,11 +112,13 @@ fn a_request_of_a_transaction_is_counted_once() {
 
 #[test]
 fn a_right_that_was_lost_meanwhile_aborts_exec() {
-    let access = Access::by_name();
+    let access = Arc::new(Access::new(Access::limited(None, 9)));
     let mut bench = Bench::new(Arc::clone(&access));
-    bench.line("AUTH take");
+    bench.line("AUTH t");
     bench.lines("INCR a\nMULTI\nPING\nINCR a");
-    access.replace(Access::limited(None, 1));
+    let mut rights = Access::limited(None, 9);
+    rights[Role::Take as usize] = Right::Nobody;
+    access.replace(rights);
     let reply = bench.line("EXEC");
     assert!(
         matches!(&reply, OwnedFrame::Error(error) if error.starts_with("EXECABORT ")),
