@@ -111,6 +111,8 @@ fn options_out_of_their_range_are_refused() {
     let direct = DirectGenerator::builder(layout(40, 8, 8)).plain();
     let both = direct.secret(&secret).build();
     assert_refused(both, &BuildError::PlainAndSecret, &[]);
+    let past = BackfillGenerator::builder(layout(40, 8, 8)).secret(&secret);
+    assert_refused(past.plain().build(), &BuildError::PlainAndSecret, &[]);
 }
 
 fn never_filled() -> CachedGeneratorBuilder {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ringflake::{ClockPolicy, Id, Refused, TakeError};
+use ringflake::{Id, Refused, TakeError};
 
 use crate::rig::{BLOCK_IDS, Judge, LEASE_DURATION, Rig, SECOND, START};
 use ringflake_kit::eventually;
