@@ -115,7 +115,7 @@ fn key(args: &InspectArgs, data_dir: &DataDir) -> Result<Key> {
     match &args.namespace {
         Some(_) if has_store_variable() => secret::kept_or_refused(&args.key, data_dir),
         Some(name) => StoreTarget::key_of(name, &args.key, &args.layout.layout, data_dir),
-        None => secret::kept_or_refused(&args.key, data_dir),
+        None => secret::unnamed_or_refused(&args.key, data_dir),
     }
 }
 

@@ -15,7 +15,7 @@ use ringflake::{
 use crate::rig::{EndsWhenDropped, Judge, PATIENCE, Rig, SECOND, START};
 use ringflake_kit::child::{Checks, in_a_fork, wait_for};
 use ringflake_kit::events::{registering, said};
-use ringflake_kit::faulty_store::Op;
+use ringflake_kit::faulty_store::{Fault, Op};
 use ringflake_kit::small::{Watched, clock_at, layout, lease, secret};
 
 const FORKED: Result<Id, TakeError> = Err(TakeError::Refused(Refused::Forked));
@@ -257,4 +257,27 @@ fn a_child_of_a_process_that_builds_and_drops_does_not_hang() {
         over.store(true, Relaxed);
         assert_eq!(bad, [], "what the children found");
     });
+}
+
+#[test]
+fn a_child_of_a_process_whose_store_hangs_does_not_hang() {
+    let rig = Rig::new();
+    let mut ids = Some(rig.cached().build().unwrap());
+    rig.store.hold();
+    rig.clock.advance(Duration::from_secs(300));
+    ringflake_kit::eventually("an operation hangs", || rig.store.held() == 1);
+    let status = in_a_fork(|| {
+        let mut checks = Checks::new();
+        if let Some(ids) = &ids {
+            ids.invalidate();
+            checks.check(ids.lease_status().is_none());
+        }
+        ids = None;
+        checks.check(ids.is_none());
+        checks.failed
+    });
+    assert_eq!(status, Ok(0), "the check that failed");
+    rig.store.let_go();
+    rig.store.fail(Fault::Down);
+    assert!(ids.unwrap().take().is_ok());
 }

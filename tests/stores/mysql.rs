@@ -4,8 +4,8 @@ use mysql::prelude::Queryable;
 use ringflake::lease::{Durability, Fence, Holder, LeaseStore as _, MysqlStore};
 
 use crate::kit::{
-    acquire, answers, ask, denied, fenced, floor_ahead, made, not_durable, now, renew, take,
-    unavailable,
+    acquire, answers, ask, denied, fenced, floor_ahead, made, not_durable, now, renew, several,
+    take, unavailable,
 };
 use crate::served::{Served as _, store};
 use crate::sql::{self, Database, batches};
@@ -266,4 +266,23 @@ fn tls_is_what_the_url_asks_for() {
     check("?danger_accept_invalid_certs=true").unwrap();
     unavailable(check("?require_ssl=true")).says("invalid peer certificate");
     unavailable(check("?root_cert_path=/nowhere")).says("No such file");
+}
+
+#[test]
+fn renewals_of_many_namespaces_are_one_transaction() {
+    let server = started!(Lent::<MariaDb>::start());
+    let mut store = server.store();
+    let spaces = ["a", "b", "c"].map(|name| made(&mut store, name, 5));
+    let grants = spaces
+        .each_ref()
+        .map(|space| (space, several(&mut store, space, 20, 10)));
+    let asked = grants
+        .iter()
+        .flat_map(|(space, grants)| batches::all(space, grants));
+    let asked: Vec<_> = asked.collect();
+    let done = || ["Com_commit", "Com_update"].map(|what| status(&server, what));
+    let before = done();
+    let answers = batches::renew_all(&mut store, &asked);
+    assert_eq!(done(), [before[0] + 1, before[1] + 1]);
+    batches::moved(answers, &asked);
 }

@@ -30,6 +30,11 @@ impl Home {
         Self(home)
     }
 
+    /// On a disk, where files are kept.
+    pub(crate) fn on_disk() -> Self {
+        Self(TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap())
+    }
+
     /// Where the data directory will be; it does not exist yet.
     pub(crate) fn data_dir(&self) -> PathBuf {
         self.0.path().join("data")

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use redis_protocol::resp2::types::OwnedFrame;
 use ringflake_kit::eventually;
 
-use self::kit::{error, incr, request, serve};
+use self::kit::{error, incr, patient, request, serve};
 use crate::access::Access;
 use crate::clients::Client;
 use crate::limits::Limits;
@@ -432,4 +432,61 @@ fn a_client_over_the_budget_is_closed_with_an_error() {
     client.send(&part[..part.len() - 1]);
     client.send(&[&[b'x'; 101][..], b"\r\n"].concat());
     assert!(error(&client.replies(1)[0]).starts_with("ERR unknown command"));
+}
+
+#[test]
+fn a_full_table_refuses_with_words_and_recovers() {
+    let limits = Limits {
+        connections: 8,
+        connections_per_client: 6,
+        ..patient()
+    };
+    let setup = serve(|it| it.limits = limits);
+    let mut clients: Vec<_> = (0..6).map(|_| setup.connect(true)).collect();
+    for client in &mut clients {
+        client.ask(&request(&["PING"]), 1);
+    }
+    let mut late = setup.connect(true);
+    assert_eq!(
+        error(&late.replies(1)[0]),
+        "ERR max number of clients reached"
+    );
+    assert!(late.is_closed());
+    // Another client has its own places.
+    for _ in 0..2 {
+        let mut client = setup.connect(false);
+        client.ask(&request(&["PING"]), 1);
+        clients.push(client);
+    }
+    assert_eq!(
+        error(&setup.connect(false).replies(1)[0]),
+        "ERR max number of clients reached"
+    );
+    drop(clients);
+    eventually("their places are free", || {
+        setup.count(|it| &it.closed) == 8
+    });
+    let mut client = setup.connect(true);
+    integers(&client.ask(&incr("orders"), 1));
+    assert_eq!(setup.count(|it| &it.turned_away), 2);
+}
+
+#[test]
+fn a_silent_client_ends_at_its_deadline() {
+    let limits = timeouts(patient().request_time, Duration::from_millis(100));
+    let setup = serve(|it| it.limits = limits);
+    let (mut silent, mut connections) = (None, 0);
+    // On a busy machine a client may be silent for too long before it sends something.
+    eventually("a client is answered before its deadline", || {
+        connections += 1;
+        let mut client = setup.connect(true);
+        let sent = client.try_send(&request(&["PING"]));
+        let is_answered = sent.is_ok() && client.try_replies(1).is_ok();
+        silent = is_answered.then_some(client);
+        is_answered
+    });
+    assert!(silent.unwrap().is_closed());
+    eventually("all connections are counted", || {
+        setup.count(|it| &it.closed) == connections
+    });
 }

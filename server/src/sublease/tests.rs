@@ -658,3 +658,20 @@ fn leases_of_a_server_with_a_tier_come_from_the_store_above_it() {
             .is_ok()
     );
 }
+
+#[test]
+fn blocks_are_given_away_at_a_limited_rate() {
+    let mut site = Site::new(3);
+    site.limits.leases_per_minute = 4;
+    let server = site.server();
+    let began = Instant::now();
+    refused!(acquire(&server, 5, 60), Refusal::Invalid(_));
+    assert_eq!(acquire(&server, 4, 60).unwrap().leases.len(), 4);
+    let refused = acquire(&server, 4, 60);
+    let Err(Refusal::OverBudget(wait)) = refused else {
+        panic!("{refused:?}")
+    };
+    // The budget has its own clock, on which some of the minute may have passed by now.
+    let least = seconds(59).saturating_sub(began.elapsed());
+    assert!(wait <= seconds(60) && wait > least, "{wait:?}");
+}

@@ -285,11 +285,6 @@ impl Manager {
         &self.namespace
     }
 
-    /// The plan that is followed.
-    pub fn plan(&self) -> &LeasePlan {
-        &self.plan
-    }
-
     /// The changes that time has made, and the next step.
     ///
     /// Apply the changes before doing the step. While a request is under way the

@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::atomic::Ordering;
 
+use ringflake_kit::eventually;
 use socket2::{Domain, SockRef, Socket, Type};
 
 use super::super::Setup;
@@ -134,4 +135,26 @@ fn a_unix_socket_is_served_as_well() {
     assert_eq!(again.reply().problem(), "busy");
     assert_eq!(served.counters().turned_away.load(Ordering::Relaxed), 1);
     assert_eq!(served.connect().get("/livez").status, 200);
+}
+
+#[test]
+fn a_full_table_turns_away_and_recovers() {
+    let served = serve(|setup| setup.limits.connections = 2);
+    let (mut one, two) = (served.connect(), served.connect());
+    let mut third = served.connect();
+    let reply = third.reply();
+    assert_eq!((reply.status, &*reply.problem()), (503, "busy"));
+    assert_eq!(reply.headers["retry-after"], "1");
+    assert_eq!(reply.headers["connection"], "close");
+    third.assert_closed();
+    // Open connections are served as before.
+    let metrics = one.get("/metrics").text();
+    let away = "ringflake_server_connections_turned_away_total{front=\"http\"} 1\n";
+    assert!(metrics.contains(away), "{metrics}");
+    drop(two);
+    eventually("the place is free again", || {
+        let mut wire = served.connect();
+        wire.send("GET /livez HTTP/1.1\r\nhost: x\r\n\r\n");
+        wire.try_reply().is_ok_and(|reply| reply.status == 200)
+    });
 }

@@ -190,3 +190,19 @@ fn a_handshake_that_never_ends_is_closed() {
         wire.assert_closed();
     }
 }
+
+#[test]
+fn a_second_head_has_no_more_time_than_the_first() {
+    let served = impatient();
+    let answered = |_| {
+        let mut wire = served.connect();
+        let reply = wire.try_request("GET", "/livez", &[], "").ok()?;
+        assert_eq!(reply.status, 200);
+        Some(wire)
+    };
+    let mut wire = (0..ATTEMPTS).find_map(answered).expect("a first response");
+    wire.send("GET /livez HTTP/1.1\r\nx: ");
+    let trickling = trickle(&wire);
+    wire.assert_closed();
+    trickling.join().unwrap();
+}

@@ -27,14 +27,15 @@
 //!
 //! The count goes up before SQLite is entered (Acquire: nothing of the operation moves before it)
 //! and down after it was left (Release, which `before_fork` acquires). So where a copy of the
-//! memory shows 0, no operation in it is half done. A process is known by its number. Connections
-//! to SQLite that other code in the process has open are not seen.
+//! memory shows 0, no operation in it is half done. A process is known by its number, and a child
+//! also by the handler of `fork`. Connections to SQLite that other code in the process has open are
+//! not seen.
 
 use std::error::Error;
 use std::fmt;
 use std::process;
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -88,10 +89,12 @@ fn begin(word: &AtomicU64, this: u32, at_once: bool) -> Result<bool, Forked> {
 }
 
 /// Counts a fork; false in a child that is refused.
+#[cfg(any(unix, test))]
 fn begin_fork(word: &AtomicU64, this: u32) -> bool {
     let fresh = u64::from(this) << 32;
     let counted = word.fetch_update(Relaxed, Relaxed, |word| {
         match (word >> 32 == u64::from(this), word & OPERATIONS) {
+            (true, _) if word & FORKS == FORKS => None,
             (true, _) => Some(word + FORK),
             (false, 0) => Some(fresh + FORK),
             (false, _) => None,
@@ -101,6 +104,7 @@ fn begin_fork(word: &AtomicU64, this: u32) -> bool {
 }
 
 /// Whether no operation is under way.
+#[cfg(any(unix, test))]
 fn is_idle(word: &AtomicU64) -> bool {
     word.load(Acquire) & OPERATIONS == 0
 }
@@ -112,11 +116,17 @@ fn is_idle(word: &AtomicU64) -> bool {
 #[cfg(unix)]
 fn register_handlers() {
     // Relaxed: the flag stands for nothing but the call itself.
-    static REGISTERED: AtomicBool = AtomicBool::new(false);
+    static REGISTERED: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
     if !REGISTERED.load(Relaxed) {
         // SAFETY: the handlers are plain functions. They run in the forking thread of the parent,
         // allocate nothing, and lock nothing.
-        let code = unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork), None) };
+        let code = unsafe {
+            libc::pthread_atfork(
+                Some(before_fork),
+                Some(after_fork),
+                Some(after_fork_in_child),
+            )
+        };
         REGISTERED.store(code == 0, Relaxed);
     }
 }
@@ -142,7 +152,24 @@ unsafe extern "C" fn after_fork() {
     end_fork(&WORD, process::id());
 }
 
+/// Runs in the child, in its only thread.
+#[cfg(unix)]
+unsafe extern "C" fn after_fork_in_child() {
+    WORD.store(in_child(WORD.load(Relaxed)), Relaxed);
+}
+
+/// The word of a child: no fork is under way there. Operations that were under way are those of no
+/// process, even if the child has its parent's number, in another namespace of numbers.
+#[cfg(any(unix, test))]
+fn in_child(word: u64) -> u64 {
+    match word & OPERATIONS {
+        0 => 0,
+        operations => u64::from(u32::MAX) << 32 | operations,
+    }
+}
+
 /// Ends what [`begin_fork`] has counted.
+#[cfg(any(unix, test))]
 fn end_fork(word: &AtomicU64, this: u32) {
     // Nothing is counted in a child that is refused.
     let _ = word.fetch_update(Relaxed, Relaxed, |word| {
@@ -208,6 +235,17 @@ mod tests {
         assert!(begins(&idle, CHILD + 1));
         // The parent's word is its own.
         assert!(begins(&word, PARENT));
+    }
+
+    #[test]
+    fn child_with_the_number_of_its_parent_is_refused_or_starts_anew() {
+        let word = AtomicU64::new(0);
+        assert!(begins(&word, PARENT) && begin_fork(&word, PARENT));
+        let child = AtomicU64::new(in_child(word.load(Relaxed)));
+        assert!(begin(&child, PARENT, true).is_err());
+        end(&word);
+        let child = AtomicU64::new(in_child(word.load(Relaxed)));
+        assert!(begins(&child, PARENT), "no fork is under way there");
     }
 
     #[test]
