@@ -6,7 +6,7 @@ use ringflake::{Clock as _, SystemClock};
 use crate::matrix::case::Case;
 use crate::matrix::grant_log::Tenure;
 use crate::matrix::worker_pool::{NARROW, Terms, WORKERS};
-use crate::matrix::{Outcome, text};
+use crate::matrix::{Outcome, in_time, text};
 
 /// There are as many blocks as workers, so the one whose block is damaged has none
 /// until that was repaired.
@@ -37,13 +37,12 @@ pub(super) fn of_a_block(case: &mut Case<'_>) -> Outcome<()> {
         }
         let mut store = pool.store()?;
         let now = || SystemClock.unix_ms();
-        let report = store.check(&pool.space, now()).map_err(text)?;
+        let report = in_time(|| store.check(&pool.space, now())).map_err(text)?;
         let listed: Vec<_> = report.quarantined.iter().map(|found| found.block).collect();
         if listed != [Some(block)] {
             return Err(format!("quarantined is {listed:?}, and not block {block}"));
         }
-        let repaired = store
-            .repair(&pool.space, block, now())
+        let repaired = in_time(|| store.repair(&pool.space, block, now()))
             .map_err(|error| format!("repair: {error}"))?;
         pool.wait("the block is granted again, above all before", |reports| {
             let is_above =

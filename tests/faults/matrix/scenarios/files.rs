@@ -21,7 +21,7 @@ use super::rows::{self, other_blocks};
 use crate::matrix::case::Case;
 use crate::matrix::target::sqlite::{between_operations, keep_rows};
 use crate::matrix::worker_pool::{LOST, Member, TWICE_AS_MANY, Terms, WORKERS, WorkerPool};
-use crate::matrix::{Outcome, space, text};
+use crate::matrix::{Outcome, in_time, space, text};
 
 /// How a backup comes in the place of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,8 +165,11 @@ fn put_back_row_by_row(case: &mut Case<'_>) -> Outcome<()> {
 /// A file with the record of another namespace.
 fn begin(url: &str) -> Outcome<()> {
     let mut store = open(url, &OpenOptions::new()).map_err(text)?;
-    let init = Init::new(History::New, SystemClock.unix_ms());
-    store.init_if_new(&others(), &init).map(drop).map_err(text)
+    let made = in_time(|| {
+        let init = Init::new(History::New, SystemClock.unix_ms());
+        store.init_if_new(&others(), &init)
+    });
+    made.map(drop).map_err(text)
 }
 
 fn others() -> Namespace {
@@ -214,12 +217,14 @@ fn all_refused(pool: &WorkerPool) -> Outcome<()> {
 /// What the refusals name as the way out. Answers the floor from then on.
 fn vouch(pool: &WorkerPool, is_known: bool) -> Outcome<u64> {
     let mut store = pool.store()?;
-    let now = SystemClock.unix_ms();
+    let now = || SystemClock.unix_ms();
     let adopted = if is_known { &pool.space } else { &others() };
-    let mut floor = store.raise_floor(adopted, Floor::OverLostGrants, now);
+    let mut floor = in_time(|| store.raise_floor(adopted, Floor::OverLostGrants, now()));
     if !is_known && floor.is_ok() {
-        let init = Init::new(History::Unknown, now).with_limits(space::limits());
-        let made = store.init(&pool.space, &init);
+        let made = in_time(|| {
+            let init = Init::new(History::Unknown, now()).with_limits(space::limits());
+            store.init(&pool.space, &init)
+        });
         floor = made.map(|record| record.floor);
     }
     floor.map_err(|error| format!("the way out is closed: {error}"))
