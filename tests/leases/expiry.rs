@@ -10,7 +10,9 @@ use ringflake_kit::small::POLICIES;
 #[test]
 fn refuse_gives_up_the_ring_and_every_handle() {
     let rig = Rig::new();
-    let ids = rig.cached().lease_duration(SHORT_LEASE).build().unwrap();
+    // An assist may fill the ring up to the threshold before the producer looks.
+    let ids = rig.cached().lease_duration(SHORT_LEASE).assist_fill(None);
+    let ids = ids.build().unwrap();
     let mut handles = [ids.handle().unwrap(), ids.handle().unwrap()];
     for handle in &mut handles {
         // Takes all, so that the next fill goes up to the limit.
