@@ -26,6 +26,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+mod arx;
 mod backend;
 #[cfg(feature = "js-safe")]
 mod ff1;

@@ -13,6 +13,7 @@ mod direct_builder;
 mod dry;
 mod empty;
 mod error;
+mod figures;
 #[cfg(feature = "sqlite")]
 mod from_local;
 mod grant_lanes;

@@ -4,23 +4,8 @@
 //! through 3 rounds (add the key, then the ARX-box), mixes the left branch into
 //! the right one, and swaps the two. A last key is added at the end.
 
+use super::arx::{Branch, arx_box, arx_box_back};
 use super::schedule::{STEPS, Schedule, Subkey};
-
-/// The two words of a branch.
-pub(super) type Branch = (u16, u16);
-
-/// The ARX-box, which the rounds and the key schedule share: addition, rotation, exclusive or.
-/// The only non-linear part of the cipher.
-pub(super) fn arx_box((x, y): Branch) -> Branch {
-    let x = x.rotate_left(9).wrapping_add(y);
-    (x, y.rotate_left(2) ^ x)
-}
-
-/// [`arx_box`] run backwards.
-fn arx_box_back((x, y): Branch) -> Branch {
-    let y = (y ^ x).rotate_right(2);
-    (x.wrapping_sub(y).rotate_right(9), y)
-}
 
 /// The ID of a raw.
 pub(super) fn encrypt(schedule: &Schedule, raw: u64) -> u64 {

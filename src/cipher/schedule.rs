@@ -2,7 +2,7 @@
 
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
-use super::scalar::arx_box;
+use super::arx::arx_box;
 use super::secret::Secret;
 
 /// Steps of the cipher.

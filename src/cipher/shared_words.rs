@@ -18,7 +18,8 @@
 use std::iter;
 use std::mem;
 
-use super::scalar::{self, Branch};
+use super::arx::Branch;
+use super::scalar;
 use super::schedule::Schedule;
 
 /// The most blocks in a section.

@@ -25,8 +25,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::assign::Inbox;
 use super::client::{Action, Client, panicked};
+use super::handle::Inbox;
 use crate::events::Throttle;
 use crate::lease::client::protocol::{Answer, Request};
 use crate::lease::{LeaseStore, Namespace, Renew, StoreError};
