@@ -47,16 +47,27 @@ impl Listener {
     }
 
     fn bind_free(path: &Path, mode: u32) -> io::Result<(Self, SocketFile)> {
-        let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
-        // Linux binds a socket with the mode that it has; other systems have no mode before.
-        let fd: OwnedFd = socket.try_clone()?.into();
-        let _ = File::from(fd).set_permissions(Permissions::from_mode(0o600));
-        socket.bind(&SockAddr::unix(path)?)?;
-        fs::set_permissions(path, Permissions::from_mode(mode))?;
-        socket.listen(BACKLOG)?;
-        let (path, id) = (path.to_owned(), id_of(path)?);
+        let socket = bind_for_owner(path)?;
+        let open = || {
+            fs::set_permissions(path, Permissions::from_mode(mode))?;
+            socket.listen(BACKLOG)?;
+            id_of(path)
+        };
+        let id = open().inspect_err(|_| drop(fs::remove_file(path)))?;
+        let path = path.to_owned();
         Ok((Self::Unix(socket.into()), SocketFile { path, id }))
     }
+}
+
+/// A socket at this path to which only this user can connect. On systems other than Linux its
+/// mode depends on the umask.
+fn bind_for_owner(path: &Path) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    // Linux binds a socket with the mode that it has; other systems have no mode before.
+    let fd: OwnedFd = socket.try_clone()?.into();
+    let _ = File::from(fd).set_permissions(Permissions::from_mode(0o600));
+    socket.bind(&SockAddr::unix(path)?)?;
+    Ok(socket)
 }
 
 /// The directory of this path. One without a name at the end has none to be in.
@@ -255,11 +266,7 @@ mod tests {
     fn a_socket_is_bound_for_its_user_alone() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("socket");
-        let socket = Socket::new(Domain::UNIX, Type::STREAM, None).unwrap();
-        let fd: OwnedFd = socket.try_clone().unwrap().into();
-        let only_ours = Permissions::from_mode(0o600);
-        File::from(fd).set_permissions(only_ours).unwrap();
-        socket.bind(&SockAddr::unix(&path).unwrap()).unwrap();
+        let _socket = bind_for_owner(&path).unwrap();
         let mode = fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
     }
