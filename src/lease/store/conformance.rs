@@ -313,7 +313,8 @@ impl<'a> Suite<'a> {
     fn lists_and_reports(&self) {
         let (mut store, space) = self.namespace("list", 5);
         let holder = Holder::new("host-1", "4711");
-        let ask = self.ask(2, 10).held_by(holder.clone());
+        // Long enough to be held at the check on a busy machine.
+        let ask = self.ask(2, 60).held_by(holder.clone());
         let held = store.acquire(&space, &ask).unwrap();
         let released = one(store.acquire(&space, &self.ask(1, 10)));
         store

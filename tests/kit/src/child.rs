@@ -3,12 +3,38 @@
 //! The child of a process with many threads may do little. What it found is the
 //! status that it exits with.
 
+use std::env;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::events::registering;
+
+/// Runs the test that calls it again, in a process without other tests. Returns true there, and
+/// false where that process has passed.
+///
+/// For children that start threads. The standard library of Rust 1.95 locks a list of threads
+/// while one starts or ends, as tests do. A child that is forked meanwhile has a copy of the lock
+/// that nobody unlocks, and its first thread waits for it.
+pub fn is_alone() -> bool {
+    const ALONE: &str = "RINGFLAKE_TEST_IS_ALONE";
+    if env::var_os(ALONE).is_some() {
+        return true;
+    }
+    // The thread of a test has its name.
+    let test = thread::current().name().unwrap().to_owned();
+    let output = Command::new(env::current_exe().unwrap())
+        .args([&*test, "--exact", "--nocapture", "--test-threads=1"])
+        .env(ALONE, "1")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(printed.contains("1 passed"), "{printed}");
+    false
+}
 
 /// Runs `child` in a fork of this process and gives the status it exits with.
 pub fn in_a_fork(child: impl FnOnce() -> u8) -> Result<u8, String> {
