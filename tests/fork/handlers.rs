@@ -16,6 +16,9 @@ static IS_CHILD: AtomicBool = AtomicBool::new(false);
 /// Whether another thread of the parent is to take, while the handler waits for that.
 static RIVAL_TAKES: AtomicBool = AtomicBool::new(false);
 
+/// For so long a handler waits for the other thread's take.
+const RIVAL_HAS: Duration = Duration::from_millis(1);
+
 /// Exit statuses of a child.
 const GOT_NOTHING: i32 = 40;
 const GOT_SOME: i32 = 41;
@@ -32,11 +35,10 @@ extern "C" fn fork_here(_: libc::c_int) {
         child => {
             CHILD.store(child, Release);
             RIVAL_TAKES.store(true, Release);
-            // It may wait for a lock that this thread holds.
-            for _ in 0..1000 {
-                if !RIVAL_TAKES.load(Acquire) {
-                    break;
-                }
+            // It may wait for a lock that this thread holds, and on a busy machine each
+            // yield takes as long as the turns of all others.
+            let begun = Instant::now();
+            while RIVAL_TAKES.load(Acquire) && begun.elapsed() < RIVAL_HAS {
                 // SAFETY: has no arguments.
                 unsafe { libc::sched_yield() };
             }

@@ -15,7 +15,7 @@ mod publishing;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::thread;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use ringflake::{
     BackfillError, BackfillGenerator, BuildError, CachedGenerator, ClockPolicy, DirectGenerator,
