@@ -12,7 +12,9 @@ use ringflake::lease::table::Table;
 use ringflake::lease::{Fingerprint, LeaseStore, Namespace, OpenOptions, StoreError, open};
 use ringflake::{DirectGenerator, Layout, Secret, Shutdown};
 
-pub(crate) use self::replies::each_reply_lost_is_told_right;
+pub(crate) use self::replies::{
+    a_reply_that_never_comes_ends_in_doubt, each_reply_lost_is_told_right,
+};
 use crate::kit::{acquire, init, made, now, space, unavailable};
 use ringflake_kit::eventually;
 use ringflake_kit::proxy::{Fault, Proxy};
@@ -91,6 +93,7 @@ macro_rules! tests_of_servers {
             served:
                 a_forgotten_connection_is_replaced
                 a_hundred_generators_are_one_connection
+                a_reply_that_never_comes_ends_in_doubt
                 each_reply_lost_is_told_right
                 silence_ends_with_the_time_out
                 the_table_conforms;

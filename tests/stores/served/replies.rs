@@ -1,11 +1,13 @@
 //! Replies that are lost: what was sent may have been done, and the store says
 //! so exactly when that is possible.
 
+use std::time::{Duration, Instant};
+
 use ringflake::lease::{
     Floor, Grant, LeaseStore, Listing, Namespace, Renew, StoreError, StoreFailureKind,
 };
 
-use super::Served;
+use super::{SLACK, Served, hasty};
 use crate::kit::{all_of, ask, begin, longer, made, now, sized, take};
 use ringflake_kit::eventually;
 use ringflake_kit::proxy::{Fault, Proxy, Then};
@@ -135,6 +137,57 @@ pub(crate) fn each_reply_lost_is_told_right(server: &dyn Served) {
             other => other.map(drop),
         }
     });
+}
+
+/// A renewal whose reply never comes ends with its time-out. It is in doubt exactly if it
+/// may have been done, and the next one continues on a new connection.
+pub(crate) fn a_reply_that_never_comes_ends_in_doubt(server: &dyn Served) {
+    const TIMEOUT: Duration = Duration::from_secs(3);
+    /// No renewal waits for so many replies.
+    const MANY: u64 = 20;
+
+    let proxy = Proxy::to(server.port());
+    let mut direct = server.store();
+    let space = made(&mut direct, "silent", 5);
+    let grant = take(&mut direct, &space, 600);
+    let mut store = hasty(&server.url_through(proxy.port()), TIMEOUT);
+    let mut in_doubt = 0;
+    for after in 0..MANY {
+        proxy.set(Fault::None);
+        eventually("it is connected", || store.list(&space).is_ok());
+        let renew = longer_by_now(&mut *direct, &space, &grant).unwrap();
+        let then = Then::Hang;
+        proxy.set(Fault::LoseReplies { after, then });
+        let begun = Instant::now();
+        let outcome = store.renew(&space, &renew);
+        let took = begun.elapsed();
+        assert!(took < TIMEOUT + SLACK, "after {after} replies: {took:?}");
+        match outcome {
+            Ok(_) => {
+                assert!(in_doubt > 0, "no reply decides, of {after}");
+                proxy.set(Fault::None);
+                let renew = longer_by_now(&mut *direct, &space, &grant).unwrap();
+                store.renew(&space, &renew).unwrap();
+                return;
+            }
+            Err(StoreError::Ambiguous { .. }) => {
+                in_doubt += 1;
+                eventually("it is done", || {
+                    let next = longer_by_now(&mut *direct, &space, &grant).unwrap();
+                    next.known_end != renew.known_end
+                });
+            }
+            Err(StoreError::Unavailable { .. }) => {
+                let next = longer_by_now(&mut *direct, &space, &grant).unwrap();
+                assert_eq!(
+                    next.known_end, renew.known_end,
+                    "done, after {after} replies"
+                );
+            }
+            Err(other) => panic!("after {after} replies: {}", all_of(&other)),
+        }
+    }
+    panic!("it never came to an end");
 }
 
 /// A tick more for this grant, from where it ends by now.
