@@ -528,6 +528,26 @@ fn a_store_without_the_namespace_is_refused_or_waited_for() {
 }
 
 #[test]
+fn stores_for_several_machines_come_with_their_features() {
+    for (url, is_built) in [
+        ("postgres://nobody@127.0.0.1:1/ids", cfg!(feature = "postgres")),
+        ("mysql://nobody@127.0.0.1:1/ids", cfg!(feature = "mysql")),
+        ("redis://127.0.0.1:1", cfg!(feature = "redis")),
+        ("etcd://127.0.0.1:1", cfg!(feature = "etcd")),
+    ] {
+        let config = format!("store = {url}\nnamespace = orders\nplain = true");
+        if is_built {
+            // Nothing listens there, and something may one day.
+            let ids = open(&format!("{config}\ndetached = true"));
+            assert_eq!(ids.unwrap().take(), Err(RINGFLAKE_NO_LEASE), "{url}");
+        } else {
+            assert_eq!(open(&config).err(), Some(RINGFLAKE_CONFIG), "{url}");
+            assert!(message().contains("without the"), "{}", message());
+        }
+    }
+}
+
+#[test]
 fn a_store_whose_nodes_are_all_leased_is_no_lease() {
     let directory = tempfile::tempdir().unwrap();
     // One block has every node.
