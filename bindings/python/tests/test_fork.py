@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 from array import array
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any, Callable, List
@@ -34,7 +35,10 @@ def in_child(work: Callable[[], List[int]]) -> Callable[[], List[int]]:
             with open(writer, "wb") as file:
                 file.write(array("Q", work()).tobytes())
             status = 0
+        except BaseException:
+            traceback.print_exc()
         finally:
+            sys.stderr.flush()
             os._exit(status)
     os.close(writer)
 
