@@ -4,6 +4,7 @@ mod fence;
 mod message;
 
 use std::error::Error;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 pub use self::fence::Fence;
@@ -275,6 +276,39 @@ impl Error for StoreError {
 }
 
 impl StoreError {
+    /// Refuses a number that is not within `range`.
+    pub(super) fn check_range(
+        what: &'static str,
+        value: u64,
+        range: RangeInclusive<u64>,
+    ) -> Result<(), Self> {
+        if range.contains(&value) {
+            return Ok(());
+        }
+        let (min, max) = range.into_inner();
+        Err(Self::Invalid {
+            what,
+            value,
+            min,
+            max,
+        })
+    }
+
+    /// The request was not carried out, for this reason.
+    pub(crate) fn unavailable(source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::Unavailable {
+            source: source.into(),
+        }
+    }
+
+    /// The store holds something that this version did not write.
+    pub(super) fn corrupt(detail: impl Into<String>) -> Self {
+        Self::Corrupt {
+            detail: detail.into(),
+            source: None,
+        }
+    }
+
     /// Whether the store could not be asked, or has not answered. The next request may
     /// wait as long.
     pub(crate) fn is_away(&self) -> bool {

@@ -68,9 +68,7 @@ fn in_words_of_a_store(error: LocalError) -> StoreError {
             recorded: "a directory with a leases.db.lock of its own".to_owned(),
             found: "another".to_owned(),
         },
-        error => StoreError::Unavailable {
-            source: error.into(),
-        },
+        error => StoreError::unavailable(error),
     }
 }
 

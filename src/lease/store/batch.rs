@@ -41,9 +41,7 @@ impl Asking {
         renew: impl FnOnce() -> Result<u64, StoreError>,
     ) -> Result<u64, StoreError> {
         if let Some(why) = &self.ended {
-            return Err(StoreError::Unavailable {
-                source: NotAsked(why.clone()).into(),
-            });
+            return Err(StoreError::unavailable(NotAsked(why.clone())));
         }
         let answer = renew();
         if let Err(error) = &answer {
@@ -109,9 +107,7 @@ mod tests {
     #[test]
     fn a_store_that_does_not_answer_is_asked_once() {
         for silence in [
-            || StoreError::Unavailable {
-                source: "gone".into(),
-            },
+            || StoreError::unavailable("gone"),
             || StoreError::Ambiguous {
                 operation: "renew",
                 source: "gone".into(),

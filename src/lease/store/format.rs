@@ -111,7 +111,7 @@ impl Fields {
     pub(in crate::lease) fn parse(of: String, value: &str) -> Result<Self, StoreError> {
         match Object::parse(value) {
             Some(object) => Ok(Self { of, object }),
-            None => Err(corrupt(format!("no flat JSON object in {of}"))),
+            None => Err(StoreError::corrupt(format!("no flat JSON object in {of}"))),
         }
     }
 
@@ -132,15 +132,7 @@ impl Fields {
     }
 
     pub(in crate::lease) fn wrong(&self, what: &str) -> StoreError {
-        corrupt(format!("{what} in {}", self.of))
-    }
-}
-
-/// A value that no version of this crate writes.
-pub(in crate::lease) fn corrupt(detail: String) -> StoreError {
-    StoreError::Corrupt {
-        detail,
-        source: None,
+        StoreError::corrupt(format!("{what} in {}", self.of))
     }
 }
 

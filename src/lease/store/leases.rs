@@ -529,9 +529,7 @@ impl From<TableError> for StoreError {
 impl From<ClockError> for StoreError {
     fn from(error: ClockError) -> Self {
         match error {
-            ClockError::Missing(reason) => Self::Unavailable {
-                source: reason.into(),
-            },
+            ClockError::Missing(reason) => Self::unavailable(reason),
             ClockError::Stepped {
                 expected_unix_ms,
                 shown_unix_ms,

@@ -147,14 +147,7 @@ impl StoreLimits {
                 self.skew_ms.saturating_mul(2),
             ),
         ] {
-            if !(min..=max).contains(&value) {
-                return Err(StoreError::Invalid {
-                    what,
-                    value,
-                    min,
-                    max,
-                });
-            }
+            StoreError::check_range(what, value, min..=max)?;
         }
         Ok(())
     }

@@ -183,16 +183,12 @@ impl StoreRecord {
     /// forced.
     pub fn raise_floor(&mut self, floor: Floor, now: u64) -> Result<(), StoreError> {
         let over = self.floor_over_lost_grants(now);
+        if let Floor::Tick(tick) | Floor::AnyTick(tick) = floor {
+            let last = self.layout().ticks() - 1;
+            StoreError::check_range("the floor in ticks", tick, 0..=last)?;
+        }
         let floor = match floor {
             Floor::OverLostGrants => over,
-            Floor::Tick(tick) | Floor::AnyTick(tick) if tick >= self.layout().ticks() => {
-                return Err(StoreError::Invalid {
-                    what: "the floor in ticks",
-                    value: tick,
-                    min: 0,
-                    max: self.layout().ticks() - 1,
-                });
-            }
             Floor::Tick(tick) if tick > over.max(self.floor) => {
                 return Err(self.floor_too_far(tick, over, now));
             }

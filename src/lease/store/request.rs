@@ -190,33 +190,15 @@ impl Acquire {
     /// # Errors
     /// [`StoreError::Invalid`] with the number and its range.
     pub fn validate(&self) -> Result<(), StoreError> {
-        if !(1..=MAX_ACQUIRE).contains(&self.blocks) {
-            return Err(StoreError::Invalid {
-                what: "the number of blocks",
-                value: u64::from(self.blocks),
-                min: 1,
-                max: u64::from(MAX_ACQUIRE),
-            });
-        }
-        if let Some(past) = &self.past {
-            let min = past.start.saturating_add(1);
-            if past.end < min {
-                return Err(StoreError::Invalid {
-                    what: "the end of the past ticks",
-                    value: past.end,
-                    min,
-                    max: u64::MAX,
-                });
+        let blocks = u64::from(self.blocks);
+        StoreError::check_range("the number of blocks", blocks, 1..=u64::from(MAX_ACQUIRE))?;
+        match &self.past {
+            Some(past) => {
+                let ends = past.start.saturating_add(1)..=u64::MAX;
+                StoreError::check_range("the end of the past ticks", past.end, ends)
             }
-        } else if self.length == 0 {
-            return Err(StoreError::Invalid {
-                what: "the length in ticks",
-                value: 0,
-                min: 1,
-                max: u64::MAX,
-            });
+            None => StoreError::check_range("the length in ticks", self.length, 1..=u64::MAX),
         }
-        Ok(())
     }
 }
 
@@ -253,15 +235,8 @@ impl Renew {
     /// # Errors
     /// [`StoreError::Invalid`] with the number and its range.
     pub fn validate(&self) -> Result<(), StoreError> {
-        if self.new_end < self.known_end {
-            return Err(StoreError::Invalid {
-                what: "the new end in ticks",
-                value: self.new_end,
-                min: self.known_end,
-                max: u64::MAX,
-            });
-        }
-        Ok(())
+        let ends = self.known_end..=u64::MAX;
+        StoreError::check_range("the new end in ticks", self.new_end, ends)
     }
 }
 

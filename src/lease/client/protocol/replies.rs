@@ -74,7 +74,7 @@ impl Manager {
             if let Err(why) = self.is_sound(&grant) {
                 let detail = format!("it granted {grant}, {why}");
                 self.acquire_at = self.slowly(at);
-                self.acquire_fails(at, corrupt(detail));
+                self.acquire_fails(at, StoreError::corrupt(detail));
             } else if self.mode.is_leaving() {
                 self.to_release.push_back((grant.block, grant.epoch));
             } else {
@@ -144,7 +144,7 @@ impl Manager {
                 renew.block, renew.known_end, renew.new_end
             );
             self.drain(renew, false);
-            self.store_fails(at, corrupt(detail));
+            self.store_fails(at, StoreError::corrupt(detail));
             return;
         }
         self.store_works();
@@ -286,11 +286,4 @@ fn note(failing: &mut Option<Failing>, at: Moment, error: StoreError) {
         since_unix_ms,
         error: Arc::new(error),
     });
-}
-
-fn corrupt(detail: String) -> StoreError {
-    StoreError::Corrupt {
-        detail,
-        source: None,
-    }
 }

@@ -37,9 +37,7 @@ fn secs(secs: u64) -> Duration {
 }
 
 fn unavailable() -> StoreError {
-    StoreError::Unavailable {
-        source: "down".into(),
-    }
+    StoreError::unavailable("down")
 }
 
 fn ambiguous() -> StoreError {

@@ -162,10 +162,7 @@ impl Client {
             Ok(())
         } else {
             self.gone = Some(false);
-            Err(StoreError::Corrupt {
-                detail: "it granted no block that can be used".to_owned(),
-                source: None,
-            })
+            Err(StoreError::corrupt("it granted no block that can be used"))
         };
         // The builder waits for it, unless its thread has panicked.
         let _ = awaited.outcome.send(first);

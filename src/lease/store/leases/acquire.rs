@@ -26,15 +26,8 @@ impl<T: Table> Leases<T> {
         acquire: &Acquire,
         blocks: Range<u64>,
     ) -> Result<Vec<Grant>, StoreError> {
-        let (min, max) = (blocks.start.saturating_add(1), namespace.blocks());
-        if !(min..=max).contains(&blocks.end) {
-            return Err(StoreError::Invalid {
-                what: "the end of the range of blocks",
-                value: blocks.end,
-                min,
-                max,
-            });
-        }
+        let ends = blocks.start.saturating_add(1)..=namespace.blocks();
+        StoreError::check_range("the end of the range of blocks", blocks.end, ends)?;
         self.acquire_some(namespace, acquire, Some(blocks))
     }
 

@@ -48,9 +48,7 @@ impl Attempts {
             false => self.started.elapsed() >= self.patience,
         };
         if is_last {
-            return Err(StoreError::Unavailable {
-                source: self.cause(txn, found).into(),
-            });
+            return Err(StoreError::unavailable(self.cause(txn, found)));
         }
         if !self.is_repeatable && self.conflicts > AT_ONCE {
             let longest = Duration::from_millis(1 << (self.conflicts - AT_ONCE).min(5));

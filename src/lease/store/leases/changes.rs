@@ -170,9 +170,7 @@ impl<T: Table> Leases<T> {
 
     fn change_one(&mut self, change: Change<'_>) -> Decided {
         let mut answers = self.step(&[change])?;
-        let none = || StoreError::Unavailable {
-            source: "one change has one answer".into(),
-        };
+        let none = || StoreError::unavailable("one change has one answer");
         answers.pop().unwrap_or_else(|| Err(none()))
     }
 
@@ -343,23 +341,15 @@ fn query_of(changes: &[Change<'_>]) -> Query {
 
 /// The same error for one change after the other.
 fn repeated(error: StoreError) -> impl Iterator<Item = StoreError> {
-    type Source = Arc<dyn Error + Send + Sync>;
-    let (source, again): (Source, fn(Source) -> StoreError) = match error {
-        StoreError::Denied { source } => (source.into(), |source| StoreError::Denied {
-            source: Box::new(source),
-        }),
+    type Again = fn(Box<dyn Error + Send + Sync>) -> StoreError;
+    let (source, again): (Arc<dyn Error + Send + Sync>, Again) = match error {
+        StoreError::Denied { source } => (source.into(), |source| StoreError::Denied { source }),
         StoreError::Ambiguous { source, .. } => (source.into(), |source| StoreError::Ambiguous {
             operation: "renew",
-            source: Box::new(source),
+            source,
         }),
-        StoreError::Unavailable { source } => (source.into(), unavailable),
-        other => (Arc::new(other), unavailable),
+        StoreError::Unavailable { source } => (source.into(), StoreError::unavailable),
+        other => (Arc::new(other), StoreError::unavailable),
     };
-    std::iter::repeat_with(move || again(Arc::clone(&source)))
-}
-
-fn unavailable(source: Arc<dyn Error + Send + Sync>) -> StoreError {
-    StoreError::Unavailable {
-        source: Box::new(source),
-    }
+    std::iter::repeat_with(move || again(Box::new(Arc::clone(&source))))
 }

@@ -132,9 +132,7 @@ fn not_initialised() -> StoreError {
 }
 
 fn unavailable() -> StoreError {
-    StoreError::Unavailable {
-        source: "down".into(),
-    }
+    StoreError::unavailable("down")
 }
 
 fn ambiguous() -> StoreError {

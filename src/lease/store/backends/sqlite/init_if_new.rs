@@ -163,8 +163,7 @@ impl SqliteStore {
     }
 
     fn noted<T>(&self, outcome: io::Result<T>) -> Result<T, StoreError> {
-        outcome.map_err(|error| StoreError::Unavailable {
-            source: format!("{}: {error}", lock_file(self.path()).display()).into(),
-        })
+        let at = || lock_file(self.path());
+        outcome.map_err(|error| StoreError::unavailable(format!("{}: {error}", at().display())))
     }
 }

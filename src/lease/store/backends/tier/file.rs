@@ -23,9 +23,7 @@ use crate::lease::block::BlockState;
 use crate::lease::error::StoreError;
 use crate::lease::events;
 use crate::lease::namespace::Namespace;
-use crate::lease::store::format::{
-    corrupt, decode_record, encode_block, encode_record, judge_block,
-};
+use crate::lease::store::format::{decode_record, encode_block, encode_record, judge_block};
 use crate::lease::store::record::StoreRecord;
 use crate::lease::store::table::sqlite::SqliteTable;
 use crate::lease::store::table::sqlite::session::Access;
@@ -122,9 +120,9 @@ fn end(opened: Transaction, operation: &'static str) -> Result<(), StoreError> {
         Commit::Done => Ok(()),
         Commit::Unknown(source) => Err(StoreError::Ambiguous { operation, source }),
         // It compares nothing.
-        Commit::Conflict(_) => Err(StoreError::Unavailable {
-            source: "a transaction without conditions met a conflict".into(),
-        }),
+        Commit::Conflict(_) => Err(StoreError::unavailable(
+            "a transaction without conditions met a conflict",
+        )),
     }
 }
 
@@ -162,9 +160,9 @@ fn read(opened: &Transaction, namespace: &Namespace) -> Result<GrantLog, StoreEr
     let record = decode_record(name, record)?;
     record.verify(namespace)?;
     let key = tier_key(name);
-    let tier = entries.get(&key).map(|value| decode_tier(&key, value));
-    let tier = tier.unwrap_or_else(|| Err(corrupt(format!("there is no {key}"))))?;
-    let (first_epoch, reach, upstream_state) = tier;
+    let missing = || StoreError::corrupt(format!("there is no {key}"));
+    let tier = entries.get(&key).ok_or_else(missing)?;
+    let (first_epoch, reach, upstream_state) = decode_tier(&key, tier)?;
     let mut log = GrantLog::new(record, first_epoch, reach);
     log.upstream_state = upstream_state;
     for (key, value) in &entries {

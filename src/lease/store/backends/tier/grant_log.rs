@@ -119,9 +119,7 @@ impl Renewal {
     pub(super) fn end(self) -> Result<u64, StoreError> {
         match self.cut_off.flatten() {
             None => Ok(self.end),
-            Some(failing) => Err(StoreError::Unavailable {
-                source: failing.to_string().into(),
-            }),
+            Some(failing) => Err(StoreError::unavailable(failing.to_string())),
         }
     }
 }
@@ -378,12 +376,9 @@ impl GrantLog {
         };
         let (sound, others): (Vec<_>, Vec<_>) = grants.iter().partition(is_sound);
         if let (true, Some(grant)) = (sound.is_empty(), others.first()) {
-            return Err(StoreError::Corrupt {
-                detail: format!(
-                    "the upstream store granted {grant}, which this machine has a part of"
-                ),
-                source: None,
-            });
+            return Err(StoreError::corrupt(format!(
+                "the upstream store granted {grant}, which this machine has a part of"
+            )));
         }
         for grant in sound {
             let upstream = UpstreamGrant {

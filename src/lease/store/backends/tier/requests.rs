@@ -84,10 +84,9 @@ impl UpstreamState {
     /// The error for a process that must not ask the upstream store now.
     pub(super) fn left_alone(&self) -> StoreError {
         let failing = self.failing.as_ref().map(ToString::to_string);
-        let source = failing.unwrap_or_else(|| "another process of this machine asks".to_owned());
-        StoreError::Unavailable {
-            source: source.into(),
-        }
+        StoreError::unavailable(
+            failing.unwrap_or_else(|| "another process of this machine asks".to_owned()),
+        )
     }
 
     pub(super) fn is_failing(&self) -> bool {

@@ -60,9 +60,7 @@ impl Upstream {
                 if way == Way::Slow {
                     self.clock.advance(6 * SECOND);
                 }
-                Err(StoreError::Unavailable {
-                    source: "no way".into(),
-                })
+                Err(StoreError::unavailable("no way"))
             }
             Way::Mute => {
                 let _ = ask(&mut self.server);
