@@ -74,16 +74,9 @@ use crate::lease::rectangle::{Lease, LeaseError};
 pub struct StaticLease {
     layout: Layout,
     nodes: Range<u64>,
-    start: Start,
+    /// Where it starts; by default with the tick that is running when it is granted.
+    start_tick: Option<u64>,
     claim: Claim,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Start {
-    /// The tick that is running when the lease is granted.
-    Now,
-    Tick(u64),
-    UnixMs(u64),
 }
 
 impl StaticLease {
@@ -95,7 +88,7 @@ impl StaticLease {
         Self {
             layout,
             nodes,
-            start: Start::Now,
+            start_tick: None,
             claim: Claim::default(),
         }
     }
@@ -144,7 +137,7 @@ impl StaticLease {
     /// Starts at this tick since the layout's epoch, below `layout.ticks()`. It
     /// may lie in the future.
     pub fn starting_at_tick(mut self, tick: u64) -> Self {
-        self.start = Start::Tick(tick);
+        self.start_tick = Some(tick);
         self
     }
 
@@ -153,9 +146,10 @@ impl StaticLease {
     ///
     /// A time within a tick means the start of the next tick, since the part
     /// before may have been used. A time before the epoch means tick 0.
-    pub fn starting_at_unix_ms(mut self, unix_ms: u64) -> Self {
-        self.start = Start::UnixMs(unix_ms);
-        self
+    pub fn starting_at_unix_ms(self, unix_ms: u64) -> Self {
+        let before = unix_ms.checked_sub(1);
+        let running = before.and_then(|before| self.layout.tick_at(before));
+        self.starting_at_tick(running.map_or(0, |running| running.saturating_add(1)))
     }
 
     /// The lease on these nodes, from the start tick to the end of the layout.
@@ -169,14 +163,12 @@ impl StaticLease {
     /// layout's epoch.
     pub fn grant(&self, now_unix_ms: u64) -> Result<Lease, LeaseError> {
         let layout = &self.layout;
-        let start = match self.start {
-            Start::Now => layout.tick_at(now_unix_ms).ok_or(LeaseError::BeforeEpoch {
-                unix_ms: now_unix_ms,
-                epoch_unix_ms: layout.epoch_unix_ms(),
-            })?,
-            Start::Tick(tick) => tick,
-            Start::UnixMs(unix_ms) => first_tick_from(layout, unix_ms),
-        };
+        let running = || layout.tick_at(now_unix_ms);
+        let start = self.start_tick.or_else(running);
+        let start = start.ok_or(LeaseError::BeforeEpoch {
+            unix_ms: now_unix_ms,
+            epoch_unix_ms: layout.epoch_unix_ms(),
+        })?;
         if start >= layout.ticks() {
             return Err(LeaseError::LayoutEnded {
                 start,
@@ -192,20 +184,9 @@ impl fmt::Debug for StaticLease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StaticLease")
             .field("nodes", &self.nodes)
-            .field("start", &self.start)
+            .field("start_tick", &self.start_tick)
             .field("layout", &format_args!("{}", self.layout))
             .finish()
-    }
-}
-
-/// The first tick that does not start before `unix_ms`.
-fn first_tick_from(layout: &Layout, unix_ms: u64) -> u64 {
-    match unix_ms
-        .checked_sub(1)
-        .and_then(|before| layout.tick_at(before))
-    {
-        Some(running) => running.saturating_add(1),
-        None => 0,
     }
 }
 
