@@ -11,9 +11,11 @@ use ringflake::lease::{
     Durability, Floor, History, Init, LeaseStore, OpenOptions, SqliteStore, StoreError, StoreLimits,
 };
 use ringflake_kit::assert_says;
+use ringflake_kit::events::warnings;
+use tempfile::TempDir;
 
 use super::{Place, acquire, now, space, store};
-use crate::kit::{invalid, not_durable, not_initialised, unavailable};
+use crate::kit::{self, invalid, not_durable, not_initialised, unavailable};
 
 #[test]
 fn only_init_within_the_limits_makes_a_file() {
@@ -168,6 +170,33 @@ fn a_link_leads_to_the_file() {
     // The journal lies beside the file, where everybody looks for it.
     assert!(place.journal().exists());
     assert!(!place.beside("link.db-journal").exists());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_file_system_in_memory_is_refused_unless_accepted() {
+    let directory = TempDir::new_in("/dev/shm").unwrap();
+    let path = directory.path().join("leases.db");
+    let mut strict = SqliteStore::new(&path, &OpenOptions::new()).unwrap();
+    let refused = strict.init(&space(), &kit::begin());
+    assert_says(&not_durable(refused), &["leases.db", "tmpfs"]);
+    assert!(!path.exists());
+
+    let logged = warnings(|| {
+        let mut store = store(&path);
+        kit::init(&mut store, &space());
+        acquire(&mut store).unwrap();
+        match store.check(&space(), now()).unwrap().durability {
+            Durability::BestEffort { reason } => assert_says(&reason, &["tmpfs"]),
+            other => panic!("{other}"),
+        }
+    });
+    let [line] = &logged[..] else {
+        panic!("{logged:?}");
+    };
+    assert_says(line, &["store not durable", "tmpfs"]);
+    not_durable(acquire(&mut strict));
+    not_durable(strict.check(&space(), now()));
 }
 
 #[test]

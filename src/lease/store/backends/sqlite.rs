@@ -332,7 +332,6 @@ mod tests {
     use std::cell::Cell;
     use std::time::Duration;
 
-    use ringflake_kit::events::warnings;
     use tempfile::TempDir;
 
     use super::*;
@@ -342,7 +341,6 @@ mod tests {
     use crate::lease::grant::Grant;
     use crate::lease::namespace::Namespace;
     use crate::lease::store::lease_store::LeaseStore;
-    use crate::lease::store::report::Durability;
     use crate::lease::store::request::{Acquire, Floor, History, Init, Renew};
     use crate::lease::store::table::sqlite::clock_step::Uptime;
 
@@ -372,7 +370,9 @@ mod tests {
             }
         }
 
-        fn store(&self, options: &OpenOptions) -> SqliteStore {
+        /// On whatever file system the tests run.
+        fn store(&self) -> SqliteStore {
+            let options = OpenOptions::new().accept_best_effort(true);
             let path = self.directory.path().join("leases.db");
             let uptime = || {
                 Some(Uptime {
@@ -380,14 +380,14 @@ mod tests {
                     ms: UPTIME.get(),
                 })
             };
-            let mut store = SqliteStore::new(path, options).unwrap();
+            let mut store = SqliteStore::new(path, &options).unwrap();
             let clock = Arc::new(self.clock.clone());
             store.table_mut().set_machine(clock, uptime);
             store
         }
 
         fn initialised(&self) -> SqliteStore {
-            let mut store = self.store(&OpenOptions::new());
+            let mut store = self.store();
             let init = Init::new(History::New, self.clock.unix_ms());
             store.init(&space(), &init).unwrap();
             store
@@ -448,12 +448,12 @@ mod tests {
         // Each time another process, which knows only what is in the file.
         let mut left = Duration::from_secs(60);
         for _ in 0..3 {
-            let mut store = machine.store(&OpenOptions::new());
+            let mut store = machine.store();
             assert_eq!(stepped(machine.acquire(&mut store)), left);
             machine.pass(Duration::from_secs(20));
             left -= Duration::from_secs(20);
         }
-        let mut store = machine.store(&OpenOptions::new());
+        let mut store = machine.store();
         let later = machine.acquire(&mut store).unwrap();
         assert_eq!(later.ticks.start, grant.ticks.start + YEAR.as_secs() + 60);
     }
@@ -485,46 +485,5 @@ mod tests {
         assert!(matches!(error, StoreError::ClockSkew { .. }), "{error}");
         store.release(&space(), grant.block, grant.epoch).unwrap();
         stepped(machine.acquire(&mut store));
-    }
-
-    #[test]
-    fn a_place_that_does_not_keep_files_is_refused_unless_accepted() {
-        let machine = Machine::new();
-        let init = Init::new(History::New, START_MS);
-        let on_nfs = |options: &OpenOptions| {
-            let mut store = machine.store(options);
-            let objection = |_: &Path| Ok(Some("the file system is nfs".to_owned()));
-            store.table_mut().set_objection(objection);
-            store
-        };
-        let mut strict = on_nfs(&OpenOptions::new());
-        let refused = |error: StoreError| match error {
-            StoreError::NotDurable { store, reason } => {
-                assert!(store.starts_with("sqlite:/"), "{store}");
-                assert_eq!(reason, "the file system is nfs");
-            }
-            other => panic!("{other}"),
-        };
-        refused(strict.init(&space(), &init).unwrap_err());
-        assert!(!strict.path().exists());
-
-        let warnings = warnings(|| {
-            let mut store = on_nfs(&OpenOptions::new().accept_best_effort(true));
-            store.init(&space(), &init).unwrap();
-            machine.acquire(&mut store).unwrap();
-            let report = store.check(&space(), START_MS).unwrap();
-            let reason = "the file system is nfs".to_owned();
-            assert_eq!(report.durability, Durability::BestEffort { reason });
-        });
-        let [line] = &warnings[..] else {
-            panic!("{warnings:?}");
-        };
-        assert!(line.contains("reason: the file system is nfs"), "{line}");
-
-        refused(machine.acquire(&mut strict).unwrap_err());
-        refused(strict.check(&space(), START_MS).unwrap_err());
-        let mut local = machine.store(&OpenOptions::new());
-        let report = local.check(&space(), START_MS).unwrap();
-        assert_eq!(report.durability, Durability::Durable);
     }
 }

@@ -80,25 +80,15 @@ impl SqliteTable {
         self.key = None;
     }
 
-    /// A machine with this clock and this uptime, where every place keeps files.
+    /// A machine with this clock and this uptime.
     #[cfg(test)]
     pub(in crate::lease) fn set_machine(
         &mut self,
         clock: Arc<dyn Clock>,
         uptime: fn() -> Option<Uptime>,
     ) {
-        self.set_objection(|_| Ok(None));
         self.clock = MachineClock::new(clock, Some(uptime));
         self.key = None;
-    }
-
-    /// Whether places keep files.
-    #[cfg(test)]
-    pub(in crate::lease) fn set_objection(
-        &mut self,
-        objection: fn(&Path) -> std::io::Result<Option<String>>,
-    ) {
-        self.location.objection = objection;
     }
 
     /// The file, as an absolute path.

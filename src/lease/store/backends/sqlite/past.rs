@@ -54,13 +54,14 @@
 
 mod note;
 
-use std::fs::{File, Metadata, OpenOptions, TryLockError};
+use std::fs::{File, Metadata, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use self::note::{Line, Note};
+use crate::lease::store::table::sqlite::location::{create_file, private_file};
 use crate::lease::store::table::sqlite::system::FileNumbers;
 use crate::lease::{refuse_foreign, sync};
 
@@ -109,7 +110,7 @@ impl Lock {
         if !lock.exists() {
             refuse_foreign(&lock)?;
         }
-        let file = options().create(true).truncate(false).open(&lock)?;
+        let file = private_file().create(true).truncate(false).open(&lock)?;
         let asked = Instant::now();
         loop {
             match file.try_lock() {
@@ -162,18 +163,9 @@ impl Lock {
             // What it says already holds.
             Past::Recorded | Past::Doubtful | Past::AnothersCopy => return Ok(()),
         }
-        let directory = self.path.parent().unwrap_or(&self.path);
-        if !self.path.exists() {
-            refuse_foreign(&self.path)?;
-        }
-        sync(directory)?;
-        match options().create_new(true).open(&self.path) {
-            // See "Locks" above. Lost is one descriptor, once in a file's life.
-            Ok(file) => std::mem::forget(file),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(error),
-        }
-        sync(directory)?;
+        // The name of the note first.
+        sync(self.path.parent().unwrap_or(&self.path))?;
+        create_file(&self.path)?;
         let store = self.store()?;
         match store {
             Some(store) if self.note()?.store.as_ref() != Some(&store) => {
@@ -323,14 +315,6 @@ fn identity(found: &Metadata) -> String {
     let born = born.map_or(0, |born| born.as_nanos());
     let inode = FileNumbers::of(found).map_or(0, |numbers| numbers.inode);
     format!("inode {inode}, born {born}")
-}
-
-fn options() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options
 }
 
 #[cfg(test)]

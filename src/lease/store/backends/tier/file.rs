@@ -248,7 +248,9 @@ mod tests {
                 ms: UPTIME.get(),
             })
         };
-        let mut table = SqliteTable::new(Kind::Tier, path, &OpenOptions::new()).unwrap();
+        // On whatever file system the tests run.
+        let options = OpenOptions::new().accept_best_effort(true);
+        let mut table = SqliteTable::new(Kind::Tier, path, &options).unwrap();
         table.set_machine(Arc::new(clock.clone()), uptime);
         table
     }

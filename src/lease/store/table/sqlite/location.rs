@@ -20,7 +20,6 @@ pub(super) struct Location {
     path: PathBuf,
     /// Of the store, by the name that it has in errors and reports.
     gate: DurabilityGate,
-    pub(super) objection: fn(&Path) -> io::Result<Option<String>>,
 }
 
 impl Location {
@@ -46,7 +45,6 @@ impl Location {
         Ok(Self {
             path,
             gate: DurabilityGate::new(name, options.accepts_best_effort()),
-            objection: filesystem::objection,
         })
     }
 
@@ -80,22 +78,7 @@ impl Location {
     /// when this returns.
     pub(super) fn create(&mut self) -> Result<(), TableError> {
         self.admit()?;
-        let directory = self.find_directory()?.to_owned();
-        if !self.path.exists() {
-            refuse_foreign(&self.path).map_err(|error| failed(&self.path, &error))?;
-        }
-        let mut options = FileOptions::new();
-        options.write(true).create_new(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        match options.open(&self.path) {
-            // To close it would drop the locks of another thread that has opened
-            // the file since. Lost is one descriptor, once in a file's life.
-            Ok(file) => std::mem::forget(file),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(failed(&self.path, &error)),
-        }
-        sync(&directory).map_err(|error| failed(&directory, &error))
+        create_file(&self.path).map_err(|error| failed(&self.path, &error))
     }
 
     /// Sees that the directory is there, and keeps files; answers how well.
@@ -118,7 +101,7 @@ impl Location {
 
     /// Refuses a place that does not keep files, unless that was accepted.
     fn judge(&mut self, path: &Path) -> Result<Durability, TableError> {
-        let objection = (self.objection)(path).map_err(|error| failed(path, &error))?;
+        let objection = filesystem::objection(path).map_err(|error| failed(path, &error))?;
         let durability = Durability::of(objection.as_deref());
         match self.gate.refusal(objection.as_slice()) {
             None => Ok(durability),
@@ -132,6 +115,31 @@ impl Location {
 
 fn failed(path: &Path, error: &io::Error) -> TableError {
     unavailable(format!("{}: {error}", path.display()))
+}
+
+/// Makes an empty file for its owner alone, unless it exists. Its name is durable when this
+/// returns.
+pub(crate) fn create_file(path: &Path) -> io::Result<()> {
+    if !path.exists() {
+        refuse_foreign(path)?;
+    }
+    match private_file().create_new(true).open(path) {
+        // To close it would drop the locks of another thread that has opened the file since.
+        // Lost is one descriptor, once in a file's life.
+        Ok(file) => std::mem::forget(file),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(error),
+    }
+    sync(path.parent().unwrap_or(path))
+}
+
+/// To read and write a file that, if it is made, is its owner's alone.
+pub(crate) fn private_file() -> FileOptions {
+    let mut options = FileOptions::new();
+    options.read(true).write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
 }
 
 /// Refuses to let root make this file or directory in a place of another user, whom it would
