@@ -450,16 +450,20 @@ impl<T: Table> LeaseStore for Leases<T> {
         let opened = self.read_all(namespace)?;
         let time = attempts.expected_time(&opened.snapshot)?;
         let now = opened.record.tick_at(time.unix_ms)?;
-        let mut report = StoreReport::new(
-            store.store,
-            opened.record.clone(),
-            opened.snapshot.incarnation.clone(),
-            store.durability,
-            now_unix_ms,
-        );
-        report.is_copy = store.is_copy;
-        let nearest = time.nearest(now_unix_ms);
-        Ok(report.at(nearest).with_blocks(now, opened.blocks()))
+        let listing = Listing::of_judged(opened.record.clone(), opened.blocks());
+        let held = listing.blocks.iter().filter(|block| block.is_held(now));
+        Ok(StoreReport {
+            store: store.store,
+            incarnation: opened.snapshot.incarnation.clone(),
+            durability: store.durability,
+            is_copy: store.is_copy,
+            store_unix_ms: Some(time.nearest(now_unix_ms)),
+            client_unix_ms: now_unix_ms,
+            granted_blocks: listing.blocks.len() as u64,
+            held_blocks: held.count() as u64,
+            quarantined: listing.quarantined,
+            record: listing.record,
+        })
     }
 
     fn write_test(&mut self, namespace: &Namespace, now_unix_ms: u64) -> Result<(), StoreError> {

@@ -137,25 +137,6 @@ pub(in crate::lease) fn judge(namespace: &Namespace, state: BlockState) -> Judge
     }
 }
 
-/// The sound records, and the quarantined ones, each of which is logged.
-pub(in crate::lease) fn sort(
-    namespace: &Namespace,
-    judged: impl IntoIterator<Item = Judged>,
-) -> (Vec<BlockState>, Vec<Quarantined>) {
-    let (mut sound, mut quarantined) = (Vec::new(), Vec::new());
-    for judged in judged {
-        match judged {
-            Ok(state) => sound.push(state),
-            Err(found) => {
-                found.log(namespace);
-                quarantined.push(found);
-            }
-        }
-    }
-    quarantined.sort_by_key(|found| (found.block.is_none(), found.block));
-    (sound, quarantined)
-}
-
 impl StoreRecord {
     /// The state of a block after a repair, at the store's time in ticks: released,
     /// with no holder, and with a mark and an epoch above all that can have been

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::lease::block::BlockState;
-use crate::lease::store::quarantine::{self, Judged, Quarantined};
+use crate::lease::store::quarantine::{Judged, Quarantined};
 use crate::lease::store::record::{Incarnation, StoreRecord};
 
 /// Everything on record about a namespace.
@@ -29,17 +29,24 @@ impl Listing {
         }
     }
 
-    /// A listing of blocks whose records were judged.
+    /// A listing of blocks whose records were judged; each that is quarantined is logged.
     pub(in crate::lease) fn of_judged(
         record: StoreRecord,
         judged: impl IntoIterator<Item = Judged>,
     ) -> Self {
-        let (blocks, quarantined) = quarantine::sort(&record.namespace, judged);
-        Self {
-            record,
-            blocks,
-            quarantined,
+        let mut listing = Self::new(record, Vec::new());
+        for judged in judged {
+            match judged {
+                Ok(state) => listing.blocks.push(state),
+                Err(found) => {
+                    found.log(&listing.record.namespace);
+                    listing.quarantined.push(found);
+                }
+            }
         }
+        let quarantined = &mut listing.quarantined;
+        quarantined.sort_by_key(|found| (found.block.is_none(), found.block));
+        listing
     }
 }
 
@@ -131,26 +138,6 @@ impl StoreReport {
             held_blocks: 0,
             quarantined: Vec::new(),
         }
-    }
-
-    /// Of a store that has this time, in milliseconds since 1970.
-    pub(in crate::lease) fn at(mut self, store_unix_ms: u64) -> Self {
-        self.store_unix_ms = Some(store_unix_ms);
-        self
-    }
-
-    /// Of a store that has granted these blocks, whose records were judged, at the tick
-    /// `now`.
-    pub(in crate::lease) fn with_blocks(
-        mut self,
-        now: u64,
-        judged: impl IntoIterator<Item = Judged>,
-    ) -> Self {
-        let (blocks, quarantined) = quarantine::sort(&self.record.namespace, judged);
-        self.granted_blocks = blocks.len() as u64;
-        self.held_blocks = blocks.iter().filter(|block| block.is_held(now)).count() as u64;
-        self.quarantined = quarantined;
-        self
     }
 
     /// Whether the store was replaced or restored since it last granted
