@@ -223,7 +223,9 @@ impl TierStore {
     #[cfg(feature = "sqlite")]
     #[must_use]
     pub fn with_clock(mut self, clock: std::sync::Arc<dyn crate::clock::Clock>) -> Self {
-        self.storage = self.storage.with_clock(clock);
+        if let TierStorage::File(file) = &mut self.storage {
+            file.table_mut().set_clock(clock);
+        }
         self.key = None;
         self
     }
@@ -262,9 +264,10 @@ impl TierStore {
         mut step: impl FnMut(&mut GrantLog, &Caller) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let for_others = self.for_others;
-        let mut step = |log: &mut GrantLog, at: &Caller| match for_others {
-            true => step(log, &at.for_others()),
-            false => step(log, at),
+        let mut step = |log: &mut GrantLog, at: &Caller| {
+            // A sub-grant for others does not end with this process.
+            let user = at.user.clone().filter(|_| !for_others);
+            step(log, &Caller { user, ..at.clone() })
         };
         match self.storage.change(operation, namespace, &mut step) {
             Err(StoreError::NotInitialised { .. }) => {

@@ -76,16 +76,6 @@ pub(crate) struct Caller {
     pub(crate) unix_ms: u64,
 }
 
-impl Caller {
-    /// The same, of a step whose sub-grants do not end with the process.
-    pub(super) fn for_others(&self) -> Self {
-        Self {
-            user: None,
-            ..self.clone()
-        }
-    }
-}
-
 /// How a request for sub-grants stands.
 #[derive(Debug)]
 pub(crate) enum AcquireStep {

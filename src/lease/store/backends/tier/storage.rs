@@ -21,18 +21,6 @@ pub(super) enum TierStorage {
 }
 
 impl TierStorage {
-    /// With another clock, unless it has been given one already.
-    #[cfg(feature = "sqlite")]
-    pub(super) fn with_clock(self, clock: std::sync::Arc<dyn crate::clock::Clock>) -> Self {
-        match self {
-            Self::File(mut file) => {
-                file.table_mut().set_clock(clock);
-                Self::File(file)
-            }
-            memory @ Self::Memory(..) => memory,
-        }
-    }
-
     /// Its name, without credentials.
     pub(super) fn name(&self) -> String {
         match self {
