@@ -34,7 +34,7 @@
 //!    means the same to all.
 //! 2. A client knows a rectangle only from a positive answer (S2), and each answer of the
 //!    store goes into one answer of the server: calls are never repeated, and answers never
-//!    kept. One that can't be handed over is nobody's, and comes free at its end.
+//!    kept. A lease that can't be handed over is nobody's, and is released.
 //! 3. A renewal is the store's compare-and-set on epoch and known end, and moves that end. So of
 //!    all requests with one text, from copies of a client and repetitions included, at most one is
 //!    given the ticks after it. The others lose the lease, and keep the ticks that they had of it,
@@ -203,6 +203,14 @@ impl Subleases {
             Ok(self.given(&service, vec![grant]))
         });
         self.count(given, |_| (&self.counts.released, 1))
+    }
+
+    /// Releases leases whose client is gone. A failure is passed over: their blocks come free at
+    /// their end.
+    pub(crate) fn give_back(&self, given: &Granted) {
+        for lease in &given.leases {
+            let _ = self.release(&lease.text);
+        }
     }
 
     /// The namespace that a lease names, which need not be true.

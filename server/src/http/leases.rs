@@ -2,8 +2,8 @@
 //! generators of other languages.
 //!
 //! Each request is one call of a store, on a thread that may block. A call that takes longer
-//! than its request may goes on by itself: leases that it then acquires are nobody's, and come free
-//! at their end.
+//! than its request may goes on by itself. Leases that it then acquires are released: nobody has
+//! their texts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +17,7 @@ use axum::response::Response;
 use ringflake::lease::StoreError;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio::sync::oneshot;
 
 use super::app::{self, App, Context};
 use super::problem::{Kind, Problem};
@@ -109,7 +110,7 @@ pub(super) async fn acquire(
     // Makes it if need be, and says why it can't be made.
     app.namespace(&name, &context).await?;
     let work = move |subleases: &Subleases| subleases.acquire(&name, &wanted);
-    let given = ask(&app, &context, work).await?;
+    let given = ask(&app, &context, work, Subleases::give_back).await?;
     Ok(written(&given))
 }
 
@@ -127,7 +128,7 @@ pub(super) async fn renew(
     let duration = duration(duration_s)?;
     spend(&app, &head, &lease)?;
     let work = move |subleases: &Subleases| subleases.renew(&lease, duration);
-    let given = ask(&app, &context, work).await?;
+    let given = ask(&app, &context, work, |_, _| {}).await?;
     Ok(written(&given))
 }
 
@@ -141,7 +142,7 @@ pub(super) async fn release(
     let Releasing { lease } = body::object(&head.headers, &body, members, example)?;
     spend(&app, &head, &lease)?;
     let work = move |subleases: &Subleases| subleases.release(&lease);
-    let given = ask(&app, &context, work).await?;
+    let given = ask(&app, &context, work, |_, _| {}).await?;
     let ended = |lease| json!({ "nodes": nodes(lease), "ticks": ticks(lease) });
     let ended: Vec<Value> = given.leases.iter().map(ended).collect();
     let namespace = &given.parameters.namespace;
@@ -185,15 +186,22 @@ fn duration(seconds: Option<u64>) -> Result<Duration, Problem> {
     }
 }
 
-/// Does `work` on a thread that may block.
+/// Does `work` on a thread that may block, and `undo` if its result comes after the request has
+/// ended.
 async fn ask(
     app: &App,
     context: &Context,
     work: impl FnOnce(&Subleases) -> Result<Granted, Refusal> + Send + 'static,
+    undo: fn(&Subleases, &Granted),
 ) -> Result<Granted, Problem> {
     let subleases = Arc::clone(&app.setup.subleases);
-    let working = tokio::task::spawn_blocking(move || work(&subleases));
-    let outcome = tokio::time::timeout_at(context.until.into(), working).await;
+    let (sender, receiver) = oneshot::channel();
+    tokio::task::spawn_blocking(move || {
+        if let Err(Ok(given)) = sender.send(work(&subleases)) {
+            undo(&subleases, &given);
+        }
+    });
+    let outcome = tokio::time::timeout_at(context.until.into(), receiver).await;
     let outcome = outcome.map_err(|_| {
         if let Some(suppressed) = app.store_failures.permit("slow") {
             tracing::warn!(

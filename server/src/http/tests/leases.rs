@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use ringflake::lease::{Fingerprint, History, Init, LeaseStore, MemoryStore, Namespace};
 use ringflake::{IdWidth, Layout, Secret, SystemClock};
+use ringflake_kit::eventually;
 use ringflake_kit::faulty_store::Faulty;
 use serde_json::{Value, json};
 
@@ -148,8 +149,10 @@ fn serve_store(limits: &Limits) -> (Served, Faulty) {
         })
     };
     let subleases = Subleases::new(Box::new(open), Arc::new(SystemClock), limits);
+    let request_time = limits.request_time;
     let served = serve(move |setup| {
         setup.subleases = Arc::new(subleases);
+        setup.limits.request_time = request_time;
     });
     // The test is about the store's answer, not about the start of a generator.
     served.namespaces.open("orders").unwrap();
@@ -157,9 +160,35 @@ fn serve_store(limits: &Limits) -> (Served, Faulty) {
 }
 
 #[test]
+fn a_lease_that_comes_after_its_request_timed_out_is_released() {
+    let limits = Limits {
+        request_time: Duration::from_secs(3),
+        ..Limits::default()
+    };
+    let (served, store) = serve_store(&limits);
+    let body = json!({ "namespace": "orders" }).to_string();
+    // No response if a busy machine has stopped the client or the server for as long.
+    let ask = || {
+        let json = ["content-type: application/json"];
+        let mut wire = served.connect();
+        wire.try_request("POST", ACQUIRE, &json, &body).ok()
+    };
+    store.hold();
+    let reply = (0..5).find_map(|_| ask()).expect("a response");
+    assert_eq!((reply.status, &*reply.problem()), (503, "no-lease"));
+    store.let_go();
+    // The store has one block.
+    eventually("the block is given again", || {
+        ask().is_some_and(|reply| reply.status == 200)
+    });
+    assert!(served.end(Duration::from_secs(60)));
+}
+
+#[test]
 fn a_lease_that_can_be_had_later_says_when() {
     let limits = Limits {
         leases_per_minute: 2,
+        request_time: Duration::from_secs(3600),
         ..Limits::default()
     };
     let (served, store) = serve_store(&limits);
