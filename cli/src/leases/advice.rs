@@ -13,7 +13,6 @@ use ringflake::{IdWidth, Layout, LocalError, Secret};
 use crate::args::{KeyArgs, TargetArgs};
 use crate::data_dir::DataDir;
 use crate::secret;
-use crate::units;
 use crate::words;
 
 /// The layout and the key, as a command line names them.
@@ -37,7 +36,7 @@ pub(super) fn words_of(args: &TargetArgs) -> String {
     words
 }
 
-/// What to do about a refusal, in the words of the command line.
+/// What to do about a refusal, with the commands and options of the command line.
 #[derive(Debug)]
 pub(super) struct Advice {
     /// What names the target on a command line.
@@ -84,72 +83,55 @@ impl Advice {
     }
 
     pub(super) fn store(&self, error: Arc<StoreError>) -> anyhow::Error {
-        let text = self.advice(&error).unwrap_or_else(|| words::text(&*error));
+        let help = self.help(&error);
+        let text = words::lines(&*error, error.note(), help.as_deref().or(error.help()));
         Explained { text, error }.into()
     }
 
     pub(super) fn local(&self, error: LocalError) -> anyhow::Error {
         let words = &self.words;
-        match error {
-            LocalError::Store(error) => self.store(error.into()),
-            LocalError::Copied { directory } => anyhow::anyhow!(
-                "{} is a copy of another directory\n\
-                 note: IDs may have been issued from the original since\n\
-                 help: go back to the original\n\
+        let help = match &error {
+            LocalError::Copied { directory } => format!(
+                "go back to the original\n\
                  help: if nobody can use the original any more, run 'ringflake store raise-floor \
                  --over-lost-grants --all --data-dir {}'",
-                directory.display(),
                 quoted(directory.display())
             ),
-            LocalError::NoSecret { namespace, path } => anyhow::anyhow!(
-                "namespace {namespace} has no secret yet: {} does not exist\n\
-                 help: to create it, run 'ringflake generate{words}'\n\
-                 help: to read IDs that were issued from another directory, give --data-dir",
-                path.display()
+            LocalError::NoSecret { .. } => format!(
+                "to create it, run 'ringflake generate{words}'\n\
+                 help: to read IDs that were issued from another directory, give --data-dir"
             ),
             LocalError::OtherWidth {
-                namespace,
-                recorded,
-                given,
-            } => anyhow::anyhow!(
-                "namespace {namespace} was created for IDs of {} bits, not {}\n\
-                 note: IDs of two widths under one secret can be the same\n\
-                 help: give --id-width {recorded}\n\
-                 help: for {given}, give another --namespace, which has its own secret",
-                recorded.bits(),
-                given.bits()
+                recorded, given, ..
+            } => format!(
+                "give --id-width {recorded}\n\
+                 help: for {given}, give another --namespace, which has its own secret"
             ),
-            LocalError::SecretBrought { path, directory } => anyhow::anyhow!(
-                "{} has no history in {}\n\
-                 note: IDs may already have been issued with it somewhere else; a fresh history \
-                 here could repeat them\n\
-                 help: to share the history of another machine, use the same store with --store \
-                 URL\n\
+            LocalError::SecretBrought { path, .. } => format!(
+                "to share the history that {} has on another machine, use the same store with \
+                 --store URL\n\
                  help: if no ID was ever issued with it, run once 'ringflake store init --history \
                  new{words}'\n\
                  help: if its other programs have stopped for good, run once 'ringflake store init \
                  --history unknown{words}'",
-                path.map_or_else(
-                    || secret::source(&self.key, &self.data_dir),
-                    |path| format!("the secret {}", path.display())
-                ),
-                directory.display()
+                match path {
+                    Some(_) => "it".to_owned(),
+                    None => secret::source(&self.key, &self.data_dir),
+                }
             ),
-            LocalError::SecretUsed {
-                namespace,
-                directory,
-            } => anyhow::anyhow!(
-                "{} already issues IDs from leases.db in {} (namespace {namespace})\n\
-                 note: with leases of a store as well, IDs would be issued twice\n\
-                 help: create another secret with 'ringflake keygen --out FILE', and give \
-                 --secret-file FILE\n\
+            LocalError::SecretUsed { .. } => "create another secret with 'ringflake keygen --out \
+                 FILE', and give --secret-file FILE\n\
                  help: to move to the store for good, stop all programs that use the directory, \
-                 move the directory away, and give its secret with --secret-file",
-                secret::source(&self.key, &self.data_dir),
-                directory.display()
-            ),
-            error => error.into(),
-        }
+                 move the directory away, and give its secret with --secret-file"
+                .to_owned(),
+            _ => {
+                return match error {
+                    LocalError::Store(error) => self.store(error.into()),
+                    error => error.into(),
+                };
+            }
+        };
+        anyhow::anyhow!(words::lines(&error, error.note(), Some(&help)))
     }
 
     /// Refuses a secret for a store that makes IDs from the data directory.
@@ -205,7 +187,7 @@ impl Advice {
         (on_record == at_hand).then_some(width)
     }
 
-    /// The advice for another secret or another width on record.
+    /// What helps against another secret or another width on record.
     fn other_fingerprint(
         &self,
         namespace: &str,
@@ -214,19 +196,15 @@ impl Advice {
     ) -> String {
         if let Some(width) = self.other_width(namespace, recorded, offered) {
             return format!(
-                "namespace {namespace} was initialised for IDs of {} bits\n\
-                 help: give --id-width {width}; another width needs another --namespace and \
-                 another secret",
+                "its IDs have {} bits: give --id-width {width}; another width needs another \
+                 --namespace and another secret",
                 width.bits()
             );
         }
         format!(
-            "namespace {namespace} belongs to the secret with fingerprint {recorded}, not to {} \
-             ({offered})\n\
-             help: {}\n\
-             help: for this secret, give another {}",
-            secret::source(&self.key, &self.data_dir),
+            "{}\nhelp: for {}, give another {}",
             self.other_secret(namespace, recorded),
+            secret::source(&self.key, &self.data_dir),
             if self.is_embedded {
                 "--data-dir"
             } else {
@@ -235,7 +213,7 @@ impl Advice {
         )
     }
 
-    /// The rest of what is said of another secret on record.
+    /// How to give the secret on record.
     fn other_secret(&self, namespace: &str, recorded: Fingerprint) -> String {
         if recorded == Fingerprint::PLAIN {
             return "its IDs are plain: give --plain".to_owned();
@@ -250,106 +228,79 @@ impl Advice {
         }
     }
 
-    /// In the words of the command line; none where the store's own will do.
-    fn advice(&self, error: &StoreError) -> Option<String> {
+    /// The commands and options that help; none where the store's own words will do.
+    fn help(&self, error: &StoreError) -> Option<String> {
         let words = &self.words;
-        let is_embedded = self.is_embedded;
         Some(match error {
-            StoreError::NotInitialised { namespace } => format!(
-                "the store has no namespace {namespace}\n\
-                 help: if no ID was issued in it yet, run 'ringflake store init --history \
-                 new{words}'\n\
+            StoreError::NotInitialised { .. } => format!(
+                "if no ID was issued in it yet, run 'ringflake store init --history new{words}'\n\
                  help: else run the same with '--history unknown'"
             ),
-            StoreError::AlreadyInitialised { namespace } => format!(
-                "the store already has a namespace {namespace}\n\
-                 help: use it; 'ringflake store check{words}' shows its state"
-            ),
+            StoreError::AlreadyInitialised { .. } => {
+                format!("use it; 'ringflake store check{words}' shows its state")
+            }
             StoreError::FingerprintMismatch {
                 namespace,
                 recorded,
                 offered,
             } => self.other_fingerprint(namespace, *recorded, *offered),
-            StoreError::LayoutMismatch {
-                namespace,
-                recorded,
-                offered,
-            } => format!(
-                "namespace {namespace} was initialised as {recorded}, not as {offered}\n\
-                 help: give the same --layout and --block-bits\n\
+            StoreError::LayoutMismatch { .. } => "give the same --layout and --block-bits\n\
                  help: for another layout, give another --namespace with another secret"
-            ),
-            StoreError::SecretInUse { namespace, other } if namespace == other => format!(
-                "namespace {namespace} had this secret for IDs of another width before its record \
-                 was lost\n\
-                 note: IDs of two widths under one secret can be the same\n\
-                 help: give the --id-width that it had, and --history unknown\n\
+                .to_owned(),
+            StoreError::SecretInUse { namespace, other } if namespace == other => {
+                "give the --id-width that it had, and --history unknown\n\
                  help: or create another secret with 'ringflake keygen --out FILE', and give \
                  --secret-file FILE"
-            ),
-            StoreError::SecretInUse { namespace, other } => format!(
-                "namespace {namespace} has the same secret as namespace {other}\n\
-                 note: two namespaces with one secret could issue the same IDs\n\
-                 help: create another secret with 'ringflake keygen --out FILE', and give \
+                    .to_owned()
+            }
+            StoreError::SecretInUse { .. } => format!(
+                "create another secret with 'ringflake keygen --out FILE', and give \
                  --secret-file FILE\n\
                  help: {}",
-                if is_embedded {
+                if self.is_embedded {
                     "or give another --namespace, which has its own secret"
                 } else {
                     "or use the other --namespace"
                 }
             ),
-            StoreError::HistoryUnknown { namespace, reason } => format!(
-                "the store has no namespace {namespace}, and may have lost it: {reason}\n\
-                 help: run 'ringflake store init --history unknown{words}'\n\
+            StoreError::HistoryUnknown { .. } => format!(
+                "run 'ringflake store init --history unknown{words}'\n\
                  help: if no ID was ever issued in it, run the same with '--history new'"
             ),
-            StoreError::FloorTooFar { tick, .. } => {
-                format!(
-                    "{error}\n\
-                     note: a floor is never lowered\n\
-                     help: choose an earlier tick\n\
-                     help: if so long a pause is intended, run 'ringflake store raise-floor \
-                     --to-tick {tick} --force{words}'"
-                )
-            }
+            StoreError::FloorTooFar { tick, .. } => format!(
+                "choose an earlier tick\n\
+                 help: if so long a pause is intended, run 'ringflake store raise-floor --to-tick \
+                 {tick} --force{words}'"
+            ),
             StoreError::NotQuarantined { .. } => {
-                format!(
-                    "{error}\nhelp: 'ringflake store check{words}' lists the quarantined blocks"
-                )
+                format!("'ringflake store check{words}' lists the quarantined blocks")
             }
             StoreError::Fenced {
                 fence: Fence::Quarantined { .. },
                 block,
-            } => format!("{error}\nhelp: run 'ringflake store repair --block {block}{words}'"),
-            StoreError::NotDurable { .. } => format!(
-                "{error}\n\
-                 note: after such a loss, IDs can be issued twice\n\
-                 help: change that setting, or accept the risk with --best-effort"
-            ),
+            } => format!("run 'ringflake store repair --block {block}{words}'"),
+            StoreError::NotDurable { .. } => {
+                "change that setting, or accept the risk with --best-effort".to_owned()
+            }
             StoreError::Copied { .. } => format!(
-                "{error}\n\
-                 note: the original may still grant the same leases\n\
-                 help: go back to the original\n\
+                "go back to the original\n\
                  help: if nobody can use the original any more, run 'ringflake store raise-floor \
                  --over-lost-grants{}'",
                 self.adopted
             ),
-            StoreError::FloorAhead { retry_after, .. } => format!(
-                "the store grants no lease for {}\n\
-                 note: the floor was raised over grants that may have been lost\n\
-                 help: try again after that time, or give a longer --wait",
-                units::time(retry_after.as_secs_f64())
-            ),
-            StoreError::Exhausted { .. } if is_embedded => "other runs hold all nodes\n\
-                 help: wait until one ends, give a longer --wait, or give other --nodes"
-                .to_owned(),
+            StoreError::FloorAhead { .. } => {
+                "try again after that time, or give a longer --wait".to_owned()
+            }
+            StoreError::Exhausted { .. } if self.is_embedded => {
+                "wait until one of the other runs ends, give a longer --wait, or give other --nodes"
+                    .to_owned()
+            }
             _ => return None,
         })
     }
 }
 
-/// A store's error in the words of the command line.
+/// A store's error with what helps on the command line.
 #[derive(Debug)]
 struct Explained {
     text: String,

@@ -21,7 +21,6 @@ use crate::args::{KeyArgs, SupplyArgs};
 use crate::data_dir::DataDir;
 use crate::report::say;
 use crate::secret::Key;
-use crate::units;
 use crate::usage::Misuse;
 
 /// Where a run's IDs come from.
@@ -212,23 +211,14 @@ fn wait_notice() -> impl Fn(&StoreError) + Send + Sync + 'static {
     let started = Instant::now();
     let told = AtomicBool::new(false);
     move |error| {
-        let (is_long, what_for) = match error {
-            StoreError::Exhausted { .. } => (
-                started.elapsed() >= SILENCE,
-                "other runs hold all nodes".to_owned(),
-            ),
-            StoreError::FloorAhead { retry_after, .. } => (
-                *retry_after >= SILENCE,
-                format!(
-                    "the store grants no lease for {}",
-                    units::time(retry_after.as_secs_f64())
-                ),
-            ),
-            error => (true, error.to_string()),
+        let is_long = match error {
+            StoreError::Exhausted { .. } => started.elapsed() >= SILENCE,
+            StoreError::FloorAhead { retry_after, .. } => *retry_after >= SILENCE,
+            _ => true,
         };
         // Relaxed: the flag stands for itself.
         if is_long && !told.swap(true, Relaxed) {
-            say(format_args!("waiting: {what_for}"));
+            say(format_args!("waiting: {error}"));
         }
     }
 }

@@ -187,7 +187,7 @@ fn a_namespace_refuses_another_secret_layout_or_block_size() {
     for command in ["generate", "verify", "store check", "store ls"] {
         for secret in [&*format!("--secret-file {other}"), "--plain"] {
             let message = home.refuse(format!("{command} {place} {secret}"));
-            assert_says(&message, &["the secret with fingerprint"]);
+            assert_says(&message, &["the secret and ID width with fingerprint"]);
         }
         for wrong in ["--layout twitter", "--block-bits 4"] {
             let message = shared.refuse(&format!("{command} {wrong}"));
@@ -253,7 +253,7 @@ fn check_tells_how_a_store_stands() {
     assert_says(&stderr(&check), &["raised over grants"]);
     assert_eq!(row(&stdout(&check), "leases"), "refused");
     let message = shared.refuse("generate --wait 1s");
-    assert_says(&message, &["grants no lease for 27.6 h"]);
+    assert_says(&message, &["no grant is possible for 1day 3h"]);
 }
 
 #[test]
@@ -284,7 +284,7 @@ fn a_run_whose_store_is_gone_ends_with_its_leases() {
         let message = fail(run.wait_with_output().unwrap());
         assert_says(
             &message,
-            &["no lease was granted for", "has no namespace orders"],
+            &["no lease was granted for", "has no namespace \"orders\""],
         );
     }
 }
@@ -361,7 +361,7 @@ fn a_floor_far_ahead_must_be_forced() {
     let raised = shared.object(&format!("{raise} --force"));
     assert_eq!(raised["new_floor"]["tick"], far);
     let message = shared.refuse("generate -n 1");
-    assert_says(&message, &["grants no lease for 23.8 h"]);
+    assert_says(&message, &["no grant is possible for 23h"]);
 }
 
 #[test]

@@ -70,7 +70,7 @@ fn a_store_keeps_the_width_that_it_was_initialised_with() {
         let refused = home.refuse(format!(
             "store init --history new {bills} --id-width {width}"
         ));
-        assert_says(&refused, &["bills", "as namespace orders"]);
+        assert_says(&refused, &["bills", "as namespace \"orders\""]);
     }
     let refused = home.refuse(format!("store check {missing}"));
     assert_says(&refused, &["'ringflake store init", "--id-width positive"]);
