@@ -1,7 +1,7 @@
 //! `ringflake bench`: how fast it is on this machine, beside its yardsticks.
 
 use std::collections::BTreeSet;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::iter;
 use std::process::ExitCode;
 
@@ -19,7 +19,8 @@ use crate::count::count;
 use crate::data_dir::DataDir;
 use crate::format::{Format, FormatArgs};
 use crate::interrupt::Interrupt;
-use crate::report::{forgive_closed_pipe, say};
+use crate::output;
+use crate::report::say;
 use crate::secret;
 use crate::stripes::StripeArgs;
 use crate::threads::ThreadCount;
@@ -127,7 +128,13 @@ pub(crate) fn run(args: &BenchArgs, data_dir: &DataDir) -> Result<ExitCode> {
     if interrupt.came() {
         say("interrupted: these are the rounds until then");
     }
-    conclude(&cases, print(args, &all))?;
+    let printed = output::answer(|out| match args.format.format {
+        Format::Json => all
+            .iter()
+            .try_for_each(|figures| output::json(out, figures)),
+        Format::Text => figures::print_table(&all, out),
+    });
+    conclude(&cases, printed)?;
     Ok(interrupt.exit_code())
 }
 
@@ -152,22 +159,12 @@ fn measure(cases: &mut [Case], rounds: u16, interrupt: &Interrupt) -> Result<()>
     Ok(())
 }
 
-fn print(args: &BenchArgs, all: &[Figures]) -> io::Result<()> {
-    let mut out = BufWriter::new(io::stdout().lock());
-    if args.format.format == Format::Json {
-        figures::print_json(all, &mut out)?;
-    } else {
-        figures::print_table(all, &mut out)?;
-    }
-    out.flush()
-}
-
 /// Duplicates are reported even where the figures could not be printed, or where an
 /// interrupt came before there were any.
-fn conclude(cases: &[Case], printed: io::Result<()>) -> Result<()> {
+fn conclude(cases: &[Case], printed: Result<()>) -> Result<()> {
     match cases.iter().find(|case| case.unique == Some(false)) {
         Some(case) => bail!("{} handed out an ID twice", case.name),
-        None => forgive_closed_pipe(printed),
+        None => printed,
     }
 }
 
@@ -237,6 +234,8 @@ impl Case {
 
 #[cfg(test)]
 mod tests {
+    use anyhow::anyhow;
+
     use super::*;
 
     #[test]
@@ -253,21 +252,21 @@ mod tests {
     }
 
     #[test]
-    fn the_verdict_does_not_depend_on_a_reader() {
-        let closed = || Err(io::ErrorKind::BrokenPipe.into());
-        let verdict = |unique, rates| conclude(&[judged(unique, rates)], closed());
-        assert!(verdict(true, vec![1.0]).is_ok());
-        let verdict = verdict(false, vec![1.0]).unwrap_err();
-        assert_eq!(verdict.to_string(), "fetch_add handed out an ID twice");
-    }
-
-    #[test]
-    fn an_interrupt_before_the_timing_hides_no_duplicate() {
-        let cases = [judged(true, vec![]), judged(false, vec![])];
-        let figures = |case: &Case| case.figures(Backend::Portable);
-        assert!(cases.iter().all(|case| figures(case).is_none()));
-        assert!(conclude(&cases, Ok(())).is_err());
-        assert!(conclude(&cases[..1], Ok(())).is_ok());
+    fn a_duplicate_is_reported_whatever_was_printed_or_timed() {
+        let full = || Err(anyhow!("no space left"));
+        assert!(conclude(&[judged(true, vec![1.0])], full()).is_err());
+        for rates in [vec![1.0], vec![]] {
+            let cases = [judged(true, rates.clone()), judged(false, rates.clone())];
+            for printed in [Ok(()), full()] {
+                let verdict = conclude(&cases, printed).unwrap_err().to_string();
+                assert_eq!(verdict, "fetch_add handed out an ID twice");
+            }
+            assert!(conclude(&cases[..1], Ok(())).is_ok());
+            assert_eq!(
+                cases[1].figures(Backend::Portable).is_some(),
+                !rates.is_empty()
+            );
+        }
     }
 
     /// A case that was checked, and timed so often.

@@ -1,12 +1,15 @@
 //! Answers, as a table or as JSON.
 
+use std::fmt::Display;
 use std::io::{self, BufWriter, Write};
 
 use anyhow::Result;
 use serde::Serialize;
+use serde_json::{Map, Value};
 
 use crate::format::Format;
 use crate::report::forgive_closed_pipe;
+use crate::units::{grouped, time};
 
 /// Prints with `print`, to stdout.
 pub(crate) fn answer(print: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
@@ -14,25 +17,74 @@ pub(crate) fn answer(print: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Re
     forgive_closed_pipe(print(&mut out).and_then(|()| out.flush()))
 }
 
+/// One answer in two forms: rows for people, and an object for programs.
+#[derive(Debug, Default)]
+pub(crate) struct Answer {
+    rows: Vec<(String, String)>,
+    object: Map<String, Value>,
+}
+
+impl Answer {
+    /// Adds a row that programs get in another form, or not at all.
+    pub(crate) fn row(&mut self, title: impl Into<String>, text: impl Display) {
+        self.rows.push((title.into(), text.to_string()));
+    }
+
+    /// Adds a value that people get in another form, or not at all.
+    pub(crate) fn field(&mut self, name: &str, value: impl Into<Value>) {
+        self.object.insert(name.to_owned(), value.into());
+    }
+
+    /// Adds a text that both get, under the same name.
+    pub(crate) fn text(&mut self, name: &str, text: impl Display) {
+        self.row(name, &text);
+        self.field(name, text.to_string());
+    }
+
+    pub(crate) fn count(&mut self, title: &str, name: &str, count: u64) {
+        self.row(title, grouped(count));
+        self.field(name, count);
+    }
+
+    /// A time in seconds.
+    pub(crate) fn time(&mut self, title: &str, name: &str, seconds: f64) {
+        self.row(title, time(seconds));
+        self.field(name, seconds);
+    }
+
+    /// Prints it to stdout.
+    pub(crate) fn show(&self, format: Format) -> Result<()> {
+        answer(|out| self.print(out, format))
+    }
+
+    pub(crate) fn print(&self, out: &mut dyn Write, format: Format) -> io::Result<()> {
+        let rows = self.rows.iter().map(|(title, text)| (&**title, text));
+        print(out, format, &self.object, rows)
+    }
+}
+
 /// Prints `object` as JSON, or these rows as a table.
-pub(crate) fn print<'a>(
+pub(crate) fn print<'a, T: Display>(
     out: &mut dyn Write,
     format: Format,
     object: &impl Serialize,
-    rows: impl IntoIterator<Item = (&'a str, String)>,
+    rows: impl IntoIterator<Item = (&'a str, T)>,
 ) -> io::Result<()> {
     if format == Format::Json {
         return json(out, object);
     }
-    for (title, value) in rows {
-        writeln!(out, "{title:<12}  {value}")?;
+    let rows: Vec<_> = rows.into_iter().collect();
+    let widths = rows.iter().map(|(title, _)| title.len());
+    let width = widths.max().unwrap_or(0).max(12);
+    for (title, text) in rows {
+        writeln!(out, "{title:<width$}  {text}")?;
     }
     Ok(())
 }
 
 /// Prints `object` on a line.
-pub(crate) fn json(out: &mut dyn Write, object: &impl Serialize) -> io::Result<()> {
-    serde_json::to_writer(&mut *out, object)?;
+pub(crate) fn json(mut out: &mut dyn Write, object: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer(&mut out, object)?;
     writeln!(out)
 }
 

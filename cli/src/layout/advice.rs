@@ -10,7 +10,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use anyhow::{Result, anyhow, bail};
 use clap::Args;
-use ringflake::{Clock, Layout, LayoutError, SystemClock};
+use ringflake::{Clock, Layout, LayoutError, SystemClock, plan};
 use serde_json::{Value, json};
 
 use crate::args::time;
@@ -188,11 +188,6 @@ pub(super) fn run(args: &NeedsArgs, format: Format) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// IDs a second that a node makes without borrowing.
-fn per_node(layout: &Layout) -> f64 {
-    layout.sequences() as f64 * 1000.0 / layout.tick_ms() as f64
-}
-
 fn table(
     out: &mut dyn Write,
     found: &[(u32, Result<Layout, String>)],
@@ -207,8 +202,8 @@ fn table(
             layout.to_string(),
             ends.to_owned(),
             grouped(layout.nodes()),
-            short(per_node(layout)),
-            short(per_node(layout) * nodes as f64),
+            short(plan::sustained(layout, 1)),
+            short(plan::sustained(layout, nodes)),
         ]
     };
     let layouts = found.iter().filter_map(|(_, layout)| layout.as_ref().ok());
@@ -232,8 +227,8 @@ fn object(width: u32, layout: &Result<Layout, String>, nodes: u64) -> Value {
             "ends_unix_ms": layout.end_unix_ms(),
             "ends": rfc3339(layout.end_unix_ms(), false),
             "nodes": layout.nodes(),
-            "sustained_per_node": per_node(layout),
-            "sustained": per_node(layout) * nodes as f64,
+            "sustained_per_node": plan::sustained(layout, 1),
+            "sustained": plan::sustained(layout, nodes),
         }),
     }
 }
@@ -291,7 +286,7 @@ mod tests {
                         let life_ms = u128::from(layout.end_unix_ms());
                         assert!(life_ms >= u128::from(years) * YEAR_MS, "{layout}");
                         assert!(layout.nodes() >= 2 * nodes, "{layout}");
-                        assert!(per_node(&layout) * nodes as f64 >= rate as f64, "{layout}");
+                        assert!(plan::sustained(&layout, nodes) >= rate as f64, "{layout}");
                     }
                 }
             }

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use ringflake::lease::{Durability, Obstacle, StoreReport};
-use serde::Serialize;
+use ringflake::lease::{Block, Durability, Obstacle, StoreReport};
+use serde_json::json;
 
 use super::open_store::{CommonArgs, OpenStore};
-use super::parts::{self, Damage, Moment};
+use super::parts::{self, Moment};
 use crate::data_dir::DataDir;
-use crate::output;
+use crate::output::Answer;
 use crate::report::one_line;
 use crate::units;
 
@@ -38,33 +38,6 @@ pub(crate) struct CheckArgs {
     common: CommonArgs,
 }
 
-#[derive(Serialize)]
-struct Object<'a> {
-    store: &'a str,
-    namespace: &'a str,
-    layout: String,
-    block_nodes: u64,
-    blocks: u64,
-    granted_blocks: u64,
-    held_blocks: u64,
-    horizon_ms: u128,
-    failover_ms: u128,
-    skew_limit_ms: u128,
-    durability: &'a str,
-    durability_reason: Option<&'a str>,
-    incarnation: &'a str,
-    recorded_incarnation: &'a str,
-    history_lost: bool,
-    skew_ms: Option<u64>,
-    floor: Moment,
-    floor_ahead_ms: u128,
-    quarantined: Vec<Damage>,
-    writes: &'a str,
-    grants: bool,
-    refusals: Vec<String>,
-    alarms: Vec<String>,
-}
-
 pub(super) fn run(args: &CheckArgs, data_dir: &DataDir) -> Result<ExitCode> {
     let mut open = OpenStore::open(&args.common, data_dir)?;
     let report = open.store.check(&open.target.namespace, open.now_unix_ms);
@@ -77,20 +50,16 @@ pub(super) fn run(args: &CheckArgs, data_dir: &DataDir) -> Result<ExitCode> {
     });
     let obstacles = report.obstacles().into_iter();
     let obstacles = obstacles.map(|obstacle| open.target.explain_obstacle(&obstacle));
-    let object = Object::new(&report, obstacles.collect(), tested);
-    output::answer(|out| {
-        output::print(
-            out,
-            args.common.output.format,
-            &object,
-            object.rows(&report),
-        )
-    })?;
-    if !object.grants {
-        bail!("the store grants no lease: {}", object.refusals.join("; "));
+    let verdict = Verdict::new(&report, obstacles.collect(), tested);
+    verdict.answer(&report).show(args.common.output.format)?;
+    let Verdict {
+        refusals, alarms, ..
+    } = verdict;
+    if !refusals.is_empty() {
+        bail!("the store grants no lease: {}", refusals.join("; "));
     }
-    if !object.alarms.is_empty() {
-        bail!("alarm: {}", object.alarms.join("; "));
+    if !alarms.is_empty() {
+        bail!("alarm: {}", alarms.join("; "));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -120,12 +89,19 @@ fn in_seconds(time: Duration) -> u64 {
     time.as_secs() + u64::from(time.subsec_nanos() > 0)
 }
 
-impl<'a> Object<'a> {
+/// Whether a store grants leases, and what stands against it.
+struct Verdict {
+    /// The outcome of the test write.
+    writes: &'static str,
+    /// Why no lease is granted.
+    refusals: Vec<String>,
+    alarms: Vec<String>,
+}
+
+impl Verdict {
     /// `refusals` are the obstacles of the report in words, and `tested` is the outcome of the
     /// test write, if there was one.
-    fn new(report: &'a StoreReport, mut refusals: Vec<String>, tested: Option<Result<()>>) -> Self {
-        let record = &report.record;
-        let namespace = &record.namespace;
+    fn new(report: &StoreReport, mut refusals: Vec<String>, tested: Option<Result<()>>) -> Self {
         let writes = match tested {
             Some(Ok(())) => "accepted",
             Some(Err(error)) => {
@@ -138,83 +114,63 @@ impl<'a> Object<'a> {
             }
             None => "not_tested",
         };
-        let (durability, durability_reason) = match &report.durability {
-            Durability::Durable => ("durable", None),
-            Durability::BestEffort { reason } => ("best_effort", Some(reason.as_str())),
-            _ => ("volatile", None),
-        };
         Self {
-            store: &report.store,
-            namespace: namespace.name(),
-            layout: namespace.layout().to_string(),
-            block_nodes: namespace.block_nodes(),
-            blocks: namespace.blocks(),
-            granted_blocks: report.granted_blocks,
-            held_blocks: report.held_blocks,
-            horizon_ms: record.limits.horizon().as_millis(),
-            failover_ms: record.limits.failover().as_millis(),
-            skew_limit_ms: record.limits.skew().as_millis(),
-            durability,
-            durability_reason,
-            incarnation: report.incarnation.as_str(),
-            recorded_incarnation: record.incarnation.as_str(),
-            history_lost: report.history_lost(),
-            skew_ms: report.skew_ms(),
-            floor: Moment::new(namespace.layout(), record.floor),
-            floor_ahead_ms: report.floor_ahead().as_millis(),
-            quarantined: report.quarantined.iter().map(Damage::new).collect(),
             writes,
-            grants: refusals.is_empty(),
             refusals,
             alarms: alarms(report),
         }
     }
 
-    /// For a table.
-    fn rows(&self, report: &StoreReport) -> Vec<(&'static str, String)> {
-        let owned = str::to_owned;
-        let mut rows = vec![
-            ("store", owned(self.store)),
-            ("namespace", owned(self.namespace)),
-            ("layout", self.layout.clone()),
-            (
-                "blocks",
-                format!(
-                    "{} of {} nodes, {} granted so far, {} held",
-                    self.blocks, self.block_nodes, self.granted_blocks, self.held_blocks
-                ),
-            ),
-            ("limits", parts::limits(&report.record.limits)),
-            ("durability", report.durability.to_string()),
-            ("incarnation", owned(self.incarnation)),
-        ];
-        if self.history_lost {
-            rows.push(("on record", owned(self.recorded_incarnation)));
+    fn answer(&self, report: &StoreReport) -> Answer {
+        let record = &report.record;
+        let (durability, durability_reason) = match &report.durability {
+            Durability::Durable => ("durable", None),
+            Durability::BestEffort { reason } => ("best_effort", Some(reason.as_str())),
+            _ => ("volatile", None),
+        };
+        let (granted, held) = (report.granted_blocks, report.held_blocks);
+        let mut answer = Answer::default();
+        answer.text("store", &report.store);
+        let use_of_blocks = format!(", {granted} granted so far, {held} held");
+        parts::add_record(&mut answer, record, &use_of_blocks);
+        answer.field("granted_blocks", granted);
+        answer.field("held_blocks", held);
+        answer.row("durability", &report.durability);
+        answer.field("durability", durability);
+        answer.field("durability_reason", durability_reason);
+        answer.text("incarnation", report.incarnation.as_str());
+        answer.field("recorded_incarnation", record.incarnation.as_str());
+        answer.field("history_lost", report.history_lost());
+        if report.history_lost() {
+            answer.row("on record", record.incarnation.as_str());
         }
-        rows.extend([
-            (
-                "clocks",
-                self.skew_ms.map_or_else(
-                    || owned("the store has none"),
-                    |skew_ms| format!("{} apart", units::time(skew_ms as f64 / 1e3)),
-                ),
-            ),
-            ("floor", self.floor.in_words()),
-        ]);
-        let quarantined = report.quarantined.iter();
-        rows.extend(quarantined.map(|found| ("quarantined", found.to_string())));
-        let leases = if self.grants { "granted" } else { "refused" };
-        rows.extend([
-            ("writes", self.writes.replace('_', " ")),
-            ("leases", owned(leases)),
-        ]);
-        rows.extend(
-            self.refusals
-                .iter()
-                .map(|refusal| ("because", refusal.clone())),
-        );
-        rows.extend(self.alarms.iter().map(|alarm| ("alarm", alarm.clone())));
-        rows
+        let skew_ms = report.skew_ms();
+        match skew_ms {
+            Some(ms) => answer.row("clocks", format!("{} apart", units::time(ms as f64 / 1e3))),
+            None => answer.row("clocks", "the store has none"),
+        }
+        answer.field("skew_ms", skew_ms);
+        Moment::new(record.namespace.layout(), record.floor).add_to(&mut answer, "floor", "floor");
+        answer.field("floor_ahead_ms", parts::millis(report.floor_ahead()));
+        let quarantined = report.quarantined.iter().map(|found| {
+            answer.row("quarantined", found);
+            json!({ "block": found.block.map(Block::index), "reason": found.reason })
+        });
+        let quarantined: Vec<_> = quarantined.collect();
+        answer.field("quarantined", quarantined);
+        let grants = self.refusals.is_empty();
+        answer.row("writes", self.writes.replace('_', " "));
+        answer.field("writes", self.writes);
+        answer.row("leases", if grants { "granted" } else { "refused" });
+        answer.field("grants", grants);
+        for (title, name, lines) in [
+            ("because", "refusals", &self.refusals),
+            ("alarm", "alarms", &self.alarms),
+        ] {
+            lines.iter().for_each(|line| answer.row(title, line));
+            answer.field(name, lines.clone());
+        }
+        answer
     }
 }
 
@@ -226,14 +182,15 @@ mod tests {
     use ringflake::lease::{Fingerprint, Incarnation, Namespace, StoreLimits, StoreRecord};
 
     use super::*;
+    use crate::format::Format;
 
     const LAYOUT: Layout = Layout::RANDFLAKE;
     const NOW_MS: u64 = 1_760_000_000_000;
 
-    /// The object of a check whose test write had this outcome.
-    fn object_of(report: &StoreReport, tested: Option<Result<()>>) -> Object<'_> {
+    /// The verdict of a check whose test write had this outcome.
+    fn verdict(report: &StoreReport, tested: Option<Result<()>>) -> Verdict {
         let obstacles = report.obstacles().iter().map(Obstacle::to_string).collect();
-        Object::new(report, obstacles, tested)
+        Verdict::new(report, obstacles, tested)
     }
 
     fn report(floor: u64) -> StoreReport {
@@ -249,12 +206,12 @@ mod tests {
         // The default skew is 5 s.
         for (ahead, is_alarm) in [(0, false), (5, false), (6, true), (659, true), (900, true)] {
             let report = report(now + ahead);
-            let object = object_of(&report, Some(Ok(())));
-            assert_eq!(object.floor_ahead_ms, u128::from(ahead) * 1000);
-            assert_eq!(object.alarms.len(), usize::from(is_alarm), "{ahead}");
+            let alarms = verdict(&report, Some(Ok(()))).alarms;
+            assert_eq!(report.floor_ahead(), Duration::from_secs(ahead));
+            assert_eq!(alarms.len(), usize::from(is_alarm), "{ahead}");
             let ahead = humantime::format_duration(Duration::from_secs(ahead));
             let said = format!("the floor is {ahead} ahead");
-            assert!(object.alarms.iter().all(|alarm| alarm.contains(&said)));
+            assert!(alarms.iter().all(|alarm| alarm.contains(&said)));
         }
         let mut by_its_clock = report(now + 900);
         by_its_clock.store_unix_ms = Some(NOW_MS + 900_000);
@@ -264,39 +221,33 @@ mod tests {
     #[test]
     fn what_is_in_the_way_of_a_lease_is_among_the_refusals() {
         let now = LAYOUT.tick_at(NOW_MS).unwrap();
-        assert!(object_of(&report(now), Some(Ok(()))).grants);
-        let report = report(now + 667);
-        let object = object_of(&report, Some(Ok(())));
-        assert!(!object.grants);
-        assert!(
-            object.refusals[0].contains("in 8s"),
-            "{:?}",
-            object.refusals
-        );
+        assert_eq!(verdict(&report(now), Some(Ok(()))).refusals, [""; 0]);
+        let refusals = verdict(&report(now + 667), Some(Ok(()))).refusals;
+        assert!(refusals[0].contains("in 8s"), "{refusals:?}");
     }
 
     #[test]
     fn a_failed_write_is_a_refusal() {
         let report = report(LAYOUT.tick_at(NOW_MS).unwrap());
-        let row = |object: &Object<'_>, name| {
-            let rows = object.rows(&report);
-            rows.into_iter().find(|row| row.0 == name).unwrap().1
-        };
-        let object = object_of(&report, Some(Ok(())));
-        assert_eq!((object.writes, object.grants), ("accepted", true));
-        assert_eq!(row(&object, "writes"), "accepted");
+        let accepted = verdict(&report, Some(Ok(())));
+        assert_eq!((accepted.writes, accepted.refusals), ("accepted", vec![]));
 
-        let full = io::Error::from(io::ErrorKind::StorageFull);
-        let object = object_of(&report, Some(Err(full.into())));
-        assert_eq!((object.writes, object.grants), ("failed", false));
-        assert_eq!(row(&object, "writes"), "failed");
-        assert_eq!(row(&object, "leases"), "refused");
-        let because = row(&object, "because");
-        assert_eq!(object.refusals, [because.as_str()]);
-        let cause = io::Error::from(io::ErrorKind::StorageFull).to_string();
-        for part in ["a test write failed", &cause, "permission to write"] {
-            assert!(because.contains(part), "{because}");
+        let full = || io::Error::from(io::ErrorKind::StorageFull);
+        let failed = verdict(&report, Some(Err(full().into())));
+        let mut table = Vec::new();
+        let answer = failed.answer(&report);
+        answer.print(&mut table, Format::Text).unwrap();
+        let table = String::from_utf8(table).unwrap();
+        for part in [
+            "writes        failed\n",
+            "leases        refused\n",
+            "because       a test write failed",
+            &full().to_string(),
+            "permission to write",
+        ] {
+            assert!(table.contains(part), "{table}");
         }
+        assert_eq!(failed.refusals.len(), 1);
     }
 
     #[test]
@@ -306,9 +257,8 @@ mod tests {
         copied.is_copy = true;
         for report in [copied, report(LAYOUT.ticks())] {
             assert!(!can_grant(&report));
-            let object = object_of(&report, None);
-            assert_eq!((object.writes, object.grants), ("not_tested", false));
-            assert_eq!(object.refusals.len(), 1);
+            let verdict = verdict(&report, None);
+            assert_eq!((verdict.writes, verdict.refusals.len()), ("not_tested", 1));
         }
         // Held leases are still renewed, which is a write.
         let mut full = report(now);

@@ -7,14 +7,13 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 use ringflake::lease::{History, Init, StoreLimits};
 use ringflake::{Clock, Local, SystemClock};
-use serde_json::json;
 
 use super::open_store::CommonArgs;
 use super::parts::{self, Moment};
 use crate::args::time;
 use crate::data_dir::DataDir;
 use crate::leases::StoreTarget;
-use crate::output;
+use crate::output::Answer;
 use crate::usage::Misuse;
 
 const DETAILS: &str = "Examples:
@@ -93,33 +92,10 @@ pub(super) fn run(args: &InitArgs, data_dir: &DataDir) -> Result<ExitCode> {
     let init = Init::new(history, SystemClock.unix_ms()).with_limits(limits);
     let record = target.init(init)?;
 
-    let namespace = &record.namespace;
-    let (name, layout) = (namespace.name(), namespace.layout());
-    let (blocks, block_nodes) = (namespace.blocks(), namespace.block_nodes());
-    let floor = Moment::new(layout, record.floor);
-    let rows = [
-        ("namespace", name.to_owned()),
-        ("layout", layout.to_string()),
-        ("blocks", format!("{blocks} of {block_nodes} nodes")),
-        ("limits", parts::limits(&record.limits)),
-        ("history", word.to_owned()),
-        ("floor", floor.in_words()),
-    ];
-    let object = json!({
-        "namespace": name,
-        "layout": layout.to_string(),
-        "block_nodes": block_nodes,
-        "blocks": blocks,
-        "history": word,
-        "horizon_ms": millis(record.limits.horizon()),
-        "failover_ms": millis(record.limits.failover()),
-        "skew_limit_ms": millis(record.limits.skew()),
-        "floor": floor,
-    });
-    output::answer(|out| output::print(out, args.common.output.format, &object, rows))?;
+    let mut answer = Answer::default();
+    parts::add_record(&mut answer, &record, "");
+    answer.text("history", word);
+    Moment::new(record.namespace.layout(), record.floor).add_to(&mut answer, "floor", "floor");
+    answer.show(args.common.output.format)?;
     Ok(ExitCode::SUCCESS)
-}
-
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

@@ -1,9 +1,13 @@
 //! The parts of answers about stores.
 
-use ringflake::Layout;
-use ringflake::lease::{Block, Quarantined, StoreLimits};
-use serde::Serialize;
+use std::time::Duration;
 
+use ringflake::Layout;
+use ringflake::lease::{Block, Epoch, Namespace, StoreRecord};
+use serde::Serialize;
+use serde_json::json;
+
+use crate::output::Answer;
 use crate::timestamp::exact;
 
 /// A tick and when it begins, as JSON shows them together.
@@ -25,35 +29,57 @@ impl Moment {
         }
     }
 
-    /// For a table.
-    pub(super) fn in_words(&self) -> String {
+    /// Adds it to an answer.
+    pub(super) fn add_to(&self, answer: &mut Answer, title: &str, name: &str) {
+        let tick = self.tick;
         match &self.time {
-            Some(time) => format!("{time} (tick {})", self.tick),
-            None => format!("tick {}", self.tick),
+            Some(time) => answer.row(title, format!("{time} (tick {tick})")),
+            None => answer.row(title, format!("tick {tick}")),
         }
+        answer.field(name, json!(self));
     }
 }
 
-/// A record that can't be true.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Damage {
-    /// Null where it is of no block.
-    pub(super) block: Option<u64>,
-    pub(super) reason: String,
+/// An answer that begins with a block and its last epoch.
+pub(super) fn of_block(namespace: &Namespace, block: Block, epoch: Epoch) -> Answer {
+    let mut answer = Answer::default();
+    answer.text("namespace", namespace.name());
+    for (name, number) in [("block", block.index()), ("epoch", epoch.get())] {
+        answer.row(name, number);
+        answer.field(name, number);
+    }
+    answer
 }
 
-impl Damage {
-    pub(super) fn new(found: &Quarantined) -> Self {
-        Self {
-            block: found.block.map(Block::index),
-            reason: found.reason.clone(),
-        }
+/// Adds the record of a namespace, with the use of its blocks in words.
+pub(super) fn add_record(answer: &mut Answer, record: &StoreRecord, use_of_blocks: &str) {
+    let StoreRecord {
+        namespace, limits, ..
+    } = record;
+    let (blocks, nodes) = (namespace.blocks(), namespace.block_nodes());
+    answer.text("namespace", namespace.name());
+    answer.text("layout", namespace.layout());
+    answer.row(
+        "blocks",
+        format!("{blocks} of {nodes} nodes{use_of_blocks}"),
+    );
+    answer.field("blocks", blocks);
+    answer.field("block_nodes", nodes);
+    let times = [limits.horizon(), limits.failover(), limits.skew()];
+    let [horizon, failover, skew] = times.map(humantime::format_duration);
+    answer.row(
+        "limits",
+        format!("horizon {horizon}, failover {failover}, skew {skew}"),
+    );
+    for (name, time) in ["horizon_ms", "failover_ms", "skew_limit_ms"]
+        .into_iter()
+        .zip(times)
+    {
+        answer.field(name, millis(time));
     }
 }
 
-/// Limits, for a table.
-pub(super) fn limits(limits: &StoreLimits) -> String {
-    let [horizon, failover, skew] =
-        [limits.horizon(), limits.failover(), limits.skew()].map(humantime::format_duration);
-    format!("horizon {horizon}, failover {failover}, skew {skew}")
+/// A time in whole milliseconds.
+pub(super) fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

@@ -7,13 +7,12 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use ringflake::lease::{Floor, LeaseStore, Namespace, OpenOptions, SqliteStore};
 use ringflake::{Clock, SystemClock};
-use serde_json::json;
 
 use super::open_store::{CommonArgs, OpenStore};
 use super::parts::Moment;
 use crate::count::count;
 use crate::data_dir::DataDir;
-use crate::output;
+use crate::output::{self, Answer};
 
 const DETAILS: &str = "Examples:
   ringflake store raise-floor --over-lost-grants --all  # adopt a copy of leases.db
@@ -108,13 +107,13 @@ fn print(
     namespace: &Namespace,
     (old_floor, new_floor): (u64, u64),
 ) -> io::Result<()> {
-    let floors = [old_floor, new_floor];
-    let [old, new] = floors.map(|floor| Moment::new(namespace.layout(), floor));
-    let rows = [
-        ("namespace", namespace.name().to_owned()),
-        ("old floor", old.in_words()),
-        ("new floor", new.in_words()),
-    ];
-    let object = json!({ "namespace": namespace.name(), "old_floor": old, "new_floor": new });
-    output::print(out, args.common.output.format, &object, rows)
+    let mut answer = Answer::default();
+    answer.text("namespace", namespace.name());
+    for (title, name, floor) in [
+        ("old floor", "old_floor", old_floor),
+        ("new floor", "new_floor", new_floor),
+    ] {
+        Moment::new(namespace.layout(), floor).add_to(&mut answer, title, name);
+    }
+    answer.print(out, args.common.output.format)
 }

@@ -5,12 +5,11 @@ use std::process::ExitCode;
 use anyhow::{Result, anyhow};
 use clap::Args;
 use ringflake::lease::{Block, Epoch, Fence, StoreError};
-use serde_json::json;
 
 use super::open_store::{CommonArgs, OpenStore};
+use super::parts;
 use crate::count::count;
 use crate::data_dir::DataDir;
-use crate::output;
 
 const DETAILS: &str = "Examples:
   ringflake store release --block 5 --epoch 3  # as 'ringflake store ls' shows them
@@ -58,19 +57,9 @@ pub(super) fn run(args: &ReleaseArgs, data_dir: &DataDir) -> Result<ExitCode> {
         }
         released => open.explained(released)?,
     }
-    let name = open.target.namespace.name();
-    let object = json!({
-        "namespace": name,
-        "block": args.block,
-        "epoch": args.epoch,
-        "released": true,
-    });
-    let rows = [
-        ("namespace", name.to_owned()),
-        ("block", block.to_string()),
-        ("epoch", args.epoch.to_string()),
-        ("state", "released".to_owned()),
-    ];
-    output::answer(|out| output::print(out, args.common.output.format, &object, rows))?;
+    let mut answer = parts::of_block(&open.target.namespace, block, epoch);
+    answer.row("state", "released");
+    answer.field("released", true);
+    answer.show(args.common.output.format)?;
     Ok(ExitCode::SUCCESS)
 }

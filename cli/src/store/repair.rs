@@ -5,13 +5,11 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Args;
 use ringflake::lease::Block;
-use serde_json::json;
 
 use super::open_store::{CommonArgs, OpenStore};
-use super::parts::Moment;
+use super::parts::{self, Moment};
 use crate::count::count;
 use crate::data_dir::DataDir;
-use crate::output;
 
 const DETAILS: &str = "Examples:
   ringflake store repair --block 5           # as 'ringflake store check' shows it
@@ -38,21 +36,9 @@ pub(super) fn run(args: &RepairArgs, data_dir: &DataDir) -> Result<ExitCode> {
     let block = Block::new(args.block);
     let repaired = open.store.repair(&namespace, block, open.now_unix_ms);
     let repaired = open.explained(repaired)?;
-    let (epoch, end) = (repaired.epoch.get(), repaired.hwm_end);
-    let end = Moment::new(namespace.layout(), end);
-    let object = json!({
-        "namespace": namespace.name(),
-        "block": args.block,
-        "epoch": epoch,
-        "end": end,
-    });
-    let rows = [
-        ("namespace", namespace.name().to_owned()),
-        ("block", args.block.to_string()),
-        ("epoch", epoch.to_string()),
-        ("leased from", end.in_words()),
-        ("state", "released".to_owned()),
-    ];
-    output::answer(|out| output::print(out, args.common.output.format, &object, rows))?;
+    let mut answer = parts::of_block(&namespace, block, repaired.epoch);
+    Moment::new(namespace.layout(), repaired.hwm_end).add_to(&mut answer, "leased from", "end");
+    answer.row("state", "released");
+    answer.show(args.common.output.format)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use indicatif::ProgressBar;
 use ringflake::{Handle, Id, Inspector, Refused, TakeError};
 
-use super::answer::Answer;
+use super::answer;
 use super::args::VerifyArgs;
 use super::oracle::Oracle;
 use super::tally::Tally;
@@ -66,13 +66,13 @@ pub(super) fn run(args: &VerifyArgs, data_dir: &DataDir) -> Result<ExitCode> {
         say("interrupted: this is what was verified until then");
     }
     let stats = supply.generator.stats();
-    let mut answer = Answer::new(&tally, took, interrupt.came());
+    let mut answer = answer::begun(&tally, took, interrupt.came());
     answer.count("empties", "empties", stats.empties);
     answer.count("assists", "assists", stats.fills.assist);
     answer.count("waits at a limit", "waits", tally.waits);
     answer.time("borrowed", "borrowed_s", stats.borrowed.as_secs_f64());
-    answer.level("level", "level", stats.level, &stats);
-    tally.conclude(answer.print(args.format.format))?;
+    answer::add_level(&mut answer, "level", "level", stats.level, &stats);
+    tally.conclude(answer.show(args.format.format))?;
     Ok(interrupt.exit_code())
 }
 

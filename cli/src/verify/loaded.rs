@@ -8,7 +8,7 @@ use indicatif::ProgressBar;
 use ringflake::plan::{self, Load};
 use ringflake::{Id, Inspector, Layout, Lease};
 
-use super::answer::Answer;
+use super::answer;
 use super::args::VerifyArgs;
 use super::backlog::Backlog;
 use super::oracle::{Marker, Oracle};
@@ -69,17 +69,23 @@ pub(super) fn run(args: &VerifyArgs, load: &Load, data_dir: &DataDir) -> Result<
     }
     let stats = supply.generator.stats();
     let level = run.lowest_level().unwrap_or(stats.level);
-    let mut answer = Answer::new(&tally, run.took.as_secs_f64(), interrupt.came());
+    let mut answer = answer::begun(&tally, run.took.as_secs_f64(), interrupt.came());
     answer.count("empties", "empties", run.empties);
     answer.count("made in place", "made_in_place", run.in_place);
     answer.count("assists", "assists", stats.fills.assist);
     answer.count("refused", "refused", run.refused);
     answer.count("not taken in time", "missed", run.missed);
-    answer.latencies(&run.latency);
+    answer::add_latencies(&mut answer, &run.latency);
     answer.count("threshold fills", "fills", run.fills);
     answer.time("most borrowed", "most_borrowed_s", run.most_borrowed());
-    answer.level("lowest level seen", "lowest_level", level, &stats);
-    let printed = answer.print(args.format.format);
+    answer::add_level(
+        &mut answer,
+        "lowest level seen",
+        "lowest_level",
+        level,
+        &stats,
+    );
+    let printed = answer.show(args.format.format);
     explain(&run);
     tally.conclude(printed)?;
     Ok(interrupt.exit_code())
