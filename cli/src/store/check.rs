@@ -40,14 +40,10 @@ pub(crate) struct CheckArgs {
 
 pub(super) fn run(args: &CheckArgs, data_dir: &DataDir) -> Result<ExitCode> {
     let mut open = OpenStore::open(&args.common, data_dir)?;
-    let report = open.store.check(&open.target.namespace, open.now_unix_ms);
-    let report = open.explained(report)?;
-    let tested = can_grant(&report).then(|| {
-        let written = open
-            .store
-            .write_test(&report.record.namespace, open.now_unix_ms);
-        open.explained(written)
-    });
+    let report = open.ask(|store, namespace, now| store.check(namespace, now))?;
+    let on_record = &report.record.namespace;
+    let tested =
+        can_grant(&report).then(|| open.ask(|store, _, now| store.write_test(on_record, now)));
     let obstacles = report.obstacles().into_iter();
     let obstacles = obstacles.map(|obstacle| open.target.explain_obstacle(&obstacle));
     let verdict = Verdict::new(&report, obstacles.collect(), tested);

@@ -58,8 +58,7 @@ const HELD: &str = "held";
 
 pub(super) fn run(args: &LsArgs, data_dir: &DataDir) -> Result<ExitCode> {
     let mut open = OpenStore::open(&args.common, data_dir)?;
-    let listing = open.store.list(&open.target.namespace);
-    let listing = open.explained(listing)?;
+    let listing = open.ask(|store, namespace, _| store.list(namespace))?;
     let namespace = &listing.record.namespace;
     let blocks = listing.blocks.iter();
     let blocks = blocks.map(|block| Object::new(namespace, block, open.now_unix_ms));

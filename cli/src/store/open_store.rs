@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::Args;
-use ringflake::lease::{LeaseStore, StoreError};
+use ringflake::lease::{LeaseStore, Namespace, StoreError};
 use ringflake::{Clock, SystemClock};
 
 use crate::args::TargetArgs;
@@ -42,8 +42,12 @@ impl OpenStore {
         })
     }
 
-    /// What the store answers, or what to do about its refusal.
-    pub(super) fn explained<T>(&self, answer: Result<T, StoreError>) -> Result<T> {
+    /// What the store answers about the namespace at this time, or what to do about its refusal.
+    pub(super) fn ask<T>(
+        &mut self,
+        request: impl FnOnce(&mut dyn LeaseStore, &Namespace, u64) -> Result<T, StoreError>,
+    ) -> Result<T> {
+        let answer = request(&mut *self.store, &self.target.namespace, self.now_unix_ms);
         answer.map_err(|error| self.target.explain(error))
     }
 }

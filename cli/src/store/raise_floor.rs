@@ -62,17 +62,15 @@ pub(super) fn run(args: &RaiseFloorArgs, data_dir: &DataDir) -> Result<ExitCode>
         return raise_all(args, data_dir);
     }
     let mut open = OpenStore::open(&args.common, data_dir)?;
-    let namespace = open.target.namespace.clone();
-    let report = open.store.check(&namespace, open.now_unix_ms);
-    let old_floor = open.explained(report)?.record.floor;
+    let report = open.ask(|store, namespace, now| store.check(namespace, now))?;
     let floor = match args.to.to_tick {
         None => Floor::OverLostGrants,
         Some(tick) if args.force => Floor::AnyTick(tick),
         Some(tick) => Floor::Tick(tick),
     };
-    let raised = open.store.raise_floor(&namespace, floor, open.now_unix_ms);
-    let floors = (old_floor, open.explained(raised)?);
-    output::answer(|out| print(out, args, &namespace, floors))?;
+    let raised = open.ask(|store, namespace, now| store.raise_floor(namespace, floor, now))?;
+    let floors = (report.record.floor, raised);
+    output::answer(|out| print(out, args, &open.target.namespace, floors))?;
     Ok(ExitCode::SUCCESS)
 }
 

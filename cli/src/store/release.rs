@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, bail};
 use clap::Args;
 use ringflake::lease::{Block, Epoch, Fence, StoreError};
 
@@ -38,26 +38,24 @@ pub(super) fn run(args: &ReleaseArgs, data_dir: &DataDir) -> Result<ExitCode> {
     let (block, epoch) = (Block::new(args.block), Epoch::new(args.epoch));
     let namespace = &open.target.namespace;
     if block.index() >= namespace.blocks() {
-        return Err(anyhow!(
+        bail!(
             "block must be 0 to {1} in namespace {0}, got {block}",
             namespace.name(),
             namespace.blocks() - 1
-        ));
+        );
     }
     match open.store.release(namespace, block, epoch) {
         Err(StoreError::Fenced {
             fence: Fence::NeverGranted,
             ..
-        }) => {
-            return Err(anyhow!(
-                "block {block} of namespace {} was never granted\n\
-                 help: 'ringflake store ls --all' lists the blocks that were",
-                namespace.name()
-            ));
-        }
-        released => open.explained(released)?,
+        }) => bail!(
+            "block {block} of namespace {} was never granted\n\
+             help: 'ringflake store ls --all' lists the blocks that were",
+            namespace.name()
+        ),
+        released => released.map_err(|error| open.target.explain(error))?,
     }
-    let mut answer = parts::of_block(&open.target.namespace, block, epoch);
+    let mut answer = parts::of_block(namespace, block, epoch);
     answer.row("state", "released");
     answer.field("released", true);
     answer.show(args.common.output.format)?;

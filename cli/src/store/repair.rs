@@ -32,11 +32,10 @@ pub(crate) struct RepairArgs {
 
 pub(super) fn run(args: &RepairArgs, data_dir: &DataDir) -> Result<ExitCode> {
     let mut open = OpenStore::open(&args.common, data_dir)?;
-    let namespace = open.target.namespace.clone();
     let block = Block::new(args.block);
-    let repaired = open.store.repair(&namespace, block, open.now_unix_ms);
-    let repaired = open.explained(repaired)?;
-    let mut answer = parts::of_block(&namespace, block, repaired.epoch);
+    let repaired = open.ask(|store, namespace, now| store.repair(namespace, block, now))?;
+    let namespace = &open.target.namespace;
+    let mut answer = parts::of_block(namespace, block, repaired.epoch);
     Moment::new(namespace.layout(), repaired.hwm_end).add_to(&mut answer, "leased from", "end");
     answer.row("state", "released");
     answer.show(args.common.output.format)?;
