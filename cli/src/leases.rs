@@ -19,5 +19,5 @@ mod supply;
 
 pub(crate) use self::audit_log::{AuditLog, Extent};
 pub(crate) use self::lease_request::DemandEstimate;
-pub(crate) use self::store_target::StoreTarget;
+pub(crate) use self::store_target::{Purpose, StoreTarget};
 pub(crate) use self::supply::{Stall, Supply};

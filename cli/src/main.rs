@@ -10,7 +10,6 @@ use crate::cli::Cli;
 use crate::usage::Misuse;
 
 mod args;
-mod assist;
 mod backend;
 mod bench;
 mod cli;
@@ -34,6 +33,7 @@ mod report;
 mod secret;
 #[cfg(all(unix, feature = "serve"))]
 mod serve;
+mod shell;
 mod store;
 mod stripes;
 mod threads;

@@ -1,10 +1,10 @@
-//! When a ring is filled, as it is written: `75%`.
+//! Levels at which a ring is filled, as they are written: `75%`, or `off`.
 
 use std::fmt;
 use std::str::FromStr;
 
-use anyhow::{Result, bail};
-use ringflake::ThresholdFill;
+use anyhow::{Context, Result};
+use ringflake::{AssistFill, ThresholdFill};
 
 /// When a producer is woken: a share of the capacity in percent, 1 to 100.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -20,11 +20,9 @@ impl FromStr for Threshold {
     type Err = anyhow::Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let percent = text.strip_suffix('%').map(|text| text.trim_end().parse());
-        match percent {
-            Some(Ok(percent @ 1..=100)) => Ok(Self(percent)),
-            _ => bail!("give a share of the capacity from 1 to 100 %, such as 75%"),
-        }
+        percent(text)
+            .map(Self)
+            .context("give a share of the capacity from 1 to 100 %, such as 75%")
     }
 }
 
@@ -34,24 +32,52 @@ impl fmt::Display for Threshold {
     }
 }
 
+/// When takes make IDs themselves, if they do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Assist(pub(crate) Option<AssistFill>);
+
+impl FromStr for Assist {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        if text == "off" {
+            return Ok(Self(None));
+        }
+        percent(text)
+            .map(|percent| Self(Some(AssistFill::below(percent))))
+            .context("give a share of a stripe's slots from 1 to 100 %, such as 10%, or off")
+    }
+}
+
+/// The number in a text such as `75%`, from 1 to 100.
+fn percent(text: &str) -> Option<u32> {
+    let percent = text.strip_suffix('%')?.trim_end().parse().ok()?;
+    (1..=100).contains(&percent).then_some(percent)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_threshold_is_a_percentage() {
-        let parse = |text: &str| text.parse::<Threshold>();
+    fn a_level_is_a_percentage_or_for_assists_off() {
+        let assist = |text: &str| text.parse::<Assist>().map(|Assist(fill)| fill);
         for text in ["75%", "75 %"] {
-            assert_eq!(parse(text).unwrap(), Threshold(75));
+            assert_eq!(text.parse::<Threshold>().unwrap(), Threshold(75));
+            assert_eq!(assist(text).unwrap(), Some(AssistFill::below(75)));
         }
+        assert_eq!(assist("off").unwrap(), None);
         for wrong in [
-            "", "%", "75", "0%", "101%", "-5%", "2.5%", "half", "50%%", "adaptive",
+            "", "%", "75", "0%", "101%", "-5%", "2.5%", "half", "50%%", "adaptive", "on",
         ] {
-            let error = parse(wrong).unwrap_err().to_string();
-            assert!(
-                error.contains("1 to 100 %, such as 75%"),
-                "{wrong}: {error}"
-            );
+            for error in [
+                wrong.parse::<Threshold>().unwrap_err(),
+                assist(wrong).unwrap_err(),
+            ] {
+                let error = error.to_string();
+                assert!(error.contains("1 to 100 %, such as "), "{wrong}: {error}");
+            }
         }
+        assert!("off".parse::<Threshold>().is_err());
     }
 }

@@ -32,6 +32,7 @@ use crate::format::{Format, FormatArgs};
 use crate::interrupt::Interrupt;
 use crate::load::LoadArgs;
 use crate::report::forgive_closed_pipe;
+use crate::shell::quoted;
 use crate::threads::ThreadCount;
 use crate::threshold::Threshold;
 use crate::usage::Misuse;
@@ -198,20 +199,9 @@ fn not_written(path: &Path) -> String {
 /// The command as it could be given again.
 fn command() -> String {
     let args = env::args_os().skip(1);
-    let words = args.map(|arg| quoted(&arg.to_string_lossy()));
-    iter::once("ringflake".to_owned())
-        .chain(words)
-        .collect::<Vec<_>>()
-        .join(" ")
-}
-
-/// A word as a shell takes it.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=%,+@".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
+    let words = args.map(|arg| quoted(arg.to_string_lossy()));
+    let all: Vec<_> = iter::once("ringflake".to_owned()).chain(words).collect();
+    all.join(" ")
 }
 
 fn print(args: &TuneArgs, answer: &Answer, replay: Option<&Replay>, command: &str) -> Result<()> {
@@ -229,7 +219,7 @@ fn print(args: &TuneArgs, answer: &Answer, replay: Option<&Replay>, command: &st
 mod tests {
     use std::fs;
 
-    use super::{check_writable, quoted};
+    use super::check_writable;
 
     #[test]
     fn the_check_of_the_report_leaves_no_file_and_keeps_an_old_one() {
@@ -242,13 +232,5 @@ mod tests {
         assert_eq!(fs::read_to_string(&path).unwrap(), "an earlier report");
         check_writable(&dir.path().join("missing/tune.html")).unwrap_err();
         check_writable(dir.path()).unwrap_err();
-    }
-
-    #[test]
-    fn a_word_is_quoted_where_a_shell_would_take_it_apart() {
-        assert_eq!(quoted("20M:100ms/1s"), "20M:100ms/1s");
-        assert_eq!(quoted("my trace.csv"), "'my trace.csv'");
-        assert_eq!(quoted("it's"), r"'it'\''s'");
-        assert_eq!(quoted(""), "''");
     }
 }

@@ -13,6 +13,7 @@ use ringflake::{IdWidth, Layout, LocalError, Secret};
 use crate::args::{KeyArgs, TargetArgs};
 use crate::data_dir::DataDir;
 use crate::secret;
+use crate::shell::quoted;
 use crate::words;
 
 /// The layout and the key, as a command line names them.
@@ -320,17 +321,6 @@ impl Error for Explained {
     }
 }
 
-/// A path, to be pasted into a shell.
-pub(super) fn quoted(path: impl fmt::Display) -> String {
-    let path = path.to_string();
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:@%".contains(c);
-    if path.chars().all(is_plain) {
-        path
-    } else {
-        format!("'{}'", path.replace('\'', r"'\''"))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;
@@ -492,16 +482,5 @@ mod tests {
         }
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/messages/advice.txt");
         assert_snapshot(path, &text);
-    }
-
-    #[test]
-    fn a_path_can_be_pasted_into_a_shell() {
-        for (path, text) in [
-            ("/a-b/c.d", "/a-b/c.d"),
-            ("a b", "'a b'"),
-            ("it's", r"'it'\''s'"),
-        ] {
-            assert_eq!(quoted(path), text);
-        }
     }
 }

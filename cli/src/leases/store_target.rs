@@ -12,11 +12,12 @@ use ringflake::lease::{
 use ringflake::local::LocalSpace;
 use ringflake::{Layout, Local, LocalError};
 
-use super::advice::{Advice, quoted, words_of};
+use super::advice::{Advice, words_of};
 use crate::args::{KeyArgs, TargetArgs};
 use crate::data_dir::DataDir;
 use crate::report::{say, warn};
 use crate::secret::{self, Key};
+use crate::shell::quoted;
 use crate::usage::Misuse;
 
 /// A namespace in a store, with the key of its IDs.
@@ -45,9 +46,9 @@ impl fmt::Debug for Site {
     }
 }
 
-/// The purpose of the target.
+/// The purpose of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Purpose {
+pub(crate) enum Purpose {
     /// To make IDs. In the data directory all that is missing is made; those who
     /// share a store have to share a secret, so there it must be known.
     MakeIds,
@@ -58,21 +59,6 @@ enum Purpose {
 }
 
 impl StoreTarget {
-    /// The target to make IDs from.
-    pub(crate) fn to_make_ids(args: &TargetArgs, data_dir: &DataDir) -> Result<Self> {
-        Self::find(args, data_dir, Purpose::MakeIds)
-    }
-
-    /// The target to make a record in.
-    pub(crate) fn to_initialise(args: &TargetArgs, data_dir: &DataDir) -> Result<Self> {
-        Self::find(args, data_dir, Purpose::Initialise)
-    }
-
-    /// The target to look after.
-    pub(crate) fn to_look_after(args: &TargetArgs, data_dir: &DataDir) -> Result<Self> {
-        Self::find(args, data_dir, Purpose::LookAfter)
-    }
-
     /// The key of the IDs in a namespace of the data directory.
     pub(crate) fn key_of(
         name: &str,
@@ -92,7 +78,8 @@ impl StoreTarget {
         Ok(Key::new(secret, args.id_width))
     }
 
-    fn find(args: &TargetArgs, data_dir: &DataDir, purpose: Purpose) -> Result<Self> {
+    /// The target that the options name.
+    pub(crate) fn find(args: &TargetArgs, data_dir: &DataDir, purpose: Purpose) -> Result<Self> {
         let (store, layout) = (&args.store, &args.layout.layout);
         let options = OpenOptions::new().accept_best_effort(store.accepts_best_effort()?);
         if purpose != Purpose::LookAfter {

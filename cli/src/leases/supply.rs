@@ -16,7 +16,7 @@ use ringflake::{
 use super::audit_log::AuditLog;
 use super::audited_store::AuditedStore;
 use super::lease_request::{DemandEstimate, LeaseRequest};
-use super::store_target::{Site, StoreTarget};
+use super::store_target::{Purpose, Site, StoreTarget};
 use crate::args::{KeyArgs, SupplyArgs};
 use crate::data_dir::DataDir;
 use crate::report::say;
@@ -56,7 +56,7 @@ impl Supply {
             let text = "--nodes can't be used with --namespace";
             return Err(Misuse(text.to_owned()).into());
         }
-        let target = StoreTarget::to_make_ids(&args.target, data_dir)?;
+        let target = StoreTarget::find(&args.target, data_dir, Purpose::MakeIds)?;
         let namespace = &target.namespace;
         let nodes = leases.nodes.given();
         let (request, store): (_, Box<dyn LeaseStore>) = match &target.site {

@@ -12,7 +12,7 @@ use super::open_store::CommonArgs;
 use super::parts::{self, Moment};
 use crate::args::time;
 use crate::data_dir::DataDir;
-use crate::leases::StoreTarget;
+use crate::leases::{Purpose, StoreTarget};
 use crate::output::Answer;
 use crate::usage::Misuse;
 
@@ -79,7 +79,7 @@ pub(super) fn run(args: &InitArgs, data_dir: &DataDir) -> Result<ExitCode> {
             return Err(Misuse(text.to_owned()).into());
         }
     };
-    let target = StoreTarget::to_initialise(&args.common.target, data_dir)?;
+    let target = StoreTarget::find(&args.common.target, data_dir, Purpose::Initialise)?;
     let defaults = if target.file().is_some() {
         Local::limits(target.namespace.layout())
     } else {

@@ -8,7 +8,7 @@ use ringflake::{Clock, SystemClock};
 use crate::args::TargetArgs;
 use crate::data_dir::DataDir;
 use crate::format::FormatArgs;
-use crate::leases::StoreTarget;
+use crate::leases::{Purpose, StoreTarget};
 
 /// The options that all of these commands have.
 #[derive(Debug, Args)]
@@ -29,7 +29,7 @@ pub(super) struct OpenStore {
 impl OpenStore {
     /// The store as `args` name it. Its file must exist where it is one of ours.
     pub(super) fn open(args: &CommonArgs, data_dir: &DataDir) -> Result<Self> {
-        let target = StoreTarget::to_look_after(&args.target, data_dir)?;
+        let target = StoreTarget::find(&args.target, data_dir, Purpose::LookAfter)?;
         if target.file().is_some_and(|path| !path.exists()) {
             return Err(target.explain(StoreError::NotInitialised {
                 namespace: target.namespace.name().to_owned(),

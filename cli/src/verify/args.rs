@@ -4,13 +4,12 @@ use clap::Args;
 use ringflake::CachedGeneratorBuilder;
 
 use crate::args::SupplyArgs;
-use crate::assist::Assist;
 use crate::count::count;
 use crate::format::FormatArgs;
 use crate::load::{BORROW_LIMIT, LoadArgs};
 use crate::stripes::StripeArgs;
 use crate::threads::ThreadCount;
-use crate::threshold::Threshold;
+use crate::threshold::{Assist, Threshold};
 
 const EXAMPLES: &str = "Examples:
   ringflake verify -n 100M                   # as fast as possible
@@ -68,7 +67,7 @@ impl VerifyArgs {
             .capacity(self.capacity)
             .producers(self.producers)
             .threshold_fill(self.threshold.fill())
-            .assist_fill(self.assist.fill())
+            .assist_fill(self.assist.0)
             .borrow_limit(BORROW_LIMIT)
     }
 }
