@@ -6,7 +6,7 @@ use std::thread;
 use ringflake::Backend;
 use serde_json::Value;
 
-use crate::home::{Home, fail, stderr, stdout, succeed};
+use crate::home::{Home, fail, objects, stderr, stdout, succeed};
 use ringflake_kit::{assert_says, words};
 
 #[test]
@@ -30,19 +30,18 @@ fn bench_has_one_line_for_each_name_and_number_of_threads() {
     }
     let backend = Backend::available().next().unwrap().to_string();
     let mut found = BTreeSet::new();
-    for line in text.lines() {
-        let object: Value = serde_json::from_str(line).unwrap();
+    for object in objects(&text) {
         let name = object["name"].as_str().unwrap().to_owned();
         // What encrypts makes no IDs.
         let unique = (!name.starts_with("encrypt_")).then_some(true);
-        assert_eq!(object["unique"], Value::from(unique), "{line}");
+        assert_eq!(object["unique"], Value::from(unique), "{object}");
         assert_eq!(object["rounds"], 2);
         assert_eq!(object["backend"], backend);
         let [min, median, max] = ["min", "median", "max"]
             .map(|key| object[format!("{key}_ids_per_s")].as_u64().unwrap());
-        assert!(0 < min && min <= median && median <= max, "{line}");
+        assert!(0 < min && min <= median && median <= max, "{object}");
         let threads = object["threads"].as_u64().unwrap() as usize;
-        assert!(found.insert((name, threads)), "{line}");
+        assert!(found.insert((name, threads)), "{object}");
     }
     assert_eq!(found, expected);
 }
@@ -59,10 +58,9 @@ fn bench_can_be_asked_for_one_name_and_prints_a_table() {
 fn bench_can_be_asked_for_a_number_of_stripes() {
     let line = "bench --rounds 1 --format json --threads 2 --only take --only sustained_take";
     for stripes in [1, 4] {
-        let text = Home::new().print(format!("{line} --stripes {stripes}"));
-        let unique = |line: &str| serde_json::from_str::<Value>(line).unwrap()["unique"] == true;
-        assert_eq!(text.lines().count(), 2, "{text}");
-        assert!(text.lines().all(unique), "{text}");
+        let all = objects(&Home::new().print(format!("{line} --stripes {stripes}")));
+        assert_eq!(all.len(), 2, "{all:?}");
+        assert!(all.iter().all(|object| object["unique"] == true), "{all:?}");
     }
     Home::new().assert_refused("bench --stripes 3", 2, "power of two from 1 to 64");
 }
@@ -76,15 +74,10 @@ fn bench_can_be_asked_for_numbers_of_threads() {
     } else {
         ""
     };
-    let text = Home::new().print(format!("{line}{pin}"));
-    let found: Vec<_> = text
-        .lines()
-        .map(|line| {
-            let object: Value = serde_json::from_str(line).unwrap();
-            assert_eq!(object["unique"], true, "{line}");
-            (object["name"].clone(), object["threads"].clone())
-        })
-        .collect();
+    let all = objects(&Home::new().print(format!("{line}{pin}")));
+    assert!(all.iter().all(|object| object["unique"] == true), "{all:?}");
+    let case = |object: &Value| (object["name"].clone(), object["threads"].clone());
+    let found: Vec<_> = all.iter().map(case).collect();
     let expected = [("take", 1), ("take", 3), ("live_take", 2), ("live_take", 3)]
         .map(|(name, threads)| (Value::from(name), Value::from(threads)));
     assert_eq!(found, expected);

@@ -4,10 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use serde_json::Value;
-
 use crate::home::{
-    Home, assert_above_all, assert_new, distinct, fail, stderr, stdout, succeed, unix_ms,
+    Home, assert_above_all, assert_new, distinct, fail, object, stderr, stdout, succeed, unix_ms,
 };
 use ringflake_kit::assert_says;
 
@@ -95,9 +93,8 @@ fn a_secret_makes_ids_from_leases_db_or_a_store_and_not_both() {
     home.print(format!("generate {kept}"));
 
     // A store that is leases.db is no other one.
-    let name = home.print(format!("store check --format json {here}"));
-    let name: Value = serde_json::from_str(&name).unwrap();
-    let name = name["namespace"].as_str().unwrap();
+    let check = object(&home.print(format!("store check --format json {here}")));
+    let name = check["namespace"].as_str().unwrap();
     let leases = format!("sqlite:{}", home.path("data/leases.db"));
     home.print(format!(
         "generate --store {leases} --block-bits 0 --namespace {name} {here}"

@@ -11,6 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use ringflake::Secret;
 use ringflake::local::DataDir;
 use serde::Deserialize;
+use serde_json::Value;
 use tempfile::TempDir;
 
 use ringflake_kit::eventually;
@@ -218,6 +219,38 @@ pub(crate) fn stdout(output: &Output) -> String {
 
 pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// The objects in a text, one a line.
+#[track_caller]
+pub(crate) fn objects(lines: &str) -> Vec<Value> {
+    let parse = |line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{line}: {error}"));
+    lines.lines().map(parse).collect()
+}
+
+/// The only object in a text.
+#[track_caller]
+pub(crate) fn object(text: &str) -> Value {
+    let [object] = objects(text).try_into().unwrap();
+    object
+}
+
+/// The value in the row with this title.
+#[track_caller]
+pub(crate) fn row<'a>(table: &'a str, title: &str) -> &'a str {
+    let find = |line: &'a str| line.strip_prefix(title)?.strip_prefix("  ");
+    let found = table.lines().find_map(find);
+    found
+        .unwrap_or_else(|| panic!("no {title} in {table}"))
+        .trim()
+}
+
+/// Asserts that `verify` found that every ID came once and lies in the leases.
+#[track_caller]
+pub(crate) fn assert_flawless(table: &str) {
+    for title in ["duplicates", "outside the leases"] {
+        assert_eq!(row(table, title), "0", "{title}: {table}");
+    }
 }
 
 #[track_caller]

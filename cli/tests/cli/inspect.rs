@@ -10,7 +10,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use humantime::format_rfc3339_seconds;
 use serde_json::Value;
 
-use crate::home::{Home, Parts, distinct, spawn, stderr, stdout, succeed};
+use crate::home::{Home, Parts, distinct, object, spawn, stderr, stdout, succeed};
 use ringflake_kit::known_answers;
 use ringflake_kit::{assert_says, short_or_long, words};
 
@@ -124,7 +124,7 @@ fn a_time_that_rfc_3339_can_not_write_is_null() {
     let home = Home::new();
     let layout = "--plain --layout 44/10/10@2020-01-01T00:00:00Z/1s";
     let inspect = format!("inspect {layout} 18446744073709551615 --format");
-    let json: Value = serde_json::from_str(&home.print(format!("{inspect} json"))).unwrap();
+    let json = object(&home.print(format!("{inspect} json")));
     assert_eq!(json["timestamp"], Value::Null);
     assert_eq!(json["timestamp_unix_ms"], 17_593_763_881_215_000_u64);
     let table = home.print(format!("{inspect} text"));

@@ -4,11 +4,10 @@ use std::fs;
 use std::thread;
 
 use ringflake::{CachedGenerator, Layout, Local};
-use serde_json::Value;
 
 use crate::home::{
-    Home, ONE, OTHER, Parts, assert_above_all, assert_new, distinct, fail, mode, stderr, stdout,
-    succeed, unix_ms,
+    Home, ONE, OTHER, Parts, assert_above_all, assert_new, distinct, fail, mode, object, stderr,
+    stdout, succeed, unix_ms,
 };
 use ringflake_kit::assert_says;
 
@@ -30,8 +29,7 @@ fn program(home: &Home) -> CachedGenerator {
 fn namespace(home: &Home, options: &str) -> String {
     // After a loss the status is that of an alarm.
     let said = stdout(&home.run(format!("store check --format json {options}")));
-    let object: Value = serde_json::from_str(&said).unwrap();
-    object["namespace"].as_str().unwrap().to_owned()
+    object(&said)["namespace"].as_str().unwrap().to_owned()
 }
 
 #[test]

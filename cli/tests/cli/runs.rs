@@ -9,10 +9,10 @@ use std::thread;
 use std::time::Duration;
 
 use ringflake::Layout;
-use serde_json::Value;
 
 use crate::home::{
-    Home, OTHER, Printing, distinct, numbers, signal, stderr, succeed, unix_ms, whole_numbers,
+    Home, OTHER, Printing, distinct, numbers, object, signal, stderr, succeed, unix_ms,
+    whole_numbers,
 };
 use ringflake_kit::{assert_says, eventually, short_or_long};
 
@@ -161,13 +161,7 @@ fn a_run_that_was_killed_shares_no_id_with_the_next() {
         let first = format!("{options} --lease-duration 3s");
         let killed: HashSet<_> = Printing::start(&home, &first).kill().into_iter().collect();
         let list = home.print("store ls --all --format json --plain --layout twitter");
-        let blocks = list
-            .lines()
-            .map(|line| serde_json::from_str::<Value>(line).unwrap());
-        let ends = blocks.map(|block| block["end"]["tick"].as_u64().unwrap());
-        let [end] = *Vec::from_iter(ends) else {
-            panic!("{list}");
-        };
+        let end = object(&list)["end"]["tick"].as_u64().unwrap();
 
         // It waits until the lease has passed, which nobody released.
         let line = format!("generate --plain --format u64le --wait 3min {options}");

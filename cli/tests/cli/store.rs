@@ -5,7 +5,10 @@ use std::process::{Output, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::home::{Home, ONE, OTHER, Parts, distinct, fail, stderr, stdout, succeed, unix_ms};
+use crate::home::{
+    Home, ONE, OTHER, Parts, assert_flawless, distinct, fail, object, objects, row, stderr, stdout,
+    succeed, unix_ms,
+};
 use ringflake_kit::{assert_says, eventually, short_or_long, words};
 
 /// A store beside the data directory, with a namespace of 32 nodes a block.
@@ -59,14 +62,8 @@ impl Shared {
     /// The only object that it prints.
     #[track_caller]
     fn object(&self, command: &str) -> Value {
-        let [object] = self.list(command).try_into().unwrap();
-        object
+        object(&self.print(&format!("{command} --format json")))
     }
-}
-
-fn objects(lines: &str) -> Vec<Value> {
-    let parse = |line| serde_json::from_str(line).unwrap();
-    lines.lines().map(parse).collect()
 }
 
 fn keys(object: &Value) -> Vec<&str> {
@@ -83,16 +80,6 @@ fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("{value}"))
 }
 
-/// The value in the row with this title.
-#[track_caller]
-fn row<'a>(table: &'a str, title: &str) -> &'a str {
-    let find = |line: &'a str| line.strip_prefix(title)?.strip_prefix("  ");
-    let found = table.lines().find_map(find);
-    found
-        .unwrap_or_else(|| panic!("no {title} in {table}"))
-        .trim()
-}
-
 #[test]
 fn init_makes_a_namespace_once_and_asks_for_its_history() {
     let shared = Shared::new();
@@ -107,7 +94,7 @@ fn init_makes_a_namespace_once_and_asks_for_its_history() {
             "store init --history {history} --store {url} --namespace by-{history} --plain \
              --horizon 5min --skew 2s --format json"
         );
-        let mut object = objects(&shared.home.print(&init)).remove(0);
+        let mut object = object(&shared.home.print(&init));
         let after = unix_ms();
         let floor = object["floor"].take();
         assert_eq!(number(&floor["tick"]) == 0, history == "unused", "{floor}");
@@ -168,8 +155,7 @@ fn runs_on_a_named_store_share_its_namespace() {
     for Parts { node, .. } in shared.home.inspect(&secret, &ids) {
         assert!(nodes.iter().any(|held| held.contains(&node)), "{node}");
     }
-    let table = shared.print("verify -n 100000 --threads 2");
-    assert_says(&table, &["duplicates", " 0\n"]);
+    assert_flawless(&shared.print("verify -n 100000 --threads 2"));
 
     // By the environment, and without a data directory.
     let line = format!("generate --namespace orders {secret}");

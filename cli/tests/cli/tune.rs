@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::home::{Home, stdout};
+use crate::home::{Home, object, stdout};
 use ringflake_kit::assert_says;
 
 /// Runs `tune` for a second, and for longer until `is_measured` holds of what it prints: a busy
@@ -63,40 +63,37 @@ fn json_is_one_object_with_documented_names() {
     let home = Home::new();
     let line = "tune --rate 20k --format json --nodes 4..6 --threshold 60% --max-age 1s";
     let output = measured(&home, line, |text| {
-        let object: Value = serde_json::from_str(text).unwrap();
-        object["run"]["without_ring"].is_object()
+        object(text)["run"]["without_ring"].is_object()
     });
-    let text = stdout(&output);
-    assert_eq!(text.lines().count(), 1, "{text}");
-    let object: Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(object["version"], 3);
-    assert_eq!(object["load"]["mean_ids_per_s"], 20_000.0);
-    assert_eq!(object["lease"]["nodes"], serde_json::json!([4, 6]));
-    assert_eq!(object["lease"]["enough_nodes"], 1);
-    assert!(object["machine"]["fill_ids_per_s"].as_f64().unwrap() > 0.0);
-    let ring = &object["ring"];
+    let answer = object(&stdout(&output));
+    assert_eq!(answer["version"], 3);
+    assert_eq!(answer["load"]["mean_ids_per_s"], 20_000.0);
+    assert_eq!(answer["lease"]["nodes"], serde_json::json!([4, 6]));
+    assert_eq!(answer["lease"]["enough_nodes"], 1);
+    assert!(answer["machine"]["fill_ids_per_s"].as_f64().unwrap() > 0.0);
+    let ring = &answer["ring"];
     assert!(ring["capacity"].as_u64().unwrap().is_power_of_two());
     assert_eq!(ring["threshold"], 60);
     assert_eq!(ring["schedule"]["max_age_s"], 1.0);
-    let thresholds = object["thresholds"].as_array().unwrap();
+    let thresholds = answer["thresholds"].as_array().unwrap();
     let names: Vec<_> = thresholds
         .iter()
         .map(|it| it["threshold"].to_string())
         .collect();
     assert_eq!(names, ["25", "50", "60", "75"]);
-    let rings = object["run"]["rings"].as_array().unwrap();
+    let rings = answer["run"]["rings"].as_array().unwrap();
     assert!(rings.len() >= 4, "{}", rings.len());
     for ring in rings {
         assert!(ring["taken"].as_u64().unwrap() > 0, "{ring}");
         assert!(ring["latency_ns"]["p99.99"].is_u64(), "{ring}");
     }
-    let finding = object["run"]["finding"].as_str().unwrap();
+    let finding = answer["run"]["finding"].as_str().unwrap();
     let is_good = ["confirmed", "corrected"].contains(&finding);
     assert_eq!(output.status.success(), is_good, "{finding}");
     // Every name is in the page of the docs.
     let guide = include_str!("../../../src/plan/guide.md");
     let mut names = Vec::new();
-    collect_names(&object, &mut names);
+    collect_names(&answer, &mut names);
     for name in names {
         assert!(
             guide.contains(&format!("`{name}`")),
@@ -104,8 +101,7 @@ fn json_is_one_object_with_documented_names() {
         );
     }
     // Without a run.
-    let object: Value = serde_json::from_str(&stdout(&home.run(line))).unwrap();
-    assert!(object["run"].is_null());
+    assert!(object(&stdout(&home.run(line)))["run"].is_null());
 }
 
 fn collect_names(value: &Value, names: &mut Vec<String>) {
@@ -177,8 +173,8 @@ fn a_load_that_nothing_serves_has_status_1_and_a_reason() {
 #[test]
 fn an_interrupt_ends_the_run_and_prints_the_answer() {
     let output = Home::new().interrupt("tune --rate 20k --seconds 9999 --format json");
-    let object: Value = serde_json::from_str(&stdout(&output)).unwrap();
-    assert_eq!(object["run"]["finding"], "not_measured");
-    assert!(object["ring"].is_object());
+    let answer = object(&stdout(&output));
+    assert_eq!(answer["run"]["finding"], "not_measured");
+    assert!(answer["ring"].is_object());
     assert_eq!(output.status.code(), Some(130));
 }

@@ -4,31 +4,15 @@ use std::fs;
 use std::process::Output;
 use std::time::Instant;
 
-use crate::home::{Home, stderr, stdout, succeed};
+use crate::home::{Home, assert_flawless, object, row, stderr, stdout, succeed};
 use ringflake_kit::assert_says;
-
-/// The figure in the row with this title.
-#[track_caller]
-fn figure<'a>(table: &'a str, title: &str) -> &'a str {
-    let row = table.lines().find_map(|line| line.strip_prefix(title));
-    row.unwrap_or_else(|| panic!("no {title} in {table}"))
-        .trim()
-}
 
 /// The figure in the row with this title, as a number.
 #[track_caller]
 fn number(table: &str, title: &str) -> f64 {
-    let figure = figure(table, title);
+    let figure = row(table, title);
     let number = figure.split_whitespace().next().unwrap().replace(',', "");
     number.parse().unwrap_or_else(|_| panic!("{figure}"))
-}
-
-/// That every ID came once and lies in the leases.
-#[track_caller]
-fn assert_flawless(table: &str) {
-    for title in ["duplicates", "outside the leases"] {
-        assert_eq!(figure(table, title), "0", "{title}: {table}");
-    }
 }
 
 /// What this line prints, with IDs in it, as `has_ids` finds. A busy machine may let no consumer
@@ -40,13 +24,6 @@ fn print_some(home: &Home, line: &str, has_ids: impl Fn(&str) -> bool) -> String
     found.expect("IDs are taken")
 }
 
-/// The only object that is printed.
-#[track_caller]
-fn object(text: &str) -> serde_json::Value {
-    assert_eq!(text.lines().count(), 1, "{text}");
-    serde_json::from_str(text).unwrap()
-}
-
 #[test]
 fn verify_finds_no_duplicate() {
     let home = Home::new();
@@ -55,7 +32,7 @@ fn verify_finds_no_duplicate() {
     assert_eq!(stderr(&output), "");
     let table = stdout(&output);
     assert_flawless(&table);
-    assert_eq!(figure(&table, "IDs  "), "2,000,000");
+    assert_eq!(row(&table, "IDs"), "2,000,000");
     for title in [
         "IDs/s",
         "time",
@@ -64,7 +41,7 @@ fn verify_finds_no_duplicate() {
         "borrowed",
         "level",
     ] {
-        assert!(!figure(&table, title).is_empty());
+        assert!(!row(&table, title).is_empty());
     }
 }
 
@@ -80,7 +57,7 @@ fn verify_goes_on_through_refusals_and_stops_in_time() {
         ));
         let elapsed = began.elapsed().as_secs_f64();
         assert_flawless(&table);
-        let ids = number(&table, "IDs  ");
+        let ids = number(&table, "IDs");
         // A tick is a second. The first and the last one of the run can be partial, and 60 more
         // may be borrowed.
         let most = 4096.0 * (60.0 + elapsed + 2.0);
@@ -159,20 +136,20 @@ fn verify_runs_a_load_and_checks_every_id() {
     home.run("keygen");
     // 58,000 IDs in all: fewer than the ring has, so it can't run dry.
     let line = "verify --seconds 1 --consumers 2 --rate 20k --burst 400k:100ms/1s";
-    let table = print_some(&home, line, |table| number(table, "IDs  ") > 0.0);
-    let taken = number(&table, "IDs  ");
+    let table = print_some(&home, line, |table| number(table, "IDs") > 0.0);
+    let taken = number(&table, "IDs");
     assert_eq!(taken + number(&table, "not taken in time"), 58_000.0);
     assert_flawless(&table);
     for title in ["empties", "refused"] {
-        assert_eq!(figure(&table, title), "0", "{table}");
+        assert_eq!(row(&table, title), "0", "{table}");
     }
-    for name in ["p50", "p90", "p99 ", "p99.9 ", "p99.99", "max"] {
+    for name in ["p50", "p90", "p99", "p99.9", "p99.99", "max"] {
         // In the unit that suits it.
-        let latency = figure(&table, &format!("latency {name}"));
+        let latency = row(&table, &format!("latency {name}"));
         assert!(latency.ends_with('s'), "{table}");
         assert!(!latency.starts_with('0'), "{table}");
     }
-    let lowest = figure(&table, "lowest level seen");
+    let lowest = row(&table, "lowest level seen");
     assert!(lowest.ends_with(" of 65,536"), "{lowest}");
 }
 
@@ -184,7 +161,7 @@ fn verify_runs_a_trace_to_its_end() {
     fs::write(&trace, lines).unwrap();
     let table = home.print(format!("verify --plain --trace {trace} --threshold 25%"));
     let missed = number(&table, "not taken in time");
-    assert_eq!(number(&table, "IDs  ") + missed, 1000.0);
+    assert_eq!(number(&table, "IDs") + missed, 1000.0);
     assert_flawless(&table);
 }
 
@@ -193,7 +170,7 @@ fn verify_counts_the_takes_that_had_to_make_their_id() {
     // A ring of one slot that takes don't refill, of which a group takes several in a row.
     let load = "--rate 20M --seconds 1 --capacity 1 --consumers 1 --assist off";
     let line = format!("verify --plain {load}");
-    let table = print_some(&Home::new(), &line, |table| number(table, "IDs  ") > 0.0);
+    let table = print_some(&Home::new(), &line, |table| number(table, "IDs") > 0.0);
     assert!(number(&table, "empties") > 0.0, "{table}");
     assert!(number(&table, "made in place") > 0.0, "{table}");
     assert_flawless(&table);
@@ -226,7 +203,7 @@ fn verify_warns_of_a_load_that_the_lease_can_not_carry() {
     assert_says(&text, &expected);
     let table = stdout(&output);
     assert!(number(&table, "refused") > 0.0, "{table}");
-    let borrowed = figure(&table, "most borrowed");
+    let borrowed = row(&table, "most borrowed");
     let is_a_minute = borrowed.starts_with("60") || borrowed.starts_with("61");
     assert!(is_a_minute, "{borrowed}");
 }
