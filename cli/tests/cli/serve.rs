@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::chown;
@@ -112,20 +112,18 @@ impl Drop for Serving {
 }
 
 /// A client of the Redis protocol.
-struct Client<S> {
-    stream: BufReader<S>,
+struct Client {
+    stream: BufReader<TcpStream>,
 }
 
-impl Client<TcpStream> {
+impl Client {
     fn connect(port: u16) -> Self {
         let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let stream = BufReader::new(stream);
         Self { stream }
     }
-}
 
-impl<S: Read + Write> Client<S> {
     /// The answer to a command, unless the server has closed the connection.
     fn try_ask(&mut self, command: &str) -> Option<String> {
         let mut request = format!("*{}\r\n", command.split_whitespace().count());
@@ -211,6 +209,26 @@ fn on(port: u16) -> String {
     format!("--http off --resp 127.0.0.1:{port} --drain 60s")
 }
 
+/// Writes a file of settings, and returns the option that names it.
+fn configure(home: &Home, text: &str) -> String {
+    let path = home.path("serve.toml");
+    fs::write(&path, text).unwrap();
+    format!("--config {path}")
+}
+
+/// Runs `command` by this script, which ends in `exec "$@"`, in this shell.
+fn in_shell(mut shell: Command, script: &str, command: &Command) -> Command {
+    shell.args(["-c", script, "sh"]);
+    shell.arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => shell.env(name, value),
+            None => shell.env_remove(name),
+        };
+    }
+    shell
+}
+
 /// How many blocks are held: a line is about each.
 fn held_blocks(home: &Home) -> usize {
     let list = home.print("store ls --namespace orders --format json");
@@ -221,12 +239,8 @@ fn held_blocks(home: &Home) -> usize {
 fn who_insists_need_not_wait_for_the_drain() {
     let home = Home::new();
     let (resp, http) = (free_port(), free_port());
-    let config = home.file("serve.toml");
-    fs::write(&config, "limits.request-time = '1h'").unwrap();
-    let options = format!(
-        "--resp 127.0.0.1:{resp} --http 127.0.0.1:{http} --drain 1h --config {}",
-        config.display()
-    );
+    let config = configure(&home, "limits.request-time = '1h'");
+    let options = format!("--resp 127.0.0.1:{resp} --http 127.0.0.1:{http} --drain 1h {config}");
     let mut serving = Serving::start(&home, &options);
     let mut client = Client::connect(http);
     // A request whose body does not come holds the end up, for as long as it may take.
@@ -265,11 +279,9 @@ fn a_server_that_ends_under_load_gives_its_leases_back() {
 fn tokens_are_changed_under_load_by_a_signal() {
     let home = Home::new();
     let port = free_port();
-    let tokens = home.write_secret("tokens", TOKEN);
-    let config = home.file("serve.toml");
-    fs::write(&config, format!("tokens.take = '{tokens}'\n")).unwrap();
-    let options = format!("{} --config {}", on(port), config.display());
-    let serving = Serving::start(&home, &options);
+    let tokens = format!("tokens.take = '{}'\n", home.write_secret("tokens", TOKEN));
+    let config = configure(&home, &tokens);
+    let serving = Serving::start(&home, &format!("{} {config}", on(port)));
     let reload = |text: &str| {
         home.write_secret("tokens", text);
         serving.signal(libc::SIGHUP);
@@ -305,11 +317,10 @@ fn tokens_are_changed_under_load_by_a_signal() {
     });
 
     // The rest of the file needs a new server, and the line says so; the level does not.
-    let tokens = format!("tokens.take = '{tokens}'\n");
-    fs::write(&config, format!("{tokens}limits.count = 5\n")).unwrap();
+    configure(&home, &format!("{tokens}limits.count = 5\n"));
     serving.signal(libc::SIGHUP);
     serving.wait_for("reloaded needs_restart=\"limits\"");
-    fs::write(&config, format!("{tokens}log.level = 'error'\n")).unwrap();
+    configure(&home, &format!("{tokens}log.level = 'error'\n"));
     serving.signal(libc::SIGHUP);
     // It counts before the line would be written.
     home.write_secret("tokens", TOKEN);
@@ -326,11 +337,9 @@ fn tokens_are_changed_under_load_by_a_signal() {
 fn a_replaced_file_of_tokens_is_read_without_a_signal() {
     let home = Home::new();
     let port = free_port();
-    let tokens = home.write_secret("tokens", TOKEN);
-    let config = home.file("serve.toml");
-    fs::write(&config, format!("tokens.take = '{tokens}'\n")).unwrap();
-    let options = format!("{} --config {}", on(port), config.display());
-    let serving = Serving::start(&home, &options);
+    let tokens = format!("tokens.take = '{}'\n", home.write_secret("tokens", TOKEN));
+    let config = configure(&home, &tokens);
+    let serving = Serving::start(&home, &format!("{} {config}", on(port)));
     let auth = |token: &str| Client::connect(port).ask(&format!("AUTH {token}"));
     assert_eq!(auth(TOKEN), "+OK");
     home.write_secret("tokens", OTHER_TOKEN);
@@ -344,8 +353,6 @@ fn a_start_that_can_not_be_is_refused_on_one_line() {
     let home = Home::new();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = listener.local_addr().unwrap();
-    let config = home.file("serve.toml");
-    let at = config.display();
     let taken = format!("--resp {taken} --http off");
     for (text, options, said, shows_in_a_check) in [
         ("", &*taken, "which is in use", false),
@@ -364,13 +371,13 @@ fn a_start_that_can_not_be_is_refused_on_one_line() {
             true,
         ),
     ] {
-        fs::write(&config, text).unwrap();
+        let config = configure(&home, text);
         // The default ports may be in use here.
         let ports = match options {
             "" => "--resp 127.0.0.1:0 --http off",
             options => options,
         };
-        let line = format!("serve --log-level off --config {at} {ports}");
+        let line = format!("serve --log-level off {config} {ports}");
         let message = home.refuse(&line);
         assert_says(&message, &[said]);
         assert!(!message.contains("hunter2"), "{message}");
@@ -418,7 +425,6 @@ impl Manager {
 #[test]
 fn a_reload_before_the_first_lease_is_not_ready() {
     let home = Home::new();
-    let config = home.file("serve.toml");
     // Its past has to be waited out first.
     let text = "
         [namespaces.orders]
@@ -427,9 +433,8 @@ fn a_reload_before_the_first_lease_is_not_ready() {
         init-if-new = 'unknown'
         wait = '10ms'
         ";
-    let text = text.replace("STORE", &home.path("waiting.db"));
-    fs::write(&config, text).unwrap();
-    let options = format!("{} --config {}", on(free_port()), config.display());
+    let config = configure(&home, &text.replace("STORE", &home.path("waiting.db")));
+    let options = format!("{} {config}", on(free_port()));
     let (manager, serving) = Manager::start(&home, &options, false);
     serving.wait_for("not ready");
     serving.signal(libc::SIGHUP);
@@ -468,10 +473,9 @@ fn a_secret_that_others_may_read_is_refused() {
     let home = Home::new();
     set_mode(home.data_dir().parent().unwrap(), 0o711);
     let secret = home.write_secret("orders.secret", ONE);
-    let config = home.file("serve.toml");
-    let text =
+    let settings =
         format!("[namespaces.orders]\nstore = 'sqlite:leases.db'\nsecret-file = '{secret}'\n");
-    fs::write(&config, text).unwrap();
+    let config = configure(&home, &settings);
     // A file of root may be read by others.
     // SAFETY: it has no arguments and can't fail.
     if unsafe { libc::geteuid() } == 0 {
@@ -479,7 +483,7 @@ fn a_secret_that_others_may_read_is_refused() {
     }
     for (mode, is_accepted) in [(0o644, false), (0o640, false), (0o600, true)] {
         set_mode(secret.as_ref(), mode);
-        let mut command = home.command(format!("serve --check --config {}", config.display()));
+        let mut command = home.command(format!("serve --check {config}"));
         as_user(&mut command, "nobody");
         let output = command.output().unwrap();
         assert_eq!(output.status.success(), is_accepted, "{mode:o}: {output:?}");
@@ -507,28 +511,21 @@ fn a_data_directory_in_memory_is_refused_in_words_of_the_settings() {
 fn serve_in_own_network(home: &Home, disable_ipv6: u8) -> Option<Serving> {
     let script = format!(
         "ip link set lo up && echo {disable_ipv6} >/proc/sys/net/ipv6/conf/lo/disable_ipv6 && \
-         exec \"$0\" \"$@\""
+         exec \"$@\""
     );
-    let in_network = |program: &std::ffi::OsStr| {
-        let mut command = Command::new("unshare");
-        command.args(["--net", "sh", "-c", &script]).arg(program);
-        command
+    let in_network = |command: &Command| {
+        let mut shell = Command::new("unshare");
+        shell.args(["--net", "sh"]);
+        in_shell(shell, &script, command)
     };
-    let tried = in_network("true".as_ref()).stderr(Stdio::null()).status();
+    let tried = in_network(&Command::new("true"))
+        .stderr(Stdio::null())
+        .status();
     if !tried.is_ok_and(|status| status.success()) {
         eprintln!("SKIPPED: no network of its own can be made here");
         return None;
     }
-    let direct = home.command("serve");
-    let mut command = in_network(direct.get_program());
-    command.args(direct.get_args());
-    for (name, value) in direct.get_envs() {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
-    Some(Serving::spawn(command))
+    Some(Serving::spawn(in_network(&home.command("serve"))))
 }
 
 #[test]
@@ -572,18 +569,14 @@ fn serve_on(home: &Home, socket: &impl AsFd) -> Command {
     assert_ne!(socket, -1, "{}", std::io::Error::last_os_error());
     // SAFETY: nobody else knows it.
     let socket = unsafe { OwnedFd::from_raw_fd(socket) };
-    let plain = home.command("serve --http off");
     // The number of the process is known when it runs.
-    let mut command = Command::new("sh");
+    let script = "LISTEN_PID=$$ exec \"$@\"";
+    let mut command = in_shell(
+        Command::new("sh"),
+        script,
+        &home.command("serve --http off"),
+    );
     command
-        .args(["-c", "LISTEN_PID=$$ exec \"$@\"", "sh"])
-        .arg(plain.get_program())
-        .args(plain.get_args())
-        .envs(
-            plain
-                .get_envs()
-                .filter_map(|(name, value)| Some((name, value?))),
-        )
         .envs([("LISTEN_FDS", "1"), ("LISTEN_FDNAMES", "resp")])
         .stdin(Stdio::null());
     // The first number that is handed over.
@@ -628,13 +621,9 @@ fn a_connection_of_the_service_manager_is_no_socket_to_listen_on() {
 #[test]
 fn it_may_have_as_many_files_open_as_it_may_ask_for() {
     let home = Home::new();
-    let plain = home.command(format!("serve {}", on(free_port())));
-    let mut command = Command::new("sh");
-    command.args(["-c", "ulimit -Sn 64 && exec \"$@\"", "sh"]);
-    command.arg(plain.get_program()).args(plain.get_args());
-    let envs = plain.get_envs();
-    command.envs(envs.filter_map(|(name, value)| Some((name, value?))));
-    let serving = Serving::spawn(command);
+    let serve = home.command(format!("serve {}", on(free_port())));
+    let script = "ulimit -Sn 64 && exec \"$@\"";
+    let serving = Serving::spawn(in_shell(Command::new("sh"), script, &serve));
     serving.wait_for("ready");
     let limits = fs::read_to_string(format!("/proc/{}/limits", serving.child.id())).unwrap();
     let files = limits
@@ -651,10 +640,9 @@ fn it_may_have_as_many_files_open_as_it_may_ask_for() {
 fn without_files_left_it_says_so_once_and_goes_on_when_there_are_some() {
     let home = Home::new();
     let (resp, http) = (free_port(), free_port());
-    let config = home.path("serve.toml");
     // Connections that send nothing stay open, however long it takes to open all of them.
-    fs::write(&config, "limits.request-time = '1h'").unwrap();
-    let options = format!("--resp 127.0.0.1:{resp} --http 127.0.0.1:{http} --config {config}");
+    let config = configure(&home, "limits.request-time = '1h'");
+    let options = format!("--resp 127.0.0.1:{resp} --http 127.0.0.1:{http} {config}");
     let serving = Serving::start(&home, &options);
     let few = libc::rlimit {
         rlim_cur: 64,
