@@ -317,27 +317,22 @@ mod tests {
     }
 
     #[test]
-    fn a_number_just_behind_the_row_is_noticed() {
-        let take = |(): &(), next: &mut u64, [number]: &mut [u64; 1]| {
-            *number = if *next == 63 { 64 } else { *next };
-            *next += 1;
-            true
+    fn a_number_that_is_not_of_the_row_or_twice_in_it_is_noticed() {
+        let row = |number: fn(u64) -> u64| {
+            let take = move |(): &(), next: &mut u64, [place]: &mut [u64; 1]| {
+                *place = number(*next);
+                *next += 1;
+                true
+            };
+            let contest = Contest::new(|| (), |()| 0, take);
+            Workload::new(Takers::free(1), 64, contest, |number| number).of_a_row()
         };
-        let contest = Contest::new(|| (), |()| 0, take);
-        let beyond = Workload::new(Takers::free(1), 64, contest, |number| number).of_a_row();
+        assert!(row(|next| next).is_unique().unwrap());
+        // Just behind it.
+        let beyond = row(|next| if next == 63 { 64 } else { next });
         let error = beyond.is_unique().unwrap_err().to_string();
         assert!(error.contains("not in the stock"), "{error}");
-    }
-
-    #[test]
-    fn a_number_of_the_row_in_place_of_another_is_noticed() {
-        let take = |(): &(), next: &mut u64, [number]: &mut [u64; 1]| {
-            *next += 1;
-            *number = *next / 2;
-            true
-        };
-        let contest = Contest::new(|| (), |()| 0, take);
-        let twice = Workload::new(Takers::free(1), 64, contest, |number| number).of_a_row();
+        let twice = row(|next| next.div_ceil(2));
         assert!(!twice.is_unique().unwrap());
         let error = twice.time().unwrap_err().to_string();
         assert!(error.contains("twice"), "{error}");

@@ -85,13 +85,8 @@ impl Plan {
     #[allow(dead_code, reason = "the benchmarks of the library have such races")]
     pub(crate) fn time(threads: usize, limit: Duration) -> Self {
         Self {
-            threads,
-            rounds: 1,
-            calls: u64::MAX,
             limit: Some(limit),
-            patience: Duration::ZERO,
-            keep: false,
-            prepare: |_| (),
+            ..Self::calls(threads, 1, u64::MAX)
         }
     }
 

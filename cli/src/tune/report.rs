@@ -162,16 +162,12 @@ fn load(answer: &Answer, replay: &Replay) -> Chart {
         x: Axis::from_zero(end, 8.0, seconds),
         y: Axis::from_zero(load.peak(), 4.0, short),
         lines: vec![
-            Line {
-                name: "asked for".to_owned(),
-                points,
-                style: Style::Plain,
-            },
-            Line {
-                name: "sustained by the lease".to_owned(),
-                points: [0.0, end].map(|at| (at, answer.lease.sustained)).to_vec(),
-                style: Style::Dashed,
-            },
+            Line::new("asked for", Style::Plain, points),
+            Line::new(
+                "sustained by the lease",
+                Style::Dashed,
+                [0.0, end].map(|at| (at, answer.lease.sustained)),
+            ),
         ],
     }
 }
@@ -217,19 +213,14 @@ fn level(run: &Run) -> Chart {
         both
     });
     let thresholds = samples.iter().step_by(chunk);
+    let thresholds = thresholds.map(|it| (it.seconds, it.threshold as f64));
     let mut lines = vec![
-        Line {
-            name: "level".to_owned(),
-            points: points.collect(),
-            style: Style::Plain,
-        },
-        Line {
-            name: "threshold: below it a producer is woken".to_owned(),
-            points: thresholds
-                .map(|it| (it.seconds, it.threshold as f64))
-                .collect(),
-            style: Style::Dashed,
-        },
+        Line::new("level", Style::Plain, points),
+        Line::new(
+            "threshold: below it a producer is woken",
+            Style::Dashed,
+            thresholds,
+        ),
     ];
     let mut before = 0;
     let empty = samples
@@ -237,16 +228,8 @@ fn level(run: &Run) -> Chart {
         .filter(|it| std::mem::replace(&mut before, it.empties) < it.empties);
     let empty: Vec<_> = empty.map(|it| (it.seconds, 0.0)).collect();
     if !empty.is_empty() {
-        let marks = empty
-            .iter()
-            .step_by(empty.len().div_ceil(200))
-            .copied()
-            .collect();
-        lines.push(Line {
-            name: "empty".to_owned(),
-            points: marks,
-            style: Style::Marks,
-        });
+        let marks = empty.iter().step_by(empty.len().div_ceil(200)).copied();
+        lines.push(Line::new("empty", Style::Marks, marks));
     }
     Chart {
         id: "level",
@@ -272,22 +255,14 @@ fn latency(run: &Run, replay: &Replay) -> Chart {
     // Nanoseconds on an axis of powers of ten.
     let points = |measured| {
         let log = |(at, seconds): (usize, f64)| (at as f64, (seconds * 1e9).max(1.0).log10());
-        latencies(measured)
-            .into_iter()
-            .enumerate()
-            .map(log)
-            .collect::<Vec<_>>()
+        latencies(measured).into_iter().enumerate().map(log)
     };
     let value = |log: f64| time(10_f64.powf(log) / 1e9);
-    let line = |name: &str, points, style| Line {
-        name: name.to_owned(),
-        points,
-        style,
-    };
-    let mut lines = vec![line("with this ring", points(&run.measured), Style::Marked)];
+    let with = points(&run.measured);
+    let mut lines = vec![Line::new("with this ring", Style::Marked, with)];
     if let Some(without) = &replay.without_ring {
         let name = "no ring: the threads alone";
-        lines.push(line(name, points(without), Style::Dashed));
+        lines.push(Line::new(name, Style::Dashed, points(without)));
     }
     let all = lines
         .iter()
@@ -332,18 +307,9 @@ fn thresholds(answer: &Answer, replay: &Replay) -> Chart {
         .iter()
         .enumerate()
         .map(|(at, (_, level))| (at as f64, level.lowest));
-    let line = |name: &str, points, style| Line {
-        name: name.to_owned(),
-        points,
-        style,
-    };
     let lines = vec![
-        line("measured", measured.collect(), Style::Marked),
-        line(
-            "in the worst case, computed",
-            worst.collect(),
-            Style::Dashed,
-        ),
+        Line::new("measured", Style::Marked, measured),
+        Line::new("in the worst case, computed", Style::Dashed, worst),
     ];
     let most = lines
         .iter()

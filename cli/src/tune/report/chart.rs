@@ -55,6 +55,20 @@ pub(super) enum Style {
     Marked,
 }
 
+impl Line {
+    pub(super) fn new(
+        name: impl Into<String>,
+        style: Style,
+        points: impl IntoIterator<Item = (f64, f64)>,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            points: points.into_iter().collect(),
+            style,
+        }
+    }
+}
+
 impl Axis {
     /// From 0 to a bit more than `most`, with about `count` round labels.
     pub(super) fn from_zero(most: f64, count: f64, label: impl Fn(f64) -> String) -> Self {
@@ -263,11 +277,11 @@ mod tests {
             across: "seconds",
             x: Axis::from_zero(10.0, 5.0, |at| format!("{at}")),
             y: Axis::from_zero(100.0, 4.0, |at| format!("{at}")),
-            lines: vec![Line {
-                name: "a & b".to_owned(),
-                points: vec![(0.0, 0.0), (5.0, 100.0), (10.0, 900.0)],
-                style: Style::Marked,
-            }],
+            lines: vec![Line::new(
+                "a & b",
+                Style::Marked,
+                [(0.0, 0.0), (5.0, 100.0), (10.0, 900.0)],
+            )],
         };
         let svg = chart.to_string();
         assert_eq!(svg.matches("<svg ").count(), 2);
