@@ -142,20 +142,16 @@ pub(crate) fn unnamed_or_refused(args: &KeyArgs, data_dir: &DataDir) -> Result<K
 }
 
 fn existing(args: &KeyArgs, data_dir: &DataDir) -> Result<Option<Key>> {
-    if let Some(key) = chosen(args)? {
-        return Ok(Some(key));
-    }
-    let secret = kept(data_dir)?;
+    let secret = match args.plain {
+        true => return Ok(Some(Key::new(None, args.id_width))),
+        false => given_or_kept(&args.secret, data_dir)?,
+    };
     Ok(secret.map(|secret| Key::new(Some(secret), args.id_width)))
 }
 
 /// A secret for IDs that nobody will keep: a random one if there is no other.
 pub(crate) fn secret_or_random(args: &SecretArgs, data_dir: &DataDir) -> Result<Secret> {
-    let chosen = match file_of(args) {
-        Some(path) => Some(read(&path)?),
-        None => kept(data_dir)?,
-    };
-    match chosen {
+    match given_or_kept(args, data_dir)? {
         Some(secret) => Ok(secret),
         None => Ok(Secret::generate()?),
     }
@@ -255,21 +251,17 @@ pub(crate) fn note(secret: &Secret, data_dir: &DataDir) {
     }
 }
 
-/// The key that the command line or the environment names, if they do.
-fn chosen(args: &KeyArgs) -> Result<Option<Key>> {
-    if args.plain {
-        return Ok(Some(Key::new(None, args.id_width)));
+/// The secret that the command line or the environment names, or the one in the data
+/// directory.
+fn given_or_kept(args: &SecretArgs, data_dir: &DataDir) -> Result<Option<Secret>> {
+    match given(args) {
+        Some((path, _)) => Ok(Some(read(&path)?)),
+        None => kept(data_dir),
     }
-    let secret = file_of(&args.secret).map(|path| read(&path)).transpose()?;
-    Ok(secret.map(|secret| Key::new(Some(secret), args.id_width)))
 }
 
-/// Not clap's `env`: that would make `--plain` clash with the variable.
-fn file_of(args: &SecretArgs) -> Option<PathBuf> {
-    given(args).map(|(path, _)| path)
-}
-
-/// The file that is given, and by what.
+/// The file that is given, and by what. Not by clap's `env`: that would make `--plain` clash
+/// with the variable.
 fn given(args: &SecretArgs) -> Option<(PathBuf, &'static str)> {
     let option = args.secret_file.clone().map(|path| (path, "--secret-file"));
     option.or_else(|| Some((path_variable(VARIABLE)?, VARIABLE)))
