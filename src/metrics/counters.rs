@@ -5,8 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::catalogue::{self as metric, Metric};
 use super::snapshot::Snapshot;
-use crate::generator::Stats;
-use crate::lease::{FenceCounts, LeaseCounts, RenewalCounts};
+use crate::lease::{FenceCounts, RenewalCounts};
 use crate::timeline::RefusalCounts;
 
 /// One counter, as the generator has it.
@@ -24,7 +23,7 @@ pub(super) struct Published(Vec<AtomicU64>);
 
 impl Published {
     pub(super) fn nothing() -> Self {
-        Self((0..STRIPES + REQUESTS).map(|_| AtomicU64::new(0)).collect())
+        Self((0..COUNTERS).map(|_| AtomicU64::new(0)).collect())
     }
 
     /// Each counter, and how much has come to it since it was handed on last. Of calls at
@@ -38,70 +37,45 @@ impl Published {
             let before = published.fetch_max(counted.count, Relaxed);
             (counted, counted.count.saturating_sub(before))
         };
+        debug_assert!(counted.len() <= COUNTERS);
         counted.iter().zip(&self.0).map(more)
     }
 }
 
-/// How many counters any generator has.
-const STRIPES: usize = 19;
-
-/// How many more there are where a store leases the nodes.
-const REQUESTS: usize = 14;
+/// How many counters there are where a store leases the nodes; others have fewer.
+const COUNTERS: usize = 33;
 
 /// All counters, always in the same order: those of leases from a store come last.
 pub(super) fn counted(snapshot: &Snapshot) -> Vec<Counted> {
-    let mut all = Vec::with_capacity(STRIPES + REQUESTS);
-    all.extend(of_stripes(&snapshot.stats));
+    let stats = &snapshot.stats;
+    let (fills, failed) = (stats.fills, stats.failed);
+    let mut all = Vec::with_capacity(COUNTERS);
+    all.push(whole(&metric::IDS_ISSUED, stats.issued));
+    let causes = [
+        ("padding", fills.padding),
+        ("threshold", fills.threshold),
+        ("scheduled", fills.scheduled),
+        ("assist", fills.assist),
+    ];
+    all.extend(parts(&metric::REFILLS, "cause", causes));
+    all.push(whole(&metric::EMPTIES, stats.empties));
+    all.push(whole(&metric::IN_PLACE, stats.in_place));
+    let refused = by_reason(stats.refused);
+    all.extend(parts(&metric::REFUSALS, "reason", refused));
+    let refused = by_reason(failed.refused);
+    all.extend(parts(&metric::FAILED_TAKES, "reason", refused));
+    let others = [("empty", failed.empty), ("timed_out", failed.timed_out)];
+    all.extend(parts(&metric::FAILED_TAKES, "reason", others));
+    all.push(whole(&metric::RETIRED, stats.retired));
+    all.push(whole(&metric::PRODUCER_PANICS, stats.panics));
     if let Some(lease) = &snapshot.lease {
-        all.extend(of_requests(lease.counts));
+        let counts = lease.counts;
+        let renewals = by_outcome(counts.renewals);
+        all.extend(parts(&metric::LEASE_RENEWALS, "outcome", renewals));
+        all.extend(parts(&metric::FENCED, "fence", by_fence(counts.fenced)));
+        all.push(whole(&metric::HISTORY_LOST, counts.history_lost));
     }
     all
-}
-
-fn of_stripes(stats: &Stats) -> [Counted; STRIPES] {
-    let (fills, failed) = (stats.fills, stats.failed);
-    let refills = |cause, count| part(&metric::REFILLS, ("cause", cause), count);
-    let refused = |at: usize| {
-        let (reason, count) = by_reason(stats.refused)[at];
-        part(&metric::REFUSALS, ("reason", reason), count)
-    };
-    let failed_takes = |reason, count| part(&metric::FAILED_TAKES, ("reason", reason), count);
-    let failed_by_reason = |at: usize| {
-        let (reason, count) = by_reason(failed.refused)[at];
-        failed_takes(reason, count)
-    };
-    [
-        whole(&metric::IDS_ISSUED, stats.issued),
-        refills("padding", fills.padding),
-        refills("threshold", fills.threshold),
-        refills("scheduled", fills.scheduled),
-        refills("assist", fills.assist),
-        whole(&metric::EMPTIES, stats.empties),
-        whole(&metric::IN_PLACE, stats.in_place),
-        refused(0),
-        refused(1),
-        refused(2),
-        refused(3),
-        failed_by_reason(0),
-        failed_by_reason(1),
-        failed_by_reason(2),
-        failed_by_reason(3),
-        failed_takes("empty", failed.empty),
-        failed_takes("timed_out", failed.timed_out),
-        whole(&metric::RETIRED, stats.retired),
-        whole(&metric::PRODUCER_PANICS, stats.panics),
-    ]
-}
-
-fn of_requests(counts: LeaseCounts) -> impl Iterator<Item = Counted> {
-    let renewals = by_outcome(counts.renewals).into_iter();
-    let renewals =
-        renewals.map(|(outcome, count)| part(&metric::LEASE_RENEWALS, ("outcome", outcome), count));
-    let fenced = by_fence(counts.fenced).into_iter();
-    let fenced = fenced.map(|(fence, count)| part(&metric::FENCED, ("fence", fence), count));
-    renewals
-        .chain(fenced)
-        .chain([whole(&metric::HISTORY_LOST, counts.history_lost)])
 }
 
 fn whole(metric: &'static Metric, count: u64) -> Counted {
@@ -112,12 +86,17 @@ fn whole(metric: &'static Metric, count: u64) -> Counted {
     }
 }
 
-fn part(metric: &'static Metric, part: (&'static str, &'static str), count: u64) -> Counted {
-    Counted {
+/// The parts of a counter, by the values of a label.
+fn parts<const N: usize>(
+    metric: &'static Metric,
+    label: &'static str,
+    counts: [(&'static str, u64); N],
+) -> impl Iterator<Item = Counted> {
+    counts.into_iter().map(move |(value, count)| Counted {
         metric,
-        part: Some(part),
+        part: Some((label, value)),
         count,
-    }
+    })
 }
 
 fn by_reason(counts: RefusalCounts) -> [(&'static str, u64); 4] {
