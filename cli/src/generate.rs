@@ -119,18 +119,10 @@ impl Job {
 
     /// Takes up to a chunk off what is left.
     fn undertake(&self) -> usize {
+        let rest = |left: u64| Some(left.saturating_sub(CHUNK as u64));
         // Relaxed: the number stands for itself.
-        let mut left = self.left.load(Relaxed);
-        loop {
-            let want = left.min(CHUNK as u64);
-            match self
-                .left
-                .compare_exchange_weak(left, left - want, Relaxed, Relaxed)
-            {
-                Ok(_) => return want as usize,
-                Err(now) => left = now,
-            }
-        }
+        let left = self.left.fetch_update(Relaxed, Relaxed, rest);
+        left.unwrap_or(0).min(CHUNK as u64) as usize
     }
 
     /// Fills `ids`, however long that takes.

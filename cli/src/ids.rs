@@ -193,15 +193,6 @@ mod tests {
                 prop_assert_eq!(read, right, "{}", text);
             }
         }
-
-        #[test]
-        fn auto_reads_decimal_numbers_that_are_no_base32hex(number in 10_u64.pow(13)..) {
-            let id = Id::from_u64(number);
-            prop_assert_eq!(InputFormat::Auto.read(&number.to_string()), Ok(id));
-            let negative = -((number >> 1) as i64);
-            let read = InputFormat::Auto.read(&negative.to_string());
-            prop_assert_eq!(read, Ok(Id::from_i64(negative)));
-        }
     }
 
     #[test]

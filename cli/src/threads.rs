@@ -22,6 +22,11 @@ impl ThreadCount {
         Self(cores.min(Self::MAX))
     }
 
+    /// So many as are given, or one a core, but for one core that is left to the producer.
+    pub(crate) fn or_all_but_one(given: Option<Self>) -> usize {
+        given.map_or(Self::cores().0 - 1, Self::get).max(1)
+    }
+
     pub(crate) fn get(self) -> usize {
         self.0
     }

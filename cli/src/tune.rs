@@ -161,7 +161,7 @@ pub(crate) fn run(args: &TuneArgs) -> Result<ExitCode> {
 /// As many producers as fill faster than the peak empties, if there are cores for them.
 fn threads(args: &TuneArgs, load: &Load, measured: &Measured) -> Threads {
     let cores = ThreadCount::cores().get();
-    let consumers = args.consumers.map_or(cores - 1, ThreadCount::get).max(1);
+    let consumers = ThreadCount::or_all_but_one(args.consumers);
     let wanted = (load.peak() / measured.fill_rate).ceil() as usize;
     let spare = cores.saturating_sub(consumers).clamp(1, 64);
     let producers = args.producers.map_or(wanted.clamp(1, spare), usize::from);

@@ -62,6 +62,12 @@ pub(crate) fn grouped(value: u64) -> String {
     text
 }
 
+/// So many things: `1 node`, `65,536 nodes`.
+pub(crate) fn counted(count: u64, thing: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{} {thing}{plural}", grouped(count))
+}
+
 fn scaled(value: f64, units: &[(f64, &str)]) -> String {
     for &(unit, name) in units {
         // A value that would round up to the unit is printed in it.

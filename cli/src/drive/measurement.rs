@@ -7,6 +7,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use indicatif::ProgressBar;
 use ringflake::{CachedGenerator, Id, Stats, TakeError};
 
 use super::open_loop::{Consumed, Histogram, OpenLoop, TakeObserver, histogram};
@@ -63,8 +64,8 @@ pub(crate) struct Sample {
 
 impl Measurement {
     /// Runs a load with takes one by one from `generator`. `observer` makes what sees a
-    /// consumer's IDs, and is returned at the end. `progress` is called with the time since
-    /// the first moment.
+    /// consumer's IDs, and is returned at the end. `bar` shows the milliseconds since the first
+    /// moment.
     ///
     /// # Errors
     ///
@@ -72,12 +73,12 @@ impl Measurement {
     pub(crate) fn run<O: TakeObserver>(
         open_loop: OpenLoop<'_>,
         generator: &CachedGenerator,
-        progress: &(impl Fn(Duration) + Sync),
+        bar: &ProgressBar,
         observer: impl Fn() -> O + Sync,
     ) -> io::Result<(Self, Vec<O>)> {
         let before = generator.stats();
         let origin = OpenLoop::origin();
-        let sample = || sample(generator, &before, origin, progress);
+        let sample = || Some(sample(generator, &before, shown(bar, origin)?));
         let (consumed, samples) =
             sampled(open_loop, origin, || || generator.take(), observer, sample)?;
         let after = generator.stats();
@@ -103,13 +104,10 @@ impl Measurement {
     /// If the threads can't be started.
     pub(crate) fn without_generator(
         open_loop: OpenLoop<'_>,
-        progress: &(impl Fn(Duration) + Sync),
+        bar: &ProgressBar,
     ) -> io::Result<Self> {
         let origin = OpenLoop::origin();
-        let sample = || {
-            progress(Instant::now().checked_duration_since(origin)?);
-            None
-        };
+        let sample = || shown(bar, origin).and(None);
         let source = || || Ok(black_box(Id::default()));
         let (consumed, _) = sampled(open_loop, origin, source, || (), sample)?;
         let mut all = Self {
@@ -212,21 +210,21 @@ fn sample_until_closed(
     samples
 }
 
-/// The ring as it is; `None` before the first moment of the load.
-fn sample(
-    generator: &CachedGenerator,
-    before: &Stats,
-    origin: Instant,
-    progress: &impl Fn(Duration),
-) -> Option<Sample> {
+/// The time since the first moment of a load, which the bar shows from now on; `None` before.
+fn shown(bar: &ProgressBar, origin: Instant) -> Option<Duration> {
     let since = Instant::now().checked_duration_since(origin)?;
-    progress(since);
+    bar.set_position(since.as_millis() as u64);
+    Some(since)
+}
+
+/// The ring as it is.
+fn sample(generator: &CachedGenerator, before: &Stats, since: Duration) -> Sample {
     let stats = generator.stats();
-    Some(Sample {
+    Sample {
         seconds: since.as_secs_f64(),
         level: stats.level,
         threshold: stats.threshold,
         borrowed: stats.borrowed.as_secs_f64(),
         empties: stats.empties - before.empties,
-    })
+    }
 }

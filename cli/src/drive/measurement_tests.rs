@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 use std::time::Duration;
 
+use indicatif::ProgressBar;
 use ringflake::plan::Load;
 use ringflake::{
     CachedGenerator, CachedGeneratorBuilder, Id, Layout, OnEmpty, PaddingFill, Secret, StaticLease,
@@ -53,7 +54,13 @@ fn with_load<T>(rate: &str, stop: bool, test: impl FnOnce(OpenLoop<'_>) -> T) ->
 
 fn run(generator: &CachedGenerator, rate: &str, stop: bool) -> (Measurement, Vec<Remembering>) {
     with_load(rate, stop, |open_loop| {
-        Measurement::run(open_loop, generator, &|_| (), Remembering::default).unwrap()
+        Measurement::run(
+            open_loop,
+            generator,
+            &ProgressBar::hidden(),
+            Remembering::default,
+        )
+        .unwrap()
     })
 }
 
@@ -123,7 +130,7 @@ fn refusals_are_counted_with_their_reason() {
 #[test]
 fn without_a_generator_the_same_ids_are_due_and_none_is_refused() {
     let run = with_load("500k", false, |open_loop| {
-        Measurement::without_generator(open_loop, &|_| ()).unwrap()
+        Measurement::without_generator(open_loop, &ProgressBar::hidden()).unwrap()
     });
     assert_eq!(run.demanded, 50_000);
     assert_eq!(run.taken + run.missed, 50_000);
@@ -142,7 +149,7 @@ fn a_run_that_is_stopped_takes_nothing_more() {
 fn what_no_consumer_can_take_is_missed_and_what_came_after_the_end_is_told_apart() {
     let measure = |rate| {
         with_load(rate, false, |open_loop| {
-            Measurement::without_generator(open_loop, &|_| ()).unwrap()
+            Measurement::without_generator(open_loop, &ProgressBar::hidden()).unwrap()
         })
     };
     // The consumers go on for longer than the load lasts.

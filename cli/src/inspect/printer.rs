@@ -6,6 +6,7 @@ use ringflake::{Id, Layout, Parts};
 use serde::Serialize;
 
 use crate::format::Format;
+use crate::output;
 use crate::timestamp::rfc3339;
 
 /// Prints one line an ID.
@@ -87,8 +88,7 @@ impl<W: Write> Printer<W> {
                     node: parts.node,
                     sequence: parts.sequence,
                 };
-                serde_json::to_writer(&mut self.out, &object)?;
-                self.out.write_all(b"\n")
+                output::json(&mut self.out, &object)
             }
         }
     }

@@ -11,7 +11,7 @@ use super::lease::LeasePlan;
 use super::machine::{Measured, Threads};
 use crate::count::whole;
 use crate::threshold::Threshold;
-use crate::units::{bytes, grouped, short, time};
+use crate::units::{bytes, counted, grouped, short, time};
 
 /// A ring and its threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -179,9 +179,9 @@ impl Answer {
                     time(measured.wake_median),
                     time(measured.wake_longest),
                     time(measured.take_cost),
-                    count(threads.consumers, "thread"),
-                    count(threads.producers, "thread"),
-                    count(threads.cores, "core")
+                    counted(threads.consumers as u64, "thread"),
+                    counted(threads.producers as u64, "thread"),
+                    counted(threads.cores as u64, "core")
                 ),
             ),
             (
@@ -265,12 +265,6 @@ impl Setting {
         };
         thresholds.into_iter().map(setting).collect()
     }
-}
-
-/// So many things.
-pub(super) fn count(count: usize, thing: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {thing}{plural}")
 }
 
 #[cfg(test)]

@@ -63,7 +63,7 @@ pub(super) fn object(answer: &Answer, replay: Option<&Replay>, command: &str) ->
             "assisted": level.assisted,
         })).collect::<Vec<_>>(),
         "run": replay.map(|replay| json!({
-            "finding": replay.finding.name(),
+            "finding": replay.finding,
             "part": replay.part.map(|(from, length)| json!({
                 "from_s": from, "seconds": length,
             })),

@@ -7,7 +7,7 @@ use ringflake::Layout;
 use ringflake::plan::{self, Borrowing, Load, MARGIN};
 
 use crate::load::{BORROW_LIMIT, borrowing_in_words};
-use crate::units::{grouped, percent, short, time};
+use crate::units::{counted, percent, short, time};
 use crate::usage::Misuse;
 
 /// The nodes of a lease, and what the load does to them.
@@ -57,19 +57,16 @@ impl LeasePlan {
 
     /// What to lease, in a sentence.
     pub(super) fn headline(&self) -> String {
+        let [nodes, enough] = [self.count(), self.enough].map(|nodes| counted(nodes, "node"));
         if self.is_too_small() {
             let more = match self.enough > self.all {
                 true => "which is more than the layout has: share the load among layouts",
                 false => "which are enough",
             };
+            let verb = if self.count() == 1 { "is" } else { "are" };
             return format!(
-                "{} too few: {}. The load needs {}, {more}.",
-                match self.count() {
-                    1 => "1 node is".to_owned(),
-                    count => format!("{} nodes are", grouped(count)),
-                },
+                "{nodes} {verb} too few: {}. The load needs {enough}, {more}.",
                 borrowing_in_words(&self.borrowing),
-                nodes(self.enough),
             );
         }
         let borrowed = match self.borrowing.most > 0.0 {
@@ -77,24 +74,23 @@ impl LeasePlan {
             false => "the load borrows nothing".to_owned(),
         };
         let margin = match self.count() < self.enough {
-            true => format!("; a margin of {MARGIN} takes {}", nodes(self.enough)),
+            true => format!("; a margin of {MARGIN} takes {enough}"),
             false => String::new(),
         };
-        format!("Lease {}: {borrowed}{margin}.", nodes(self.count()))
+        format!("Lease {nodes}: {borrowed}{margin}.")
     }
 
     /// The figures behind it.
     pub(super) fn details(&self, capacity: Option<usize>) -> String {
-        let blocks = self.count().div_ceil(32);
-        let plural = if blocks == 1 { "" } else { "s" };
         let ring = capacity.map_or_else(String::new, |capacity| {
             format!(", a full ring {}", time(capacity as f64 / self.sustained))
         });
         format!(
-            "{} ({blocks} block{plural} of 32 from a store) {} {} IDs/s, of which the load takes \
-             {} %; of the {} s that may be borrowed the load borrows {}{ring}; a restart on the \
-             same nodes waits for what is borrowed",
-            nodes(self.count()),
+            "{} ({} of 32 from a store) {} {} IDs/s, of which the load takes {} %; of the {} s that \
+             may be borrowed the load borrows {}{ring}; a restart on the same nodes waits for what \
+             is borrowed",
+            counted(self.count(), "node"),
+            counted(self.count().div_ceil(32), "block"),
             if self.count() == 1 {
                 "sustains"
             } else {
@@ -113,11 +109,6 @@ impl LeasePlan {
     fn count(&self) -> u64 {
         self.nodes.end - self.nodes.start
     }
-}
-
-fn nodes(count: u64) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{} node{plural}", grouped(count))
 }
 
 /// What the load borrows, had it no limit.

@@ -12,13 +12,14 @@ use anyhow::{Context, Result};
 use indicatif::ProgressBar;
 use ringflake::plan::{Load, MARGIN};
 use ringflake::{CachedGenerator, Secret, StaticLease};
+use serde::Serialize;
 
-use super::answer::{Answer, Setting, count};
+use super::answer::{Answer, Setting};
 use crate::drive::measurement::Measurement;
 use crate::drive::open_loop::OpenLoop;
 use crate::interrupt::Interrupt;
 use crate::load::{BORROW_LIMIT, GROUPS_PER_SECOND, PERCENTILES};
-use crate::units::{grouped, percent, time};
+use crate::units::{counted, grouped, percent, time};
 
 /// How often the capacity is doubled, at the most.
 const DOUBLINGS: usize = 3;
@@ -71,7 +72,8 @@ pub(super) fn latencies(measured: &Measurement) -> [f64; PERCENTILES.len()] {
 }
 
 /// What the runs say about the answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub(super) enum Finding {
     Confirmed,
     /// Another capacity serves the load.
@@ -85,17 +87,6 @@ pub(super) enum Finding {
 }
 
 impl Finding {
-    /// As it stands in JSON.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Confirmed => "confirmed",
-            Self::Corrected => "corrected",
-            Self::RanDry => "ran_dry",
-            Self::NotServed => "not_served",
-            Self::NotMeasured => "not_measured",
-        }
-    }
-
     pub(super) fn is_good(self) -> bool {
         matches!(self, Self::Confirmed | Self::Corrected)
     }
@@ -289,9 +280,9 @@ impl Replay {
         }
         format!(
             "{} to take and {} to fill share {}: take batches, or use more cores.",
-            count(threads.consumers, "thread"),
-            count(threads.producers, "thread"),
-            count(threads.cores, "core")
+            counted(threads.consumers as u64, "thread"),
+            counted(threads.producers as u64, "thread"),
+            counted(threads.cores as u64, "core")
         )
     }
 }
@@ -347,8 +338,7 @@ impl Rings<'_> {
             .capacity(setting.capacity)
             .threshold_fill(setting.threshold.fill())
             .build()?;
-        let show = |since: Duration| self.bar.set_position(since.as_millis() as u64);
-        let (measured, _) = Measurement::run(self.open_loop(time), &generator, &show, || ())
+        let (measured, _) = Measurement::run(self.open_loop(time), &generator, self.bar, || ())
             .context("a thread can't be started")?;
         let is_whole = !self.interrupt.came() && measured.taken + measured.refused > 0;
         Ok(is_whole.then_some(Run { setting, measured }))
@@ -360,8 +350,7 @@ impl Rings<'_> {
             return Ok(None);
         }
         self.start("no ring".to_owned(), time);
-        let show = |since: Duration| self.bar.set_position(since.as_millis() as u64);
-        let run = Measurement::without_generator(self.open_loop(time), &show)
+        let run = Measurement::without_generator(self.open_loop(time), self.bar)
             .context("a thread can't be started")?;
         Ok((!self.interrupt.came() && run.taken > 0).then_some(run))
     }

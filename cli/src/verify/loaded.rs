@@ -21,7 +21,7 @@ use crate::leases::{DemandEstimate, Supply};
 use crate::load::{BORROW_LIMIT, GROUPS_PER_SECOND, borrowing_in_words};
 use crate::report::say;
 use crate::threads::ThreadCount;
-use crate::units::short;
+use crate::units::{counted, short};
 
 /// How long a load without an end runs.
 const DEFAULT_TIME: Duration = Duration::from_secs(10);
@@ -32,8 +32,7 @@ const MOST_CHUNKS: usize = 8192;
 
 pub(super) fn run(args: &VerifyArgs, load: &Load, data_dir: &DataDir) -> Result<ExitCode> {
     let layout = args.supply.target.layout.layout;
-    let cores = ThreadCount::cores().get();
-    let consumers = args.consumers.map_or(cores - 1, ThreadCount::get).max(1);
+    let consumers = ThreadCount::or_all_but_one(args.consumers);
     let time = args.seconds.map(Duration::from_secs);
     let time = time.or(load.duration()).unwrap_or(DEFAULT_TIME);
     let time = load.duration().map_or(time, |whole| time.min(whole));
@@ -58,8 +57,7 @@ pub(super) fn run(args: &VerifyArgs, load: &Load, data_dir: &DataDir) -> Result<
     };
     let most_chunks = MOST_CHUNKS / consumers;
     let checker = || Checker::new(&inspector, &oracle, most_chunks);
-    let show = |since: Duration| bar.set_position(since.as_millis() as u64);
-    let run = Measurement::run(open_loop, &supply.generator, &show, checker);
+    let run = Measurement::run(open_loop, &supply.generator, &bar, checker);
     bar.finish_and_clear();
     let (run, checkers) = run.context("a thread can't be started")?;
     let tallies = checkers.into_iter().map(|checker| checker.tally);
@@ -154,10 +152,10 @@ fn warn_of_borrowing(load: &Load, time: Duration, layout: &Layout, leases: &[Lea
     }
     let end = borrowing_in_words(&borrowing);
     say(format_args!(
-        "the load needs {} IDs/s on average, and the leases on {nodes} node{} have {} IDs/s: {end}\n\
+        "the load needs {} IDs/s on average, and the leases on {} have {} IDs/s: {end}\n\
          help: give more --nodes or --blocks",
         short(mean),
-        if nodes == 1 { "" } else { "s" },
+        counted(nodes, "node"),
         short(sustained),
     ));
 }
