@@ -314,22 +314,9 @@ mod tests {
     fn a_node_range_is_two_numbers_the_second_one_larger() {
         assert_eq!("0..32".parse::<NodeRange>().unwrap(), NodeRange(0..32));
         for wrong in [
-            "", "3", "..", "3..", "..3", "0...3", "0..=3", "a..b", "-1..3",
+            "", "3", "..", "3..", "..3", "0...3", "0..=3", "a..b", "-1..3", "3..3", "5..3",
         ] {
             assert!(wrong.parse::<NodeRange>().is_err(), "{wrong}");
         }
-        let empty = "3..3".parse::<NodeRange>().unwrap_err();
-        assert!(empty.to_string().contains("3..4"), "{empty}");
-        let reversed = "18446744073709551615..5".parse::<NodeRange>().unwrap_err();
-        assert!(
-            reversed.to_string().ends_with("5..18446744073709551615"),
-            "{reversed}"
-        );
-        let last = "18446744073709551615..18446744073709551615";
-        let last = last.parse::<NodeRange>().unwrap_err().to_string();
-        assert!(
-            last.contains("is empty") && !last.contains(char::is_numeric),
-            "{last}"
-        );
     }
 }

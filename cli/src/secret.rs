@@ -307,18 +307,3 @@ fn warn_if_shared(path: &Path) {
         ));
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_key_has_the_fingerprint_and_cipher_of_its_width() {
-        let secret = Secret::from_bytes([7; 16]);
-        for width in IdWidth::ALL {
-            let key = Key::new(Some(secret.clone()), width);
-            assert_eq!(key.fingerprint(), Fingerprint::of_width(&secret, width));
-            assert_eq!(key.cipher().unwrap().id_bits(), width.bits());
-        }
-    }
-}

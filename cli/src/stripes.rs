@@ -36,22 +36,7 @@ fn number(text: &str) -> Result<usize> {
 
 #[cfg(test)]
 mod tests {
-    use ringflake::{CachedGenerator, Layout, StaticLease};
-
     use super::*;
-
-    #[test]
-    fn the_slots_are_divided_as_asked_for() {
-        let stripes_of = |stripes| {
-            let lease = StaticLease::assume_unique(Layout::RANDFLAKE, 0..1);
-            let builder = CachedGenerator::builder(Layout::RANDFLAKE)
-                .plain()
-                .lease(lease);
-            let shaped = StripeArgs { stripes }.shape(builder.capacity(64));
-            shaped.check().unwrap().stripes
-        };
-        assert_eq!([None, Some(1), Some(32)].map(stripes_of), [1, 1, 32]);
-    }
 
     #[test]
     fn a_number_of_stripes_is_a_power_of_two() {

@@ -215,14 +215,6 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_the_way_of_a_lease_is_among_the_refusals() {
-        let now = LAYOUT.tick_at(NOW_MS).unwrap();
-        assert_eq!(verdict(&report(now), Some(Ok(()))).refusals, [""; 0]);
-        let refusals = verdict(&report(now + 667), Some(Ok(()))).refusals;
-        assert!(refusals[0].contains("in 8s"), "{refusals:?}");
-    }
-
-    #[test]
     fn a_failed_write_is_a_refusal() {
         let report = report(LAYOUT.tick_at(NOW_MS).unwrap());
         let accepted = verdict(&report, Some(Ok(())));
