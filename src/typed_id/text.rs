@@ -1,6 +1,7 @@
 //! The text: prefix, `_`, and that of the ID.
 
-use std::fmt::{self, Write};
+use std::fmt;
+use std::io::Write;
 use std::str::{self, FromStr};
 
 use super::prefix::{MAX_LENGTH, SEPARATOR};
@@ -11,9 +12,12 @@ impl<T: IdKind> fmt::Display for TypedId<T> {
     /// Writes the text, padded as a `str` is, without allocating. Padding is not part
     /// of the ID and does not read back.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = Buffer::default();
-        write!(text, "{}{SEPARATOR}{}", T::PREFIX, self.id)?;
-        f.pad(text.as_str())
+        let mut bytes = [0_u8; MAX_TEXT];
+        let mut rest = &mut bytes[..];
+        write!(rest, "{}{SEPARATOR}{}", T::PREFIX, self.id).map_err(|_| fmt::Error)?;
+        let length = MAX_TEXT - rest.len();
+        // Only whole `str`s were written.
+        f.pad(str::from_utf8(&bytes[..length]).unwrap_or_default())
     }
 }
 
@@ -61,36 +65,5 @@ impl<T: IdKind> TryFrom<String> for TypedId<T> {
     }
 }
 
+/// The length of the longest text.
 const MAX_TEXT: usize = MAX_LENGTH + SEPARATOR.len_utf8() + MAX_DIGITS;
-
-/// Room for the longest text.
-struct Buffer {
-    bytes: [u8; MAX_TEXT],
-    length: usize,
-}
-
-impl Default for Buffer {
-    fn default() -> Self {
-        Self {
-            bytes: [0; MAX_TEXT],
-            length: 0,
-        }
-    }
-}
-
-impl Buffer {
-    fn as_str(&self) -> &str {
-        // Only whole `str`s are written into it.
-        str::from_utf8(&self.bytes[..self.length]).unwrap_or_default()
-    }
-}
-
-impl Write for Buffer {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        let end = self.length + text.len();
-        let room = self.bytes.get_mut(self.length..end).ok_or(fmt::Error)?;
-        room.copy_from_slice(text.as_bytes());
-        self.length = end;
-        Ok(())
-    }
-}
