@@ -142,30 +142,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_take_that_gave_nothing_says_why_and_what_to_do() {
-        let waited = Duration::from_millis(30);
-        for (error, parts) in [
-            (TakeError::Empty, ["the ring is empty", "try again"]),
-            (TakeError::TimedOut { waited }, ["for 30ms", "producers"]),
-        ] {
-            let text = error.to_string();
-            for part in parts.into_iter().chain(["threshold", "in place"]) {
-                assert!(text.contains(part), "{text}");
-            }
-        }
-        let refused = TakeError::from(Refused::Forked);
-        assert_eq!(refused.to_string(), Refused::Forked.to_string());
-        let kind = ErrorKind::OutOfMemory;
-        let text = TakeError::NoPage { kind }.to_string();
-        assert!(
-            text.contains(&kind.to_string()) && text.contains("handle"),
-            "{text}"
-        );
-        let text = TakeError::NotInitialised.to_string();
-        assert!(text.contains("ringflake::init"), "{text}");
-    }
-
-    #[test]
     fn an_error_says_when_to_try_again() {
         let (limit, retry_after) = (Duration::from_secs(60), Duration::from_millis(7));
         let (end_unix_ms, now_unix_ms) = (5, 6);
