@@ -1,16 +1,13 @@
 //! Servers as processes, with their settings, their data and their logs.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::process::{Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use ringflake_kit::server::{Clock, data_directory, free_port, signal_child};
+use ringflake_kit::server::{Clock, data_directory, free_port};
 use ringflake_kit::tls::{allow, only_for_us};
-use ringflake_kit::{assert_says, eventually};
+use ringflake_kit::{Logged, assert_says, eventually};
 use tempfile::TempDir;
 
 use crate::load::{Failure, Way, http, resp, take_by_http};
@@ -80,15 +77,8 @@ pub(crate) struct Serve {
     config: PathBuf,
     pub(crate) resp: u16,
     pub(crate) http: u16,
-    running: Option<Running>,
+    running: Option<Logged>,
     clock: Option<Clock>,
-}
-
-/// A process, and its log so far.
-struct Running {
-    child: Child,
-    log: Arc<Mutex<Vec<String>>>,
-    reader: JoinHandle<()>,
 }
 
 impl Serve {
@@ -152,81 +142,51 @@ impl Serve {
             .args(["--resp", &format!("127.0.0.1:{}", self.resp)])
             .args(["--http", &format!("127.0.0.1:{}", self.http)])
             // More than the default, for a clean end on a busy machine.
-            .args(["--drain", "60s"])
-            .stderr(Stdio::piped());
+            .args(["--drain", "60s"]);
         if let Some(clock) = &self.clock {
             clock.preload(&mut command);
         }
-        let mut child = command.spawn().unwrap();
-        let stderr = BufReader::new(child.stderr.take().unwrap());
-        let log = Arc::new(Mutex::new(Vec::new()));
-        let lines = Arc::clone(&log);
-        let reader = thread::spawn(move || {
-            for line in stderr.lines() {
-                lines.lock().unwrap().push(line.unwrap());
-            }
-        });
-        self.running = Some(Running { child, log, reader });
+        self.running = Some(Logged::spawn(&mut command));
     }
 
-    fn running(&self) -> &Running {
+    fn running(&self) -> &Logged {
         self.running.as_ref().expect("it runs")
     }
 
     pub(crate) fn log(&self) -> String {
-        self.running().log.lock().unwrap().join("\n")
+        self.running().log()
     }
 
     /// How many lines of the log so far say this.
     pub(crate) fn times(&self, said: &str) -> usize {
-        let log = self.running().log.lock().unwrap();
-        log.iter().filter(|line| line.contains(said)).count()
+        self.running().times(said)
     }
 
     /// Waits until so many lines have said this.
     #[track_caller]
     pub(crate) fn wait_for_times(&self, said: &str, times: usize) {
-        eventually(said, || {
-            let ended = self.running().reader.is_finished();
-            let found = self.times(said);
-            assert!(found >= times || !ended, "it has ended:\n{}", self.log());
-            found >= times
-        });
+        self.running().wait_for_times(said, times);
     }
 
     pub(crate) fn signal(&self, number: i32) {
-        signal_child(self.running().child.id() as libc::pid_t, number);
+        self.running().signal(number);
     }
 
     /// As a machine that fails: it ends at once, and writes nothing down.
     pub(crate) fn kill(&mut self) {
-        let mut running = self.running.take().expect("it runs");
-        running.child.kill().unwrap();
-        running.child.wait().unwrap();
-        running.reader.join().unwrap();
+        drop(self.running.take().expect("it runs"));
     }
 
     /// Waits for its end with this status, and gives its whole log.
     #[track_caller]
     fn wait_with(&mut self, expected: i32) -> String {
-        eventually("its end", || self.running().reader.is_finished());
-        let Running {
-            mut child,
-            log,
-            reader,
-        } = self.running.take().expect("it runs");
-        let status = child.wait().unwrap();
-        reader.join().unwrap();
-        let log = log.lock().unwrap().join("\n");
-        assert_eq!(status.code(), Some(expected), "{log}");
-        log
+        self.running.take().expect("it runs").wait(expected)
     }
 
     /// Ends it as a service manager does.
     #[track_caller]
     pub(crate) fn stop(&mut self) -> String {
-        self.signal(libc::SIGTERM);
-        self.wait_with(0)
+        self.running.take().expect("it runs").stop()
     }
 
     /// The answer of `GET /readyz`: the status, and how long IDs can be issued.
@@ -275,24 +235,10 @@ impl Serve {
 
     /// A figure of `/proc/PID/status` in KiB, such as `VmRSS`.
     pub(crate) fn kib(&self, name: &str) -> u64 {
-        let path = format!("/proc/{}/status", self.running().child.id());
+        let path = format!("/proc/{}/status", self.running().id());
         let status = fs::read_to_string(path).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix(name));
         let figure = line.unwrap().trim_matches(|c: char| !c.is_ascii_digit());
         figure.parse().unwrap()
-    }
-}
-
-impl Drop for Serve {
-    fn drop(&mut self) {
-        // Of a test that has failed, or has no more questions.
-        if let Some(running) = &mut self.running {
-            if thread::panicking() {
-                let log = running.log.lock().unwrap_or_else(PoisonError::into_inner);
-                eprintln!("the log of the server:\n{}", log.join("\n"));
-            }
-            let _ = running.child.kill();
-            let _ = running.child.wait();
-        }
     }
 }

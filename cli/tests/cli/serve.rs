@@ -8,16 +8,16 @@ use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::chown;
 use std::os::unix::net::UnixDatagram;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use ringflake_kit::server::{as_user, free_port};
-use ringflake_kit::{assert_says, eventually};
+use ringflake_kit::{Logged, assert_says, eventually};
 
-use crate::home::{Home, ONE, set_mode, signal};
+use crate::home::{Home, ONE, set_mode};
 
 const TOKEN: &str = "take-0123456789abcdef";
 const OTHER_TOKEN: &str = "take-fedcba9876543210";
@@ -25,90 +25,15 @@ const OTHER_TOKEN: &str = "take-fedcba9876543210";
 /// A hang becomes a failure after this.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A server that runs, and its log so far.
-struct Serving {
-    child: Child,
-    lines: Arc<Mutex<Vec<String>>>,
-    reader: Option<JoinHandle<()>>,
+/// The server with these options and no other sockets, once it is ready.
+fn start(home: &Home, options: &str) -> Logged {
+    let serving = spawn(home.command(format!("serve {options}")));
+    serving.wait_for("ready");
+    serving
 }
 
-impl Serving {
-    /// The server with these options and no other sockets, once it is ready.
-    fn start(home: &Home, options: &str) -> Self {
-        let serving = Self::spawn(home.command(format!("serve {options}")));
-        serving.wait_for("ready");
-        serving
-    }
-
-    fn spawn(mut command: Command) -> Self {
-        let command = command.env_remove("NOTIFY_SOCKET").stderr(Stdio::piped());
-        Self::spawn_as_it_is(command)
-    }
-
-    fn spawn_as_it_is(command: &mut Command) -> Self {
-        let mut child = command.spawn().unwrap();
-        let stderr = BufReader::new(child.stderr.take().unwrap());
-        let lines = Arc::new(Mutex::new(Vec::new()));
-        let log = Arc::clone(&lines);
-        let reader = thread::spawn(move || {
-            for line in stderr.lines() {
-                log.lock().unwrap().push(line.unwrap());
-            }
-        });
-        Self {
-            child,
-            lines,
-            reader: Some(reader),
-        }
-    }
-
-    fn log(&self) -> String {
-        self.lines.lock().unwrap().join("\n")
-    }
-
-    /// Waits for a line that contains this.
-    #[track_caller]
-    fn wait_for(&self, said: &str) {
-        eventually(said, || {
-            let reader = self.reader.as_ref().unwrap();
-            let ended = reader.is_finished();
-            let log = self.log();
-            let is_found = log.contains(said);
-            assert!(is_found || !ended, "it has ended:\n{log}");
-            is_found
-        });
-    }
-
-    fn signal(&self, number: i32) {
-        signal(&self.child, number);
-    }
-
-    /// Its whole log, once it has ended with this status.
-    #[track_caller]
-    fn wait(mut self, status: i32) -> String {
-        let ended = self.child.wait().unwrap();
-        self.reader.take().unwrap().join().unwrap();
-        let log = self.log();
-        assert_eq!(ended.code(), Some(status), "{log}");
-        log
-    }
-
-    /// Ends it as a service manager does.
-    #[track_caller]
-    fn stop(self) -> String {
-        self.signal(libc::SIGTERM);
-        self.wait(0)
-    }
-}
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        // Of a test that has failed.
-        if self.reader.is_some() {
-            let _ = self.child.kill();
-            let _ = self.child.wait();
-        }
-    }
+fn spawn(mut command: Command) -> Logged {
+    Logged::spawn(command.env_remove("NOTIFY_SOCKET"))
 }
 
 /// A client of the Redis protocol.
@@ -241,7 +166,7 @@ fn who_insists_need_not_wait_for_the_drain() {
     let (resp, http) = (free_port(), free_port());
     let config = configure(&home, "limits.request-time = '1h'");
     let options = format!("--resp 127.0.0.1:{resp} --http 127.0.0.1:{http} --drain 1h {config}");
-    let mut serving = Serving::start(&home, &options);
+    let mut serving = start(&home, &options);
     let mut client = Client::connect(http);
     // A request whose body does not come holds the end up, for as long as it may take.
     let request = b"POST /v1/ids HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\nContent-Type: application/json\r\nExpect: 100-continue\r\n\r\n";
@@ -251,7 +176,7 @@ fn who_insists_need_not_wait_for_the_drain() {
     assert_says(&line, &["100 Continue"]);
     eventually("it ends", || {
         serving.signal(libc::SIGTERM);
-        serving.child.try_wait().unwrap().is_some()
+        serving.has_ended()
     });
     let log = serving.wait(130);
     assert_says(&log, &["stopping"]);
@@ -263,7 +188,7 @@ fn a_server_that_ends_under_load_gives_its_leases_back() {
     let home = Home::new();
     let port = free_port();
     for round in 0..2 {
-        let serving = Serving::start(&home, &on(port));
+        let serving = start(&home, &on(port));
         let load = Load::start(port, "");
         let mut client = Client::connect(port);
         client.take();
@@ -281,7 +206,7 @@ fn tokens_are_changed_under_load_by_a_signal() {
     let port = free_port();
     let tokens = format!("tokens.take = '{}'\n", home.write_secret("tokens", TOKEN));
     let config = configure(&home, &tokens);
-    let serving = Serving::start(&home, &format!("{} {config}", on(port)));
+    let serving = start(&home, &format!("{} {config}", on(port)));
     let reload = |text: &str| {
         home.write_secret("tokens", text);
         serving.signal(libc::SIGHUP);
@@ -339,7 +264,7 @@ fn a_replaced_file_of_tokens_is_read_without_a_signal() {
     let port = free_port();
     let tokens = format!("tokens.take = '{}'\n", home.write_secret("tokens", TOKEN));
     let config = configure(&home, &tokens);
-    let serving = Serving::start(&home, &format!("{} {config}", on(port)));
+    let serving = start(&home, &format!("{} {config}", on(port)));
     let auth = |token: &str| Client::connect(port).ask(&format!("AUTH {token}"));
     assert_eq!(auth(TOKEN), "+OK");
     home.write_secret("tokens", OTHER_TOKEN);
@@ -394,17 +319,16 @@ struct Manager(UnixDatagram);
 impl Manager {
     /// The server with these options, started by it. With a watchdog, the messages have to
     /// be read all the time.
-    fn start(home: &Home, options: &str, watchdog: bool) -> (Self, Serving) {
+    fn start(home: &Home, options: &str, watchdog: bool) -> (Self, Logged) {
         let path = home.file("notify");
         let socket = UnixDatagram::bind(&path).unwrap();
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
         let mut command = home.command(format!("serve {options}"));
-        let command = command.env("NOTIFY_SOCKET", &path).stderr(Stdio::piped());
+        command.env("NOTIFY_SOCKET", &path);
         if watchdog {
             command.env("WATCHDOG_USEC", "200000");
         }
-        let serving = Serving::spawn_as_it_is(command);
-        (Self(socket), serving)
+        (Self(socket), Logged::spawn(&mut command))
     }
 
     /// The next message, which has this line; signs of life may come before it.
@@ -453,7 +377,7 @@ fn signals_before_the_settings_are_read_are_kept() {
     let fifo = std::ffi::CString::new(config.to_str().unwrap()).unwrap();
     // SAFETY: it reads a string that ends with a zero.
     assert_eq!(unsafe { libc::mkfifo(fifo.as_ptr(), 0o600) }, 0);
-    let serving = Serving::spawn(home.command(format!("serve --config {}", config.display())));
+    let serving = spawn(home.command(format!("serve --config {}", config.display())));
     // Once this returns, the server reads its settings, and waits for them.
     let mut writer = fs::File::options().write(true).open(&config).unwrap();
     serving.signal(libc::SIGHUP);
@@ -501,14 +425,14 @@ fn a_data_directory_in_memory_is_refused_in_words_of_the_settings() {
     let home = Home::new();
     let mut command = home.command("serve --resp off --http 127.0.0.1:0");
     command.env_remove("RINGFLAKE_BEST_EFFORT");
-    let log = Serving::spawn(command).wait(1);
+    let log = spawn(command).wait(1);
     assert_says(&log, &["data-dir", "best-effort = true"]);
     assert!(!log.contains("Local::"), "{log}");
 }
 
 /// A server without options in a network of its own, with IPv6 or without; none where this
 /// process may not make one.
-fn serve_in_own_network(home: &Home, disable_ipv6: u8) -> Option<Serving> {
+fn serve_in_own_network(home: &Home, disable_ipv6: u8) -> Option<Logged> {
     let script = format!(
         "ip link set lo up && echo {disable_ipv6} >/proc/sys/net/ipv6/conf/lo/disable_ipv6 && \
          exec \"$@\""
@@ -525,7 +449,7 @@ fn serve_in_own_network(home: &Home, disable_ipv6: u8) -> Option<Serving> {
         eprintln!("SKIPPED: no network of its own can be made here");
         return None;
     }
-    Some(Serving::spawn(in_network(&home.command("serve"))))
+    Some(spawn(in_network(&home.command("serve"))))
 }
 
 #[test]
@@ -589,7 +513,6 @@ fn serve_on(home: &Home, socket: &impl AsFd) -> Command {
     };
     // SAFETY: it makes one system call, allocates nothing and takes no lock.
     unsafe { command.pre_exec(hand_over) };
-    command.stderr(Stdio::piped());
     command
 }
 
@@ -598,7 +521,7 @@ fn sockets_of_the_service_manager_are_served() {
     let home = Home::new();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let serving = Serving::spawn_as_it_is(&mut serve_on(&home, &listener));
+    let serving = Logged::spawn(&mut serve_on(&home, &listener));
     serving.wait_for("ready");
     Client::connect(port).take();
     let log = serving.stop();
@@ -612,7 +535,7 @@ fn a_connection_of_the_service_manager_is_no_socket_to_listen_on() {
     let home = Home::new();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-    let serving = Serving::spawn_as_it_is(&mut serve_on(&home, &client));
+    let serving = Logged::spawn(&mut serve_on(&home, &client));
     serving.wait_for("Accept=no");
     serving.wait(1);
 }
@@ -623,9 +546,9 @@ fn it_may_have_as_many_files_open_as_it_may_ask_for() {
     let home = Home::new();
     let serve = home.command(format!("serve {}", on(free_port())));
     let script = "ulimit -Sn 64 && exec \"$@\"";
-    let serving = Serving::spawn(in_shell(Command::new("sh"), script, &serve));
+    let serving = spawn(in_shell(Command::new("sh"), script, &serve));
     serving.wait_for("ready");
-    let limits = fs::read_to_string(format!("/proc/{}/limits", serving.child.id())).unwrap();
+    let limits = fs::read_to_string(format!("/proc/{}/limits", serving.id())).unwrap();
     let files = limits
         .lines()
         .find(|line| line.starts_with("Max open files"));
@@ -643,12 +566,12 @@ fn without_files_left_it_says_so_once_and_goes_on_when_there_are_some() {
     // Connections that send nothing stay open, however long it takes to open all of them.
     let config = configure(&home, "limits.request-time = '1h'");
     let options = format!("--resp 127.0.0.1:{resp} --http 127.0.0.1:{http} {config}");
-    let serving = Serving::start(&home, &options);
+    let serving = start(&home, &options);
     let few = libc::rlimit {
         rlim_cur: 64,
         rlim_max: 64,
     };
-    let process = libc::pid_t::try_from(serving.child.id()).unwrap();
+    let process = libc::pid_t::try_from(serving.id()).unwrap();
     // SAFETY: it reads a number of this process, and asks for no old ones.
     let done = unsafe { libc::prlimit(process, libc::RLIMIT_NOFILE, &few, std::ptr::null_mut()) };
     assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
@@ -676,7 +599,7 @@ fn without_files_left_it_says_so_once_and_goes_on_when_there_are_some() {
 fn the_log_is_an_object_on_each_line() {
     let home = Home::new();
     let port = free_port();
-    let serving = Serving::start(&home, &format!("{} --log-format json", on(port)));
+    let serving = start(&home, &format!("{} --log-format json", on(port)));
     let mut client = Client::connect(port);
     let id = client.take();
     // Text from a client stays one value on one line.

@@ -29,6 +29,8 @@ mod eventually;
 pub mod faulty_store;
 mod forward;
 pub mod known_answers;
+#[cfg(unix)]
+mod logged;
 pub mod oracle;
 pub mod proxy;
 #[cfg(unix)]
@@ -40,6 +42,8 @@ pub mod tricky_clock;
 pub mod waking;
 
 pub use eventually::{eventually, eventually_within};
+#[cfg(unix)]
+pub use logged::Logged;
 
 /// Whether what is long by nature runs in full.
 pub fn is_long() -> bool {
