@@ -74,15 +74,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         };
         rows.push(schedule.run("timer alone", || || Ok(black_box(Id::default()))));
 
-        let ids = stock::live();
+        let ids = stock::live(|ids| ids);
         rows.push(schedule.run("ring", || || ids.take()).checked());
         makers.push(("ring", load, ids.stats()));
 
-        let ids = stock::live_with(|ids| ids.capacity(SMALL));
+        let ids = stock::live(|ids| ids.capacity(SMALL));
         rows.push(schedule.run("small ring", || || ids.take()).checked());
         makers.push(("small ring", load, ids.stats()));
 
-        let ids = stock::live();
+        let ids = stock::live(|ids| ids);
         let handle = || {
             let mut handle = ids.handle().expect("a page of memory");
             move || handle.take()

@@ -102,6 +102,7 @@ pub(crate) fn all() -> Vec<Peer> {
 fn ringflake() -> Vec<Peer> {
     // Half is left: who takes all has to wait for the last IDs, which another may be moving.
     let full = || built(stock::filled_once(2 * STOCK));
+    let live = || stock::live(|ids| ids);
     let no_seat = |_: &CachedGenerator| ();
     let handle = |ids: &CachedGenerator| ids.handle().expect("a page of memory");
     let batch = |source: &CachedGenerator, _: &mut (), ids: &mut [Id; BATCH]| {
@@ -112,7 +113,7 @@ fn ringflake() -> Vec<Peer> {
             TAKE,
             64,
             contest!(full, no_seat, |ids, _| ids.take().ok()),
-            contest!(stock::live, no_seat, |ids, _| ids.take().ok()),
+            contest!(live, no_seat, |ids, _| ids.take().ok()),
             is_ringflake,
             "tell the moment of the take: an ID has the time of its fill"
         ),
@@ -120,7 +121,7 @@ fn ringflake() -> Vec<Peer> {
             "ringflake, `take_batch` of 64",
             64,
             Contest::new(full, no_seat, batch),
-            Contest::new(stock::live, no_seat, batch),
+            Contest::new(live, no_seat, batch),
             is_ringflake,
             "as above"
         ),
@@ -128,7 +129,7 @@ fn ringflake() -> Vec<Peer> {
             HANDLE,
             64,
             contest!(full, handle, |_, handle| handle.take().ok()),
-            contest!(stock::live, handle, |_, handle| handle.take().ok()),
+            contest!(live, handle, |_, handle| handle.take().ok()),
             is_ringflake,
             "as above; share a handle between threads"
         ),

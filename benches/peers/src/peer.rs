@@ -12,6 +12,14 @@ const KEPT: u64 = 1 << 21;
 /// The longest that the run for the checks takes.
 const CHECK: Duration = Duration::from_millis(500);
 
+/// One round of a fixed time.
+fn timed(threads: usize, limit: Duration) -> Plan {
+    Plan {
+        limit: Some(limit),
+        ..Plan::calls(threads, 1, u64::MAX)
+    }
+}
+
 /// A generator in the table.
 pub(crate) struct Peer {
     pub(crate) name: &'static str,
@@ -129,7 +137,7 @@ impl Peer {
     pub(crate) fn check(&self, threads: usize, effort: Effort) -> Faults {
         let checked = Plan {
             calls: KEPT / self.sustained.batch as u64,
-            ..Plan::time(threads, CHECK)
+            ..timed(threads, CHECK)
         };
         let faults = self.sustained.faults(checked);
         match self.stock {
@@ -145,7 +153,7 @@ impl Peer {
 
     /// Millions of IDs a second in one sustained run.
     pub(crate) fn sustained(&self, threads: usize, effort: Effort) -> f64 {
-        (self.sustained.run)(Plan::time(threads, effort.sustained)).rate
+        (self.sustained.run)(timed(threads, effort.sustained)).rate
     }
 
     fn burst_plan(&self, threads: usize, effort: Effort) -> Plan {
@@ -153,7 +161,7 @@ impl Peer {
             Some(ids) => {
                 Plan::calls(threads, 1, (ids / self.burst.batch / threads) as u64).patient()
             }
-            None => Plan::time(threads, effort.burst),
+            None => timed(threads, effort.burst),
         }
     }
 }

@@ -178,8 +178,8 @@ pub(super) fn by_name(name: &str, takers: Takers, secret: &Secret) -> Result<Wor
     let part = PART.min(LARGEST_CACHE / stock::places(takers.threads));
     let shares = part / 8 * 7 * takers.threads;
     let shape = move |builder| takers.stripes.shape(builder);
-    let cache = move || stock::full_with(part, takers.threads, shape);
-    let live = move || stock::live_with(shape);
+    let cache = move || stock::full(part, takers.threads, shape);
+    let live = move || stock::live(shape);
     let handle = |ids: &CachedGenerator| ids.handle().expect("a page of memory");
     macro_rules! generator {
         ($ids:expr, $stock:expr, $handle:expr, $take:expr) => {

@@ -81,15 +81,6 @@ impl Plan {
         }
     }
 
-    /// One round of a fixed time.
-    #[allow(dead_code, reason = "the benchmarks of the library have such races")]
-    pub(crate) fn time(threads: usize, limit: Duration) -> Self {
-        Self {
-            limit: Some(limit),
-            ..Self::calls(threads, 1, u64::MAX)
-        }
-    }
-
     /// The same, making calls that were not served again, within the time of the round: for a
     /// stock that has enough, and where a thread that is stopped may hold some back.
     pub(crate) fn patient(self) -> Self {

@@ -57,14 +57,8 @@ pub(crate) fn generator(nodes: Range<u64>) -> CachedGeneratorBuilder {
         .borrow_limit(BORROW_LIMIT)
 }
 
-/// A generator on all nodes, with default fills.
-#[allow(dead_code, reason = "the benchmarks of the library have it")]
-pub(crate) fn live() -> CachedGenerator {
-    live_with(|builder| builder)
-}
-
-/// The same, configured further.
-pub(crate) fn live_with(
+/// A generator on all nodes, with default fills but for what `shape` configures.
+pub(crate) fn live(
     shape: impl Fn(CachedGeneratorBuilder) -> CachedGeneratorBuilder,
 ) -> CachedGenerator {
     shape(generator(0..LAYOUT.nodes()))
@@ -73,17 +67,11 @@ pub(crate) fn live_with(
 }
 
 /// A generator with a full cache that is not refilled: `part` slots for each core, or for
-/// each of `threads` where there are more of those.
+/// each of `threads` where there are more of those. `shape` configures the rest.
 ///
 /// A take may find it empty too early, where another thread has been stopped while it moves
 /// IDs. So a race from it is to be [patient](super::race::Plan::patient).
-#[allow(dead_code, reason = "the benchmarks of the library have it")]
-pub(crate) fn full(part: usize, threads: usize) -> CachedGenerator {
-    full_with(part, threads, |builder| builder)
-}
-
-/// The same, configured further.
-pub(crate) fn full_with(
+pub(crate) fn full(
     part: usize,
     threads: usize,
     shape: impl Fn(CachedGeneratorBuilder) -> CachedGeneratorBuilder,
