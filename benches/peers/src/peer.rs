@@ -12,11 +12,11 @@ const KEPT: u64 = 1 << 21;
 /// The longest that the run for the checks takes.
 const CHECK: Duration = Duration::from_millis(500);
 
-/// One round of a fixed time.
+/// A race of a fixed time.
 fn timed(threads: usize, limit: Duration) -> Plan {
     Plan {
         limit: Some(limit),
-        ..Plan::calls(threads, 1, u64::MAX)
+        ..Plan::calls(threads, u64::MAX)
     }
 }
 
@@ -158,9 +158,7 @@ impl Peer {
 
     fn burst_plan(&self, threads: usize, effort: Effort) -> Plan {
         match self.stock {
-            Some(ids) => {
-                Plan::calls(threads, 1, (ids / self.burst.batch / threads) as u64).patient()
-            }
+            Some(ids) => Plan::calls(threads, (ids / self.burst.batch / threads) as u64).patient(),
             None => timed(threads, effort.burst),
         }
     }

@@ -127,7 +127,7 @@ impl Workload {
         let calls = (share / N) as u64;
         let plan = Plan {
             prepare: takers.prepare,
-            ..Plan::calls(threads, 1, calls).patient()
+            ..Plan::calls(threads, calls).patient()
         };
         let race = Box::new(move |keeps| {
             let outcome = contest.race(if keeps { plan.keeping() } else { plan });

@@ -1,19 +1,16 @@
 //! The one loop that every contestant runs in.
 //!
-//! A race has rounds. In each, one thread makes a new stock while the others
-//! wait; then all of them start together and call `take`. A round lasts from
-//! the first start to the last end. Threads are made once a race and meet at a
-//! barrier that spins, because waking a sleeping thread takes as long as many
-//! a round.
+//! All threads start together on a new stock and call `take`. A race lasts from
+//! the first start to the last end. The threads meet at a barrier that spins,
+//! because waking a sleeping thread takes as long as many a race.
 //!
 //! Each call writes its numbers to memory. When they are to be checked, that
-//! memory is as long as the round; when not, it is short and used over and
+//! memory is as long as the race; when not, it is short and used over and
 //! over, so that it stays in the first cache. Nothing else differs.
 
 use std::hint::{black_box, spin_loop};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::sync::atomic::{AtomicBool, AtomicUsize};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -30,9 +27,9 @@ const PATIENT_FOR: Duration = Duration::from_secs(1);
 
 /// Something that hands out numbers of type `V`, `N` to a call.
 pub(crate) struct Contest<Stock, Seat, Take> {
-    /// Makes what the threads of a round share.
+    /// Makes what the threads share.
     stock: Stock,
-    /// Makes what a thread of a round has for itself.
+    /// Makes what a thread has for itself.
     seat: Seat,
     /// Writes `N` numbers, or says that they were not to be had.
     take: Take,
@@ -54,10 +51,9 @@ pub(crate) fn put<V>(place: &mut V, got: Option<V>) -> bool {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     pub(crate) threads: usize,
-    pub(crate) rounds: u64,
-    /// Calls of each thread in each round.
+    /// Calls of each thread.
     pub(crate) calls: u64,
-    /// Ends a round earlier.
+    /// Ends it earlier.
     pub(crate) limit: Option<Duration>,
     /// How long after the start calls that were not served are made again.
     pub(crate) patience: Duration,
@@ -68,11 +64,10 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Rounds of a fixed number of calls.
-    pub(crate) fn calls(threads: usize, rounds: u64, calls: u64) -> Self {
+    /// A fixed number of calls.
+    pub(crate) fn calls(threads: usize, calls: u64) -> Self {
         Self {
             threads,
-            rounds,
             calls,
             limit: None,
             patience: Duration::ZERO,
@@ -81,7 +76,7 @@ impl Plan {
         }
     }
 
-    /// The same, making calls that were not served again, within the time of the round: for a
+    /// The same, making calls that were not served again, within the time of the race: for a
     /// stock that has enough, and where a thread that is stopped may hold some back.
     pub(crate) fn patient(self) -> Self {
         Self {
@@ -99,12 +94,11 @@ impl Plan {
 /// What came of a race.
 #[derive(Debug)]
 pub(crate) struct Outcome<V, const N: usize> {
-    /// All rounds together.
     pub(crate) time: Duration,
     /// Numbers that were handed out.
     pub(crate) given: u64,
     /// Those numbers, or the last of them if they were not to be kept: a list for each
-    /// thread and round, of the answers to its calls.
+    /// thread, of the answers to its calls.
     kept: Vec<Vec<[V; N]>>,
 }
 
@@ -120,7 +114,7 @@ impl<V, const N: usize> Outcome<V, N> {
     }
 }
 
-/// One thread's part of one round.
+/// One thread's part of a race.
 #[derive(Clone, Copy)]
 pub(super) struct Lap {
     pub(super) start: Instant,
@@ -129,9 +123,9 @@ pub(super) struct Lap {
 }
 
 impl Lap {
-    /// How long a round lasted: from the first start to the last end. A thread that comes
-    /// late, or is done early, does not shorten it.
-    pub(super) fn round(laps: impl Iterator<Item = Self> + Clone) -> Duration {
+    /// How long the race of these laps lasted: from the first start to the last end. A thread
+    /// that comes late, or is done early, does not shorten it.
+    pub(super) fn race(laps: impl Iterator<Item = Self> + Clone) -> Duration {
         let start = laps.clone().map(|lap| lap.start).min();
         let end = laps.map(|lap| lap.end).max();
         end.zip(start)
@@ -155,30 +149,28 @@ impl<Stock, Seat, Take> Contest<Stock, Seat, Take> {
         Stock: Fn() -> S + Sync,
         Seat: Fn(&S) -> T + Sync,
         Take: Fn(&S, &mut T, &mut [V; N]) -> bool + Sync,
-        S: Send + Sync,
+        S: Sync,
         V: Copy + Default + Send,
     {
+        let stock = (self.stock)();
         let barrier = Barrier::new(plan.threads);
-        let shared = Mutex::new(None);
-        let run = |number| self.run(plan, number, &barrier, &shared);
+        let run = |number| self.run(plan, number, &barrier, &stock);
         let (laps, kept): (Vec<_>, Vec<_>) = thread::scope(|scope| {
             let run = &run;
-            let others: Vec<_> = (1..plan.threads)
+            let threads: Vec<_> = (0..plan.threads)
                 .map(|number| scope.spawn(move || run(number)))
                 .collect();
-            let leader = scope.spawn(move || run(0));
-            let all = others.into_iter().chain([leader]);
-            all.map(|thread| thread.join().expect("a contestant panicked"))
+            let threads = threads.into_iter();
+            threads
+                .map(|thread| thread.join().expect("a contestant panicked"))
                 .unzip()
         });
 
-        let time =
-            (0..plan.rounds as usize).map(|round| Lap::round(laps.iter().map(|laps| laps[round])));
-        let served = laps.iter().flatten().map(|lap| lap.calls_served as u64);
+        let served = laps.iter().map(|lap| lap.calls_served as u64);
         Outcome {
-            time: time.sum(),
+            time: Lap::race(laps.iter().copied()),
             given: served.sum::<u64>() * N as u64,
-            kept: kept.into_iter().flatten().collect(),
+            kept,
         }
     }
 
@@ -187,10 +179,9 @@ impl<Stock, Seat, Take> Contest<Stock, Seat, Take> {
         plan: Plan,
         number: usize,
         barrier: &Barrier,
-        shared: &Mutex<Option<Arc<S>>>,
-    ) -> (Vec<Lap>, Vec<Vec<[V; N]>>)
+        stock: &S,
+    ) -> (Lap, Vec<[V; N]>)
     where
-        Stock: Fn() -> S,
         Seat: Fn(&S) -> T,
         Take: Fn(&S, &mut T, &mut [V; N]) -> bool,
         V: Copy + Default,
@@ -201,34 +192,16 @@ impl<Stock, Seat, Take> Contest<Stock, Seat, Take> {
         } else {
             (SCRATCH / N).max(1)
         };
-        let mut laps = Vec::new();
-        let mut kept = Vec::new();
-        for _ in 0..plan.rounds {
-            // The leader.
-            if number == 0 {
-                let stock = Arc::new((self.stock)());
-                *shared.lock().unwrap_or_else(PoisonError::into_inner) = Some(stock);
-            }
-            barrier.wait();
-            let stock = shared
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .clone()
-                .expect("the leader has made a stock");
-            // After the stock was made, which may look at what the leader may use.
-            (plan.prepare)(number);
-            let mut seat = (self.seat)(&stock);
-            let mut record = vec![[V::default(); N]; room];
+        (plan.prepare)(number);
+        let mut seat = (self.seat)(stock);
+        let mut record = vec![[V::default(); N]; room];
 
-            barrier.wait();
-            let lap = self.lap(plan, &stock, &mut seat, &mut record);
-            barrier.wait();
-
-            record.truncate(lap.calls_served);
-            kept.push(record);
-            laps.push(lap);
-        }
-        (laps, kept)
+        barrier.wait();
+        let lap = self.lap(plan, stock, &mut seat, &mut record);
+        // Nobody puts anything back before all are done.
+        barrier.wait();
+        record.truncate(lap.calls_served);
+        (lap, record)
     }
 
     /// The loop.

@@ -14,18 +14,18 @@ fn lap(origin: Instant, start: u64, end: u64) -> Lap {
 }
 
 #[test]
-fn a_round_lasts_from_the_first_start_to_the_last_end() {
+fn a_race_lasts_from_the_first_start_to_the_last_end() {
     let origin = Instant::now();
-    let round = |laps: &[(u64, u64)]| {
+    let race = |laps: &[(u64, u64)]| {
         let laps = laps.iter().map(|&(start, end)| lap(origin, start, end));
-        Lap::round(laps).as_micros()
+        Lap::race(laps).as_micros()
     };
-    assert_eq!(round(&[(5, 25)]), 20);
-    assert_eq!(round(&[(5, 25), (7, 27)]), 22);
+    assert_eq!(race(&[(5, 25)]), 20);
+    assert_eq!(race(&[(5, 25), (7, 27)]), 22);
     // One that is done early, one that comes late, and two that never met.
-    assert_eq!(round(&[(5, 25), (5, 6)]), 20);
-    assert_eq!(round(&[(24, 30), (5, 25)]), 25);
-    assert_eq!(round(&[(5, 6), (8, 9)]), 4);
+    assert_eq!(race(&[(5, 25), (5, 6)]), 20);
+    assert_eq!(race(&[(24, 30), (5, 25)]), 25);
+    assert_eq!(race(&[(5, 6), (8, 9)]), 4);
 }
 
 #[test]
@@ -39,18 +39,18 @@ fn each_thread_takes_its_share_and_has_a_number() {
     let contest = Contest::new(|| (), |()| 0, take);
     let plan = Plan {
         prepare: |number| NUMBERS.lock().unwrap().push(number),
-        ..Plan::calls(3, 2, 5)
+        ..Plan::calls(3, 5)
     };
     let outcome = contest.race(plan.keeping());
-    assert_eq!(outcome.given, 3 * 2 * 5);
+    assert_eq!(outcome.given, 3 * 5);
     let mut kept: Vec<u64> = outcome.kept().collect();
     kept.sort_unstable();
-    // The five of each thread and round.
-    let expected: Vec<u64> = (0..5).flat_map(|number| [number; 6]).collect();
+    // The five of each thread.
+    let expected: Vec<u64> = (0..5).flat_map(|number| [number; 3]).collect();
     assert_eq!(kept, expected);
     let mut numbers = NUMBERS.lock().unwrap().clone();
     numbers.sort_unstable();
-    assert_eq!(numbers, [0, 0, 1, 1, 2, 2]);
+    assert_eq!(numbers, [0, 1, 2]);
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn a_patient_race_makes_calls_again_that_were_not_served() {
         (*calls).is_multiple_of(2)
     };
     let contest = Contest::new(|| (), |()| 0, take);
-    let plan = Plan::calls(1, 1, 64);
+    let plan = Plan::calls(1, 64);
     assert_eq!(contest.race(plan).given, 32);
     let outcome = contest.race(plan.patient().keeping());
     assert_eq!(outcome.given, 64);
