@@ -26,9 +26,8 @@ pub type Role<T> = Box<dyn FnOnce() -> T + Send>;
 
 /// Runs `body` for every interleaving with at most `preemptions` involuntary
 /// switches (`None`: for every one), once for each of its `roles` going
-/// first, and prints how many interleavings there were.
+/// first, and prints how many interleavings there were of the test that calls it.
 pub fn explore(
-    name: &str,
     roles: usize,
     preemptions: Option<usize>,
     body: impl Fn(usize) + Clone + Send + Sync + 'static,
@@ -41,7 +40,9 @@ pub fn explore(
             body(first);
         });
     }
-    println!("{name}: {} interleavings", runs.load(Ordering::Relaxed));
+    let test = std::thread::current();
+    let test = test.name().unwrap_or("a model");
+    println!("{test}: {} interleavings", runs.load(Ordering::Relaxed));
 }
 
 /// Runs the roles at once, role `first` in this thread, and gives their

@@ -52,28 +52,23 @@ fn idling() -> Role<Vec<Id>> {
 /// next take asleep, and loom sees that nobody can run.
 #[test]
 fn threshold_crossing_against_a_producer_about_to_sleep() {
-    explore(
-        "crossing against a producer about to sleep",
-        2,
-        Some(1),
-        |first| {
-            let ids = builder(1)
-                .on_empty(OnEmpty::Wait(Duration::MAX))
-                .build()
-                .unwrap();
-            let taken = race(first, [taking(&ids, 3), idling()]).concat();
-            assert_eq!(taken.len(), 3);
-            assert_distinct(taken);
-            assert_eq!(ids.stats().panics, 0);
-        },
-    );
+    explore(2, Some(1), |first| {
+        let ids = builder(1)
+            .on_empty(OnEmpty::Wait(Duration::MAX))
+            .build()
+            .unwrap();
+        let taken = race(first, [taking(&ids, 3), idling()]).concat();
+        assert_eq!(taken.len(), 3);
+        assert_distinct(taken);
+        assert_eq!(ids.stats().panics, 0);
+    });
 }
 
 /// R4: the crossing itself asks; no later take has to do it. loom gives up on
 /// a loop that waits for what never comes.
 #[test]
 fn a_crossing_is_enough() {
-    explore("a crossing is enough", 2, Some(2), |first| {
+    explore(2, Some(2), |first| {
         let ids = builder(2).build().unwrap();
         let taken = race(first, [taking(&ids, 2), idling()]);
         while ids.stats().level < 2 {
@@ -86,7 +81,7 @@ fn a_crossing_is_enough() {
 /// R4: the same with two consumers, where only the first to cross asks.
 #[test]
 fn two_consumers_cross() {
-    explore("two consumers cross", 2, Some(1), |first| {
+    explore(2, Some(1), |first| {
         let ids = builder(2)
             .on_empty(OnEmpty::Wait(Duration::MAX))
             .build()
@@ -101,7 +96,7 @@ fn two_consumers_cross() {
 /// R3, R4: with two producers, whichever settles last, the ring fills up.
 #[test]
 fn two_producers_settle() {
-    explore("two producers settle", 1, Some(1), |_| {
+    explore(1, Some(1), |_| {
         let ids = builder(1)
             .producers(2)
             .on_empty(OnEmpty::Wait(Duration::MAX))
@@ -116,7 +111,7 @@ fn two_producers_settle() {
 /// A consumer that waits at an empty ring is woken by a publication.
 #[test]
 fn waiting_take_against_fill() {
-    explore("waiting take against fill", 1, Some(2), |_| {
+    explore(1, Some(2), |_| {
         let ids = builder(1)
             .padding_fill(PaddingFill::Off)
             .on_empty(OnEmpty::Wait(Duration::MAX))
@@ -131,7 +126,7 @@ fn waiting_take_against_fill() {
 /// Dropping the last generator stops and joins the producers, wherever they are.
 #[test]
 fn drop_against_fill() {
-    explore("drop against fill", 1, Some(3), |_| {
+    explore(1, Some(3), |_| {
         let ids = builder(2)
             .padding_fill(PaddingFill::InBackground)
             .build()
@@ -145,7 +140,7 @@ fn drop_against_fill() {
 /// The same while another clone still takes.
 #[test]
 fn drop_against_take() {
-    explore("drop against take and fill", 2, Some(2), |first| {
+    explore(2, Some(2), |first| {
         let ids = builder(1).build().unwrap();
         let dropping = {
             let ids = ids.clone();
@@ -164,7 +159,7 @@ fn drop_against_take() {
 /// R1: a handle's stock and single takes never share an ID.
 #[test]
 fn handle_against_take() {
-    explore("handle against take", 2, Some(3), |first| {
+    explore(2, Some(3), |first| {
         let ids = builder(2).threshold_fill(None).build().unwrap();
         let stocking = {
             let ids = ids.clone();
@@ -185,7 +180,7 @@ fn handle_against_take() {
 /// A consumer that waits is woken by the IDs that a dropped handle gives back.
 #[test]
 fn waiting_take_against_give_back() {
-    explore("waiting take against give back", 2, Some(1), |first| {
+    explore(2, Some(1), |first| {
         let ids = builder(2)
             .threshold_fill(ThresholdFill::slots(1))
             .on_empty(OnEmpty::Wait(Duration::MAX))
@@ -207,7 +202,7 @@ fn waiting_take_against_give_back() {
 /// the other.
 #[test]
 fn two_that_wait_against_one_publication() {
-    explore("two that wait, one publication", 3, Some(3), |first| {
+    explore(3, Some(3), |first| {
         let room = Arc::new(WaitingRoom::new());
         let ring = Arc::new(RingBuffer::with_capacity(2).unwrap());
         let publishing: Role<Vec<Id>> = {
@@ -232,7 +227,7 @@ fn two_that_wait_against_one_publication() {
 /// U1: IDs that a consumer makes in place differ from those that a producer makes.
 #[test]
 fn in_place_against_fill() {
-    explore("in place against fill", 1, Some(2), |_| {
+    explore(1, Some(2), |_| {
         let ids = builder(1)
             .padding_fill(PaddingFill::Off)
             .on_empty(OnEmpty::Generate)
@@ -266,7 +261,7 @@ impl Clock for Breaking {
 /// and the ring fills up.
 #[test]
 fn a_producer_that_dies_half_way_leaves_its_request_open() {
-    explore("a fill that panics is tried again", 1, Some(2), |_| {
+    explore(1, Some(2), |_| {
         let clock = Breaking::default();
         let ids = builder(1).clock(clock.clone()).build().unwrap();
         let last = clock.readings.load(Ordering::Relaxed);
@@ -325,7 +320,7 @@ impl Clock for Sticky {
 /// on the request, does not keep the other producer asleep.
 #[test]
 fn a_dry_take_against_a_stuck_producer() {
-    explore("a dry take against a stuck producer", 1, Some(0), |_| {
+    explore(1, Some(0), |_| {
         let clock = Sticky::new();
         let ids = builder(2)
             .producers(2)

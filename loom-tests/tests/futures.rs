@@ -115,7 +115,7 @@ impl Ring {
 /// A future that waits is woken by a publication.
 #[test]
 fn a_future_against_a_publication() {
-    explore("a future, a publication", 2, None, |first| {
+    explore(2, None, |first| {
         let ring = Ring::new();
         let taken = race(first, [ring.waiting(), ring.publishing(&[1])]).concat();
         assert_eq!(taken.len(), 1);
@@ -127,7 +127,7 @@ fn a_future_against_a_publication() {
 /// one, the other still gets an ID.
 #[test]
 fn a_future_that_is_dropped_passes_the_wake_up_on() {
-    explore("a dropped future passes it on", 3, Some(3), |first| {
+    explore(3, Some(3), |first| {
         let ring = Ring::new();
         let roles = [ring.cancelled(), ring.waiting(), ring.publishing(&[1, 2])];
         let taken = race(first, roles).concat();
@@ -138,7 +138,7 @@ fn a_future_that_is_dropped_passes_the_wake_up_on() {
 /// The same where the other one is a thread.
 #[test]
 fn a_future_that_is_dropped_and_a_thread() {
-    explore("a dropped future, a thread", 3, Some(2), |first| {
+    explore(3, Some(2), |first| {
         let ring = Ring::new();
         let roles = [ring.cancelled(), ring.sleeping(), ring.publishing(&[1, 2])];
         let taken = race(first, roles).concat();
@@ -149,7 +149,7 @@ fn a_future_that_is_dropped_and_a_thread() {
 /// One publication of two IDs wakes one future, and that one the other.
 #[test]
 fn two_futures_against_one_publication() {
-    explore("two futures, one publication", 3, Some(2), |first| {
+    explore(3, Some(2), |first| {
         let ring = Ring::new();
         let roles = [ring.waiting(), ring.waiting(), ring.publishing(&[1, 2])];
         let taken = race(first, roles).concat();
@@ -161,7 +161,7 @@ fn two_futures_against_one_publication() {
 /// One publication of two IDs serves a future and a thread.
 #[test]
 fn a_future_and_a_thread_against_one_publication() {
-    explore("a future, a thread, one publication", 3, Some(2), |first| {
+    explore(3, Some(2), |first| {
         let ring = Ring::new();
         let roles = [ring.waiting(), ring.sleeping(), ring.publishing(&[1, 2])];
         let taken = race(first, roles).concat();
@@ -173,7 +173,7 @@ fn a_future_and_a_thread_against_one_publication() {
 /// A future is polled a second time, by another task: the waker of that one is woken.
 #[test]
 fn the_waker_of_the_last_poll_is_woken() {
-    explore("the waker of the last poll", 2, None, |first| {
+    explore(2, None, |first| {
         let ring = Ring::new();
         let moved: Role<Vec<Id>> = {
             let ring = ring.clone();
@@ -196,7 +196,7 @@ fn the_waker_of_the_last_poll_is_woken() {
 /// is woken for the other ID.
 #[test]
 fn a_future_that_is_ready_before_it_is_woken() {
-    explore("ready before it is woken", 3, Some(2), |first| {
+    explore(3, Some(2), |first| {
         let ring = Ring::new();
         let eager: Role<Vec<Id>> = {
             let ring = ring.clone();
@@ -228,7 +228,7 @@ fn a_future_that_is_ready_before_it_is_woken() {
 /// Where there may be nothing to wait for, every future is woken, and every thread.
 #[test]
 fn all_are_woken_at_the_end() {
-    explore("all are woken at the end", 3, Some(2), |first| {
+    explore(3, Some(2), |first| {
         let ring = Ring::new();
         let ending: Role<Vec<Id>> = {
             let ring = ring.clone();

@@ -72,7 +72,7 @@ fn assert_distinct_and_within(mut taken: Vec<u64>, owned: &[Vec<u64>]) {
 /// another grant comes from one of the two, whole.
 #[test]
 fn claim_against_swap() {
-    explore("claim against swap", 2, Some(2), |first| {
+    explore(2, Some(2), |first| {
         let (timeline, lane) = timeline(1, 0, 0..2);
         let swapping: Role<Vec<u64>> = {
             let timeline = Arc::clone(&timeline);
@@ -90,7 +90,7 @@ fn claim_against_swap() {
 /// The same of two claims, one of which may have the new grant already.
 #[test]
 fn two_claims_against_swap() {
-    explore("two claims against swap", 3, Some(1), |first| {
+    explore(3, Some(1), |first| {
         let (timeline, lane) = timeline(1, 0, 0..2);
         let swapping: Role<Vec<u64>> = {
             let timeline = Arc::clone(&timeline);
@@ -110,7 +110,7 @@ fn two_claims_against_swap() {
 /// it sees that there is room.
 #[test]
 fn claim_against_swap_by_two_threads() {
-    explore("claim against swap by two threads", 3, Some(2), |first| {
+    explore(3, Some(2), |first| {
         let (timeline, lane) = timeline(1, 0, 0..2);
         let closing: Role<Vec<u64>> = {
             let timeline = Arc::clone(&timeline);
@@ -135,7 +135,7 @@ fn claim_against_swap_by_two_threads() {
 /// S4: a claim that begins after a lane was closed gets nothing from it.
 #[test]
 fn close_against_claim() {
-    explore("close against claim", 2, None, |first| {
+    explore(2, None, |first| {
         let (timeline, lane) = timeline(1, 0, 0..2);
         let closing: Role<Vec<u64>> = {
             let timeline = Arc::clone(&timeline);
@@ -154,7 +154,7 @@ fn close_against_claim() {
 /// U1, U2: claims that meet a renewal go on where they are, up to the new end.
 #[test]
 fn claims_against_extension() {
-    explore("claims against extension", 2, None, |first| {
+    explore(2, None, |first| {
         let (timeline, lane) = timeline(1, 0, 0..1);
         let extending: Role<Vec<u64>> = {
             let timeline = Arc::clone(&timeline);
@@ -176,7 +176,7 @@ fn claims_against_extension() {
 /// lane used up goes on with the other.
 #[test]
 fn claims_move_on_to_the_other_lane() {
-    explore("claims move on to the other lane", 2, Some(3), |first| {
+    explore(2, Some(3), |first| {
         let (timeline, _) = timeline(2, 0, 0..2);
         timeline.open(&lease(1, 0..2)).unwrap();
         let taken = race(
@@ -203,7 +203,7 @@ fn layout_of_its_own() -> Layout {
 /// wherever the producer was.
 #[test]
 fn invalidate_against_fill() {
-    explore("invalidate against fill", 1, Some(3), |_| {
+    explore(1, Some(3), |_| {
         let layout = layout_of_its_own();
         let ids = CachedGenerator::builder(layout)
             .plain()
@@ -244,7 +244,7 @@ fn with_a_stock(slots: usize) -> (CachedGenerator, Handle) {
 /// The same for a handle that is dropped: its stock does not go back.
 #[test]
 fn invalidate_against_handle() {
-    explore("invalidate against handle", 2, None, |first| {
+    explore(2, None, |first| {
         let (ids, handle) = with_a_stock(2);
         let invalidating: Role<()> = {
             let ids = ids.clone();
@@ -263,7 +263,7 @@ fn invalidate_against_handle() {
 /// The same for a handle that goes on taking: it gives up what it has.
 #[test]
 fn invalidate_against_handle_take() {
-    explore("invalidate against handle take", 2, None, |first| {
+    explore(2, None, |first| {
         let (ids, mut handle) = with_a_stock(4);
         let invalidating: Role<Option<Handle>> = {
             let ids = ids.clone();
@@ -310,7 +310,7 @@ fn invalidating(ids: &CachedGenerator) -> Role<Option<Handle>> {
 /// afterwards.
 #[test]
 fn invalidate_against_restock() {
-    explore("invalidate against restock", 2, Some(3), |first| {
+    explore(2, Some(3), |first| {
         let (ids, handle) = with_a_stock(8);
         let roles = [invalidating(&ids), restocking(handle)];
         for mut handle in race(first, roles).into_iter().flatten() {
@@ -323,7 +323,7 @@ fn invalidate_against_restock() {
 /// S4: nor does a handle that restocks and is dropped meanwhile give anything back.
 #[test]
 fn invalidate_against_restock_and_drop() {
-    explore("invalidate against restock and drop", 2, Some(3), |first| {
+    explore(2, Some(3), |first| {
         let (ids, handle) = with_a_stock(8);
         let stocking = restocking(handle);
         let dropping: Role<Option<Handle>> = Box::new(move || {
@@ -339,43 +339,38 @@ fn invalidate_against_restock_and_drop() {
 /// S4: nor does a batch whose hook panics, which had some IDs by then.
 #[test]
 fn invalidate_against_a_batch_that_panics() {
-    explore(
-        "invalidate against a batch that panics",
-        2,
-        Some(3),
-        |first| {
-            let layout = layout_of_its_own();
-            let ids = CachedGenerator::builder(layout)
-                .plain()
-                .lease(StaticLease::assume_unique(layout, 0..1))
-                .clock(ManualClock::new(1_763_000_000_000))
-                .capacity(2)
-                .threshold_fill(None)
-                .on_empty(OnEmpty::Error)
-                .on_empty_hook(|_| resume_unwind(Box::new("the hook breaks")))
-                .build()
-                .unwrap();
-            let invalidating: Role<()> = {
-                let ids = ids.clone();
-                Box::new(move || ids.invalidate())
-            };
-            let taking: Role<()> = {
-                let ids = ids.clone();
-                Box::new(move || {
-                    let take = || ids.take_batch(&mut [Id::default(); 3]);
-                    assert!(catch_unwind(AssertUnwindSafe(take)).is_err());
-                })
-            };
-            race(first, [invalidating, taking]);
-            assert_eq!(ids.stats().level, 0, "S4");
-        },
-    );
+    explore(2, Some(3), |first| {
+        let layout = layout_of_its_own();
+        let ids = CachedGenerator::builder(layout)
+            .plain()
+            .lease(StaticLease::assume_unique(layout, 0..1))
+            .clock(ManualClock::new(1_763_000_000_000))
+            .capacity(2)
+            .threshold_fill(None)
+            .on_empty(OnEmpty::Error)
+            .on_empty_hook(|_| resume_unwind(Box::new("the hook breaks")))
+            .build()
+            .unwrap();
+        let invalidating: Role<()> = {
+            let ids = ids.clone();
+            Box::new(move || ids.invalidate())
+        };
+        let taking: Role<()> = {
+            let ids = ids.clone();
+            Box::new(move || {
+                let take = || ids.take_batch(&mut [Id::default(); 3]);
+                assert!(catch_unwind(AssertUnwindSafe(take)).is_err());
+            })
+        };
+        race(first, [invalidating, taking]);
+        assert_eq!(ids.stats().level, 0, "S4");
+    });
 }
 
 /// R1: of two threads that call it at once, neither drops IDs that the other counts.
 #[test]
 fn invalidate_against_invalidate() {
-    explore("invalidate against invalidate", 2, None, |first| {
+    explore(2, None, |first| {
         let (ids, handle) = with_a_stock(2);
         drop(handle);
         let invalidating = || -> Role<()> {

@@ -61,7 +61,7 @@ fn assert_each_once(mut taken: Vec<u64>, mut pushed: Vec<u64>) {
 /// R1: of two takes on the last ID one gets it, and the other finds the ring empty.
 #[test]
 fn take_against_take_on_the_last_id() {
-    explore("take against take on the last ID", 2, None, |first| {
+    explore(2, None, |first| {
         let ring = ring(2, &[7]);
         let taken = race(first, [taking(&ring, 1), taking(&ring, 1)]);
         assert_each_once(taken.concat(), vec![7]);
@@ -72,7 +72,7 @@ fn take_against_take_on_the_last_id() {
 /// R1: a take and a batch never share an ID, and leave none behind.
 #[test]
 fn take_against_batch() {
-    explore("take against batch", 2, None, |first| {
+    explore(2, None, |first| {
         let ring = ring(4, &[1, 2, 3]);
         let taken = race(first, [taking(&ring, 2), taking_batch(&ring, 2)]);
         let left = drain(&ring);
@@ -99,7 +99,7 @@ fn going_round(ring: &Arc<RingBuffer>, numbers: &'static [u64]) -> Role<Vec<u64>
 /// between it and `tail` than there are slots, and reads none of them twice.
 #[test]
 fn batch_of_more_than_the_ring_against_rounds() {
-    explore("batch of more than the ring", 2, None, |first| {
+    explore(2, None, |first| {
         let ring = ring(1, &[1]);
         let taken = race(first, [taking_batch(&ring, 4), going_round(&ring, &[2, 3])]);
         let left = drain(&ring);
@@ -110,7 +110,7 @@ fn batch_of_more_than_the_ring_against_rounds() {
 /// A level that is read while rounds go by is one that the ring can have.
 #[test]
 fn level_against_rounds() {
-    explore("level against rounds", 2, None, |first| {
+    explore(2, None, |first| {
         let ring = ring(1, &[1]);
         let looking: Role<Vec<u64>> = {
             let ring = Arc::clone(&ring);
@@ -129,7 +129,7 @@ fn level_against_rounds() {
 /// A ring into which an ID is put before each take is never empty, nor reads as empty.
 #[test]
 fn level_of_a_ring_that_is_never_empty() {
-    explore("level of a ring that is never empty", 2, None, |first| {
+    explore(2, None, |first| {
         let ring = ring(2, &[1]);
         let looking: Role<Vec<u64>> = {
             let ring = Arc::clone(&ring);
@@ -156,7 +156,7 @@ fn level_of_a_ring_that_is_never_empty() {
 /// in their second round.
 #[test]
 fn take_against_push() {
-    explore("take against push, second round", 2, None, |first| {
+    explore(2, None, |first| {
         let ring = ring(1, &[1]);
         assert_eq!(drain(&ring), [1]);
         let [early, pushed] = race(first, [taking(&ring, 1), pushing(&ring, &[2])]);
@@ -170,7 +170,7 @@ fn take_against_push() {
 /// take is done, and the ID that is written there is read whole.
 #[test]
 fn take_against_fill_at_the_wrap() {
-    explore("take against fill at the wrap", 2, None, |first| {
+    explore(2, None, |first| {
         let ring = ring(1, &[1]);
         let producer = {
             let ring = Arc::clone(&ring);
@@ -190,7 +190,7 @@ fn take_against_fill_at_the_wrap() {
 /// R1, R2: the same with two consumers that contend for the slot.
 #[test]
 fn two_takes_against_fill_at_the_wrap() {
-    explore("two takes against fill at the wrap", 3, Some(3), |first| {
+    explore(3, Some(3), |first| {
         let ring = ring(1, &[1]);
         let roles = [taking(&ring, 1), taking(&ring, 1), pushing(&ring, &[2])];
         let [a, b, pushed] = race(first, roles);
@@ -203,22 +203,17 @@ fn two_takes_against_fill_at_the_wrap() {
 /// can be taken when both have finished. Their flags lie in two words.
 #[test]
 fn two_producers_the_second_finishing_first() {
-    explore(
-        "two producers, the second finishing first",
-        2,
-        Some(3),
-        |first| {
-            let ring = ring(4, &[]);
-            let pushed = race(first, [pushing(&ring, &[1, 2]), pushing(&ring, &[3, 4])]);
-            assert_each_once(drain(&ring), pushed.concat());
-        },
-    );
+    explore(2, Some(3), |first| {
+        let ring = ring(4, &[]);
+        let pushed = race(first, [pushing(&ring, &[1, 2]), pushing(&ring, &[3, 4])]);
+        assert_each_once(drain(&ring), pushed.concat());
+    });
 }
 
 /// R3: the same with the flags of both in one word.
 #[test]
 fn two_producers_in_one_word_of_flags() {
-    explore("two producers, one word of flags", 2, None, |first| {
+    explore(2, None, |first| {
         let ring = ring(2, &[]);
         let pushed = race(first, [pushing(&ring, &[1]), pushing(&ring, &[2])]);
         assert_each_once(drain(&ring), pushed.concat());
@@ -229,7 +224,7 @@ fn two_producers_in_one_word_of_flags() {
 /// nothing is lost.
 #[test]
 fn two_producers_and_a_consumer() {
-    explore("two producers and a consumer", 3, Some(3), |first| {
+    explore(3, Some(3), |first| {
         let ring = ring(4, &[]);
         let roles = [
             pushing(&ring, &[1, 2]),
@@ -245,7 +240,7 @@ fn two_producers_and_a_consumer() {
 /// R1, R2: one consumer's take is behind the other's, never ahead of `tail`.
 #[test]
 fn a_producer_and_two_consumers() {
-    explore("a producer and two consumers", 3, Some(3), |first| {
+    explore(3, Some(3), |first| {
         let ring = ring(2, &[]);
         let roles = [pushing(&ring, &[1, 2]), taking(&ring, 1), taking(&ring, 1)];
         let [pushed, a, b] = race(first, roles);
@@ -258,7 +253,7 @@ fn a_producer_and_two_consumers() {
 /// seen itself.
 #[test]
 fn room_passes_between_producers() {
-    explore("room passes between producers", 3, Some(3), |first| {
+    explore(3, Some(3), |first| {
         let ring = ring(2, &[1]);
         // One slot is free; a permit for the other one takes a take.
         let roles = [taking(&ring, 1), pushing(&ring, &[2]), pushing(&ring, &[3])];
@@ -271,7 +266,7 @@ fn room_passes_between_producers() {
 /// R2: two producers compete for the room that takes make at the wrap.
 #[test]
 fn producers_compete_for_room() {
-    explore("producers compete for room", 3, Some(3), |first| {
+    explore(3, Some(3), |first| {
         let ring = ring(2, &[1, 2]);
         let roles = [taking(&ring, 2), pushing(&ring, &[3]), pushing(&ring, &[4])];
         let [taken, a, b] = race(first, roles);
@@ -284,7 +279,7 @@ fn producers_compete_for_room() {
 /// others, and no slot that a consumer could take.
 #[test]
 fn a_producer_that_dies_half_way() {
-    explore("a producer that dies half-way", 2, None, |first| {
+    explore(2, None, |first| {
         let ring = ring(2, &[]);
         let dying = {
             let ring = Arc::clone(&ring);

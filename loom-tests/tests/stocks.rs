@@ -59,7 +59,7 @@ fn assert_exact(stripes: &Stripes, mut taken: Vec<Id>, made: u64) {
 /// R1: threads of one core pop from one stock, and fill it.
 #[test]
 fn two_takes_of_one_core() {
-    explore("two takes of one core", 2, Some(3), |first| {
+    explore(2, Some(3), |first| {
         let stripes = Stripes::stocked(8, 0, 16);
         let roles = || on_cores(&[0], &stripes, take(2));
         let mut taken = race(first, [roles(), roles()]).concat();
@@ -86,7 +86,7 @@ fn a_restock_that_is_moved() {
         &[ABORTED, 0, ABORTED, 0],
     ];
     for plan in PLANS {
-        explore("a restock that is moved", 2, Some(2), move |first| {
+        explore(2, Some(2), move |first| {
             let stripes = Stripes::stocked(4, 0, 8);
             let moved = on_cores(plan, &stripes, take(1));
             let other = on_cores(&[1], &stripes, take(1));
@@ -103,7 +103,7 @@ fn a_restock_that_is_moved() {
 /// S4: a take that begins after a recall finds no ID from before in the stock.
 #[test]
 fn a_recall_against_a_pop() {
-    explore("a recall against a pop", 2, Some(3), |first| {
+    explore(2, Some(3), |first| {
         let stripes = Stripes::stocked(4, 0, 8);
         run_on_core(0);
         let mut taken: Vec<Id> = stripes.take().into_iter().collect();
@@ -122,7 +122,7 @@ fn a_recall_against_a_pop() {
 /// S4: no stock is filled with IDs from before a recall that later takes find.
 #[test]
 fn a_recall_against_a_restock() {
-    explore("a recall against a restock", 2, Some(3), |first| {
+    explore(2, Some(3), |first| {
         let stripes = Stripes::stocked(4, 0, 8);
         let roles = [
             on_cores(&[0], &stripes, take(1)),
@@ -137,7 +137,7 @@ fn a_recall_against_a_restock() {
 /// R1: stale IDs are counted as retired when a take fills their stock, once.
 #[test]
 fn two_restocks_after_a_recall() {
-    explore("two restocks after a recall", 2, Some(2), |first| {
+    explore(2, Some(2), |first| {
         let stripes = Stripes::stocked(4, 0, 16);
         run_on_core(0);
         let mut taken: Vec<Id> = stripes.take().into_iter().collect();
@@ -156,7 +156,7 @@ fn two_restocks_after_a_recall() {
 /// R4: a restock that leaves its stripe below the threshold asks for a fill.
 #[test]
 fn a_restock_against_a_fill() {
-    explore("a restock against a fill", 2, Some(2), |first| {
+    explore(2, Some(2), |first| {
         let stripes = Stripes::stocked(4, 4, 16);
         run_on_core(1);
         // Asks for a fill.
@@ -178,7 +178,7 @@ fn a_restock_against_a_fill() {
 /// that core's threads pop from it and fill it.
 #[test]
 fn a_seizure_against_takes() {
-    explore("a seizure against takes", 2, Some(3), |first| {
+    explore(2, Some(3), |first| {
         let stripes = Stripes::stocked(4, 0, 8);
         run_on_core(0);
         let mut taken: Vec<Id> = stripes.take().into_iter().collect();
@@ -200,7 +200,7 @@ fn a_seizure_against_takes() {
 /// come to a stock.
 #[test]
 fn a_waiting_take_against_a_restock() {
-    explore("a waiting take against a restock", 2, Some(2), |first| {
+    explore(2, Some(2), |first| {
         let stripes = Stripes::stocked_at_the_limit(4);
         run_on_core(1);
         let mut taken = stripes.take_batch(5);
@@ -218,7 +218,7 @@ fn a_waiting_take_against_a_restock() {
 /// R1: of two that seize, each gets what the other has not.
 #[test]
 fn two_seizures() {
-    explore("two seizures", 2, Some(3), |first| {
+    explore(2, Some(3), |first| {
         let stripes = Stripes::stocked(4, 0, 8);
         run_on_core(0);
         let mut taken: Vec<Id> = stripes.take().into_iter().collect();
@@ -238,7 +238,7 @@ fn two_seizures() {
 /// S4: nor does a consumer that seizes a stock after a recall get an ID from before.
 #[test]
 fn a_recall_against_a_seizure() {
-    explore("a recall against a seizure", 2, Some(3), |first| {
+    explore(2, Some(3), |first| {
         let stripes = Stripes::stocked(4, 0, 8);
         run_on_core(0);
         let mut taken: Vec<Id> = stripes.take().into_iter().collect();

@@ -47,7 +47,7 @@ fn assert_distinct(mut taken: Vec<Id>) {
 /// each given out once, and none is lost.
 #[test]
 fn a_move_against_a_take() {
-    explore("a move against a take", 2, Some(3), |first| {
+    explore(2, Some(3), |first| {
         let ids = builder(4).build().unwrap();
         // Four of its own; the next finds the other stripe, and moves one.
         let mut taken: Vec<Id> = (0..4).filter_map(|_| ids.take().ok()).collect();
@@ -62,26 +62,21 @@ fn a_move_against_a_take() {
 /// for both takes, whichever of them moves an ID.
 #[test]
 fn an_empty_stripe_is_not_an_empty_cache() {
-    explore(
-        "an empty stripe is not an empty cache",
-        2,
-        Some(3),
-        |first| {
-            let ids = builder(2).build().unwrap();
-            let mut taken: Vec<Id> = (0..2).filter_map(|_| ids.take().ok()).collect();
-            let both = race(first, [taking(&ids, 0, 1), taking(&ids, 1, 1)]);
-            assert!(both.iter().all(|taken| taken.len() == 1));
-            taken.extend(both.concat());
-            assert_distinct(taken);
-        },
-    );
+    explore(2, Some(3), |first| {
+        let ids = builder(2).build().unwrap();
+        let mut taken: Vec<Id> = (0..2).filter_map(|_| ids.take().ok()).collect();
+        let both = race(first, [taking(&ids, 0, 1), taking(&ids, 1, 1)]);
+        assert!(both.iter().all(|taken| taken.len() == 1));
+        taken.extend(both.concat());
+        assert_distinct(taken);
+    });
 }
 
 /// S4: no ID from before is there when a recall is over, also if a take was moving some
 /// from one stripe to the other.
 #[test]
 fn a_recall_against_a_move() {
-    explore("a recall against a move", 2, Some(3), |first| {
+    explore(2, Some(3), |first| {
         let ids = builder(4).build().unwrap();
         let taken = (0..4).filter_map(|_| ids.take().ok()).count();
         assert_eq!(taken, 4);
@@ -103,7 +98,7 @@ fn a_recall_against_a_move() {
 /// by one producer, and no later take has to ask.
 #[test]
 fn two_stripes_cross() {
-    explore("two stripes cross", 2, Some(1), |first| {
+    explore(2, Some(1), |first| {
         let ids = builder(1)
             .threshold_fill(ThresholdFill::slots(2))
             .build()
@@ -167,7 +162,7 @@ fn rest(stripes: &Stripes) -> Vec<Id> {
 /// U1, R1, R4: IDs that a take makes for its stripe are a producer's neighbours.
 #[test]
 fn an_assist_against_a_fill() {
-    explore("an assist against a fill", 2, Some(2), |first| {
+    explore(2, Some(2), |first| {
         let stripes = Stripes::full(4, 4, true, 16);
         run_on_core(0);
         // Asks for a fill.
@@ -185,15 +180,13 @@ fn an_assist_against_a_fill() {
 /// S4: no ID that an assist made before is there when a recall is over.
 #[test]
 fn a_recall_against_an_assist() {
-    explore("a recall against an assist", 2, Some(3), |first| {
+    explore(2, Some(3), |first| {
         let stripes = Stripes::full(2, 2, true, 16);
-        race(
-            first,
-            [
-                on_core(0, &stripes, take_one),
-                on_core(1, &stripes, invalidate),
-            ],
-        );
+        let roles = [
+            on_core(0, &stripes, take_one),
+            on_core(1, &stripes, invalidate),
+        ];
+        race(first, roles);
         assert_eq!(stripes.level(), 0, "S4");
     });
 }
@@ -201,17 +194,15 @@ fn a_recall_against_an_assist() {
 /// S4: nor is one that a take has put into its stripe with its own.
 #[test]
 fn a_recall_against_a_run_in_place() {
-    explore("a recall against a run in place", 2, Some(3), |first| {
+    explore(2, Some(3), |first| {
         let stripes = Stripes::full(4, 0, false, 16);
         assert_eq!(rest(&stripes).len(), 8);
         let making = |stripes: &Stripes| stripes.make_in_place().into_iter().collect();
-        race(
-            first,
-            [
-                on_core(0, &stripes, making),
-                on_core(1, &stripes, invalidate),
-            ],
-        );
+        let roles = [
+            on_core(0, &stripes, making),
+            on_core(1, &stripes, invalidate),
+        ];
+        race(first, roles);
         assert_eq!(stripes.level(), 0, "S4");
     });
 }
@@ -220,17 +211,12 @@ fn a_recall_against_a_run_in_place() {
 /// room that it did not need is not forgotten.
 #[test]
 fn a_run_in_place_against_a_fill() {
-    explore("a run in place against a fill", 2, Some(2), |first| {
+    explore(2, Some(2), |first| {
         let stripes = Stripes::full(4, 4, false, 32);
         let mut taken = rest(&stripes);
         let making = |stripes: &Stripes| stripes.make_in_place().into_iter().collect();
-        taken.extend(
-            race(
-                first,
-                [on_core(0, &stripes, making), on_core(1, &stripes, produce)],
-            )
-            .concat(),
-        );
+        let roles = [on_core(0, &stripes, making), on_core(1, &stripes, produce)];
+        taken.extend(race(first, roles).concat());
         assert!(stripes.are_filled_or_wanted(), "R4");
         taken.extend(rest(&stripes));
         assert_complete(taken);
@@ -241,29 +227,24 @@ fn a_run_in_place_against_a_fill() {
 /// room relied on that run.
 #[test]
 fn a_run_that_is_refused_against_a_fill() {
-    explore(
-        "a run that is refused against a fill",
-        2,
-        Some(2),
-        |first| {
-            // As many as the slots, so that nothing more can be made.
-            let stripes = Stripes::full(2, 2, true, 4);
-            let roles = [
-                on_core(0, &stripes, take_one),
-                on_core(1, &stripes, produce),
-            ];
-            let mut taken = race(first, roles).concat();
-            assert!(stripes.are_filled_or_wanted(), "R4");
-            taken.extend(rest(&stripes));
-            assert_distinct(taken);
-        },
-    );
+    explore(2, Some(2), |first| {
+        // As many as the slots, so that nothing more can be made.
+        let stripes = Stripes::full(2, 2, true, 4);
+        let roles = [
+            on_core(0, &stripes, take_one),
+            on_core(1, &stripes, produce),
+        ];
+        let mut taken = race(first, roles).concat();
+        assert!(stripes.are_filled_or_wanted(), "R4");
+        taken.extend(rest(&stripes));
+        assert_distinct(taken);
+    });
 }
 
 /// U1: two takes on two stripes that find everything dry make different IDs.
 #[test]
 fn takes_in_place_on_two_stripes() {
-    explore("takes in place on two stripes", 2, Some(3), |first| {
+    explore(2, Some(3), |first| {
         let ids = builder(4)
             .padding_fill(PaddingFill::Off)
             .on_empty(OnEmpty::Generate)
@@ -282,50 +263,35 @@ fn takes_in_place_on_two_stripes() {
 /// or there is a request that this producer finds when it is done.
 #[test]
 fn a_wake_up_for_the_stripe_that_nobody_fills() {
-    explore(
-        "a wake-up for the stripe that nobody fills",
-        2,
-        Some(3),
-        |first| {
-            let stripes = Stripes::full(1, 1, false, 8);
-            run_on_core(0);
-            let mut taken = take_one(&stripes);
-            taken.extend(
-                race(
-                    first,
-                    [
-                        on_core(1, &stripes, take_one),
-                        on_core(0, &stripes, produce),
-                    ],
-                )
-                .concat(),
-            );
-            assert!(stripes.are_filled_or_wanted(), "R4");
-            taken.extend(rest(&stripes));
-            assert_complete(taken);
-        },
-    );
+    explore(2, Some(3), |first| {
+        let stripes = Stripes::full(1, 1, false, 8);
+        run_on_core(0);
+        let mut taken = take_one(&stripes);
+        let roles = [
+            on_core(1, &stripes, take_one),
+            on_core(0, &stripes, produce),
+        ];
+        taken.extend(race(first, roles).concat());
+        assert!(stripes.are_filled_or_wanted(), "R4");
+        taken.extend(rest(&stripes));
+        assert_complete(taken);
+    });
 }
 
 /// R4: the same where two producers have both found the stripe's request, and each may
 /// close it after the other.
 #[test]
 fn two_producers_serve_two_stripes() {
-    explore("two producers serve two stripes", 3, Some(1), |first| {
+    explore(3, Some(1), |first| {
         let stripes = Stripes::full(1, 1, false, 12);
         run_on_core(0);
         let mut taken = take_one(&stripes);
-        taken.extend(
-            race(
-                first,
-                [
-                    on_core(1, &stripes, take_one),
-                    on_core(0, &stripes, produce),
-                    on_core(1, &stripes, produce),
-                ],
-            )
-            .concat(),
-        );
+        let roles = [
+            on_core(1, &stripes, take_one),
+            on_core(0, &stripes, produce),
+            on_core(1, &stripes, produce),
+        ];
+        taken.extend(race(first, roles).concat());
         assert!(stripes.are_filled_or_wanted(), "R4");
         taken.extend(rest(&stripes));
         assert_complete(taken);
@@ -336,20 +302,15 @@ fn two_producers_serve_two_stripes() {
 /// and where the move has taken the room, or has more of it than IDs, it asks for the rest.
 #[test]
 fn a_move_against_a_fill() {
-    explore("a move against a fill", 2, Some(3), |first| {
+    explore(2, Some(3), |first| {
         let stripes = Stripes::full(4, 4, false, 32);
         run_on_core(0);
         let mut taken = stripes.take_batch(4);
-        taken.extend(
-            race(
-                first,
-                [
-                    on_core(0, &stripes, take_one),
-                    on_core(1, &stripes, produce),
-                ],
-            )
-            .concat(),
-        );
+        let roles = [
+            on_core(0, &stripes, take_one),
+            on_core(1, &stripes, produce),
+        ];
+        taken.extend(race(first, roles).concat());
         assert!(stripes.are_filled_or_wanted(), "R4");
         let left = stripes.level();
         let rest = rest(&stripes);
@@ -363,22 +324,17 @@ fn a_move_against_a_fill() {
 /// faster, gives the room back and asks for what a producer has left to it.
 #[test]
 fn a_move_that_comes_too_late() {
-    explore("a move that comes too late", 3, Some(1), |first| {
+    explore(3, Some(1), |first| {
         let stripes = Stripes::full(4, 4, false, 32);
         run_on_core(0);
         let mut taken = stripes.take_batch(4);
         let all = |stripes: &Stripes| stripes.take_batch(4);
-        taken.extend(
-            race(
-                first,
-                [
-                    on_core(0, &stripes, take_one),
-                    on_core(1, &stripes, all),
-                    on_core(1, &stripes, produce),
-                ],
-            )
-            .concat(),
-        );
+        let roles = [
+            on_core(0, &stripes, take_one),
+            on_core(1, &stripes, all),
+            on_core(1, &stripes, produce),
+        ];
+        taken.extend(race(first, roles).concat());
         assert!(stripes.are_filled_or_wanted(), "R4");
         taken.extend(rest(&stripes));
         assert_complete(taken);
@@ -389,7 +345,7 @@ fn a_move_that_comes_too_late() {
 /// there: R1, each ID is given out once and none is lost; R4, both stripes are asked for.
 #[test]
 fn a_batch_against_a_move() {
-    explore("a batch against a move", 2, Some(3), |first| {
+    explore(2, Some(3), |first| {
         let stripes = Stripes::full(4, 4, false, 16);
         run_on_core(0);
         let mut taken = stripes.take_batch(4);
@@ -409,7 +365,7 @@ fn a_batch_against_a_move() {
 /// the other, is woken when that arrives.
 #[test]
 fn a_waiting_take_against_a_move() {
-    explore("a waiting take against a move", 2, Some(2), |first| {
+    explore(2, Some(2), |first| {
         let stripes = Stripes::full(4, 0, false, 16);
         run_on_core(0);
         let mut taken = stripes.take_batch(4);
@@ -433,7 +389,7 @@ fn a_waiting_take_against_a_move() {
 /// does not get it gives up, because no more IDs will come.
 #[test]
 fn two_that_wait_for_the_last() {
-    explore("two that wait for the last", 3, Some(2), |first| {
+    explore(3, Some(2), |first| {
         let stripes = Stripes::full(2, 0, false, 4);
         run_on_core(0);
         let mut taken = rest(&stripes);
@@ -455,23 +411,18 @@ fn two_that_wait_for_the_last() {
 /// other one waits: a consumer that finds the lease used up finds this ID, too.
 #[test]
 fn a_waiting_take_against_the_last_fill() {
-    explore(
-        "a waiting take against the last fill",
-        2,
-        Some(3),
-        |first| {
-            let stripes = Stripes::full(1, 1, false, 4);
-            run_on_core(0);
-            let mut taken = rest(&stripes);
-            taken.extend(stripes.make_in_place());
-            assert_eq!(taken.len(), 3);
-            let waiting = |stripes: &Stripes| stripes.wait().into_iter().collect();
-            let roles = [on_core(0, &stripes, waiting), on_core(1, &stripes, produce)];
-            taken.extend(race(first, roles).concat());
-            assert_eq!(taken.len(), 4, "nothing was to come");
-            assert_complete(taken);
-        },
-    );
+    explore(2, Some(3), |first| {
+        let stripes = Stripes::full(1, 1, false, 4);
+        run_on_core(0);
+        let mut taken = rest(&stripes);
+        taken.extend(stripes.make_in_place());
+        assert_eq!(taken.len(), 3);
+        let waiting = |stripes: &Stripes| stripes.wait().into_iter().collect();
+        let roles = [on_core(0, &stripes, waiting), on_core(1, &stripes, produce)];
+        taken.extend(race(first, roles).concat());
+        assert_eq!(taken.len(), 4, "nothing was to come");
+        assert_complete(taken);
+    });
 }
 
 /// Empty stripes, the first IDs that were made, and the last of them, so many.
@@ -508,7 +459,7 @@ fn block_on_take(stripes: &Stripes) -> Vec<Id> {
 /// from a task that waits for an ID.
 #[test]
 fn a_wait_for_a_lease_against_a_publication() {
-    explore("a wait for a lease, a publication", 3, Some(2), |first| {
+    explore(3, Some(2), |first| {
         let (stripes, mut taken, last) = all_but_the_last(1);
         let losing = |stripes: &Stripes| {
             let mut ready = stripes.ready();
@@ -533,7 +484,7 @@ fn a_wait_for_a_lease_against_a_publication() {
 /// A task that is woken by an ID, and takes none, wakes the next one, which does.
 #[test]
 fn a_wait_for_an_id_against_a_take() {
-    explore("a wait for an ID against a take", 3, Some(2), |first| {
+    explore(3, Some(2), |first| {
         let (stripes, mut taken, last) = all_but_the_last(2);
         let ready = |stripes: &Stripes| {
             let waker = Waker::from(Arc::new(Unparks(thread::current())));
@@ -559,7 +510,7 @@ fn a_wait_for_an_id_against_a_take() {
 /// a producer has served the stripe again, takes assist it.
 #[test]
 fn a_refused_assist_against_a_fill() {
-    explore("a refused assist against a fill", 2, Some(3), |first| {
+    explore(2, Some(3), |first| {
         let stripes = Stripes::full(2, 2, true, 4);
         let extend = |stripes: &Stripes| {
             stripes.extend(32);

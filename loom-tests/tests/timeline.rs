@@ -64,7 +64,7 @@ fn sorted(taken: [Vec<u64>; 2]) -> Vec<u64> {
 /// U1: claims that meet at the edge of a run cut it without a gap or an overlap.
 #[test]
 fn claims_at_the_edge_of_a_run() {
-    explore("claims at the edge of a run", 2, None, |first| {
+    explore(2, None, |first| {
         let (_, ids) = direct(0, ClockPolicy::Refuse, 0..4);
         let taken = race(first, [taking(&ids, 1), taking_batch(&ids, 3)]);
         assert_eq!(sorted(taken), [0, 1, 2, 3]);
@@ -74,7 +74,7 @@ fn claims_at_the_edge_of_a_run() {
 /// U1, U2: claims that meet at the limit get the rest, and no more.
 #[test]
 fn claims_at_the_limit() {
-    explore("claims at the limit", 2, None, |first| {
+    explore(2, None, |first| {
         let (_, ids) = direct(0, ClockPolicy::Refuse, 0..4);
         let taken = race(first, [taking(&ids, 3), taking(&ids, 3)]);
         assert_eq!(sorted(taken), [0, 1, 2, 3], "one tick of two nodes");
@@ -84,7 +84,7 @@ fn claims_at_the_limit() {
 /// U2: the same at the end of the lease, where the borrow limit is no help.
 #[test]
 fn claims_at_the_end_of_the_lease() {
-    explore("claims at the end of the lease", 2, None, |first| {
+    explore(2, None, |first| {
         let policy = ClockPolicy::Logical {
             at_most_ahead: Duration::from_secs(100),
         };
@@ -98,7 +98,7 @@ fn claims_at_the_end_of_the_lease() {
 /// never get the same raw, and the skip is never undone.
 #[test]
 fn clock_skip_against_claim() {
-    explore("clock skip against claim", 2, None, |first| {
+    explore(2, None, |first| {
         let (clock, ids) = direct(0, ClockPolicy::Refuse, 0..4);
         let skipping = {
             let (ids, clock) = (Arc::clone(&ids), clock.clone());
@@ -121,7 +121,7 @@ fn clock_skip_against_claim() {
 /// whichever lane a thread is sent to.
 #[test]
 fn clock_step_back_against_claim() {
-    explore("clock step back against claim", 2, None, |first| {
+    explore(2, None, |first| {
         let (clock, ids) = direct(2_000, ClockPolicy::SwitchNode, 0..4);
         let stepping = {
             let (ids, clock) = (Arc::clone(&ids), clock.clone());
