@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::ops::Range;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ChildStdout, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -17,7 +17,7 @@ use super::grant_log::{GrantLog, Run, Tenure};
 use super::report::Figures;
 use super::wire::{self, Flaw, Line, Task};
 use super::{Outcome, in_time, space, text};
-use ringflake_kit::server::Clock;
+use ringflake_kit::server::{Clock, end_with_parent};
 
 /// The workers of a scenario.
 pub(crate) const WORKERS: u32 = 8;
@@ -192,13 +192,7 @@ impl WorkerPool {
         {
             clock.preload(&mut command);
         }
-        let end_with_parent = || {
-            // SAFETY: numbers only.
-            unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
-            Ok(())
-        };
-        // SAFETY: `prctl` may be called between fork and exec.
-        unsafe { command.pre_exec(end_with_parent) };
+        end_with_parent(&mut command);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let run = self.reports().begin();

@@ -3,6 +3,9 @@
 #[cfg(target_os = "linux")]
 use std::io;
 
+#[cfg(target_os = "linux")]
+use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
+
 /// The cores that a thread goes round, for tests in which threads change cores all the time.
 ///
 /// Where threads can't be kept on a core, or there is only one, they stay where the system
@@ -77,24 +80,15 @@ pub fn on_one_core<T: Send>(work: impl FnOnce() -> T + Send) -> T {
 /// The core that this thread runs on.
 #[cfg(target_os = "linux")]
 pub fn here() -> usize {
-    // SAFETY: has no arguments.
-    let core = unsafe { libc::sched_getcpu() };
-    usize::try_from(core).expect("the system says it")
+    sched_getcpu()
 }
 
 /// The cores that this thread may run on.
 #[cfg(target_os = "linux")]
 pub fn allowed() -> Vec<usize> {
-    // SAFETY: a set of bits, for which zero bytes are the empty set.
-    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: the set is ours, and as large as it is said to be.
-    let failed = unsafe { libc::sched_getaffinity(0, size_of_val(&set), &mut set) };
-    assert_eq!(failed, 0, "{}", std::io::Error::last_os_error());
-    let cores = 0..libc::CPU_SETSIZE as usize;
-    // SAFETY: no core is beyond the set.
-    cores
-        .filter(|&core| unsafe { libc::CPU_ISSET(core, &set) })
-        .collect()
+    let set = sched_getaffinity(None).expect("the system says it");
+    let cores = (0..CpuSet::MAX_CPU).filter(|&core| set.is_set(core));
+    cores.collect()
 }
 
 /// Has this thread run on `core` alone, from now on.
@@ -107,13 +101,7 @@ pub fn bind_to(core: usize) {
 
 #[cfg(target_os = "linux")]
 fn try_to_bind_to(core: usize) -> io::Result<()> {
-    // SAFETY: a set of bits, for which zero bytes are the empty set.
-    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: the core is one that the system has named.
-    unsafe { libc::CPU_SET(core, &mut set) };
-    // SAFETY: the set is ours, and as large as it is said to be.
-    match unsafe { libc::sched_setaffinity(0, size_of_val(&set), &set) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    let mut set = CpuSet::new();
+    set.set(core);
+    Ok(sched_setaffinity(None, &set)?)
 }

@@ -10,10 +10,8 @@ pub mod postgres;
 pub mod redis;
 mod template;
 
-use std::ffi::CStr;
 use std::fs::{self, File};
 use std::io;
-use std::mem;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -21,6 +19,9 @@ use std::sync::{Mutex, OnceLock, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, WaitId, WaitIdOptions, geteuid, waitid};
+#[cfg(target_os = "linux")]
+use rustix::process::{Signal, set_parent_process_death_signal};
 use tempfile::TempDir;
 
 pub use self::clock::Clock;
@@ -197,20 +198,11 @@ pub fn directory() -> TempDir {
 /// server, which is all that a test can do to it, and nobody waits for a disk.
 pub fn data_directory() -> TempDir {
     const ENOUGH: u64 = 2 << 30;
-    match free_bytes(c"/dev/shm") < ENOUGH {
-        true => directory(),
-        false => open_to_all(TempDir::with_prefix_in("ringflake-", "/dev/shm").unwrap()),
-    }
-}
-
-/// How many bytes are free where `path` is.
-fn free_bytes(path: &CStr) -> u64 {
-    // SAFETY: all zeros are a value of it.
-    let mut found: libc::statvfs = unsafe { mem::zeroed() };
-    // SAFETY: the path ends in a zero, and `found` is ours to write.
-    match unsafe { libc::statvfs(path.as_ptr(), &raw mut found) } {
-        0 => found.f_bavail * found.f_frsize,
-        _ => 0,
+    match rustix::fs::statvfs("/dev/shm") {
+        Ok(memory) if memory.f_bavail * memory.f_frsize >= ENOUGH => {
+            open_to_all(TempDir::with_prefix_in("ringflake-", "/dev/shm").unwrap())
+        }
+        _ => directory(),
     }
 }
 
@@ -225,8 +217,7 @@ fn open_to_all(directory: TempDir) -> TempDir {
 /// Makes `command` run as `user` where this process is root: some servers
 /// refuse to be.
 pub fn as_user(command: &mut Command, user: &str) {
-    // SAFETY: no arguments, no failure.
-    if unsafe { libc::geteuid() } != 0 {
+    if !geteuid().is_root() {
         return;
     }
     let number = |flag: &str| -> u32 {
@@ -237,6 +228,17 @@ pub fn as_user(command: &mut Command, user: &str) {
             .unwrap_or_else(|_| panic!("no user {user}"))
     };
     command.uid(number("-u")).gid(number("-g"));
+}
+
+/// Has the kernel kill the process when this one dies.
+pub fn end_with_parent(command: &mut Command) {
+    let end = || -> io::Result<()> {
+        #[cfg(target_os = "linux")]
+        set_parent_process_death_signal(Some(Signal::KILL))?;
+        Ok(())
+    };
+    // SAFETY: the system call may be made between fork and exec.
+    unsafe { command.pre_exec(end) };
 }
 
 /// A running server; killed when dropped, and when the process dies.
@@ -258,16 +260,7 @@ impl Server {
             .stdin(Stdio::null())
             .stdout(file.try_clone().unwrap())
             .stderr(file);
-        let end_with_parent = || {
-            #[cfg(target_os = "linux")]
-            // SAFETY: numbers only.
-            unsafe {
-                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL)
-            };
-            Ok(())
-        };
-        // SAFETY: `prctl` may be called between fork and exec.
-        unsafe { command.pre_exec(end_with_parent) };
+        end_with_parent(&mut command);
         let shown = format!("{command:?}");
         let child = spawn(command).unwrap();
         let mut server = Self {
@@ -339,18 +332,9 @@ pub fn signal_child(process: libc::pid_t, signal: i32) {
     let sent = unsafe { libc::kill(process, signal) };
     assert_eq!(sent, 0, "signal {signal}");
     if signal == libc::SIGSTOP {
-        let mut stopped = std::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
-        let options = libc::WSTOPPED | libc::WNOWAIT;
-        // SAFETY: as above, and there is room for what the call writes.
-        let waited = unsafe {
-            libc::waitid(
-                libc::P_PID,
-                process as libc::id_t,
-                stopped.as_mut_ptr(),
-                options,
-            )
-        };
-        assert_eq!(waited, 0, "it has not stopped");
+        let process = Pid::from_raw(process).expect("the number of a process");
+        let options = WaitIdOptions::STOPPED | WaitIdOptions::NOWAIT;
+        waitid(WaitId::Pid(process), options).expect("it stops");
     }
 }
 
