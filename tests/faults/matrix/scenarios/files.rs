@@ -190,22 +190,19 @@ pub(super) fn copy(from: &Path, to: &Path) -> Outcome<()> {
 /// The store's message for a replaced or truncated file.
 const PUT_BACK: &str = "is a copy, or was restored to an earlier state";
 
-/// Waits until every worker is refused for one of these reasons.
-fn wait_for_refusals(pool: &WorkerPool, reasons: &[&str]) -> Outcome<()> {
+/// Every worker is refused with a reason, and none gets a grant.
+fn all_refused(pool: &WorkerPool) -> Outcome<()> {
+    let (others, none) = ("and may have lost it", "the store has no namespace");
     pool.wait("every worker is refused, and told why", |reports| {
         let is_told = |member: &Member| {
             let said = reports.runs[member.run].last_failure.as_deref();
             let said = said.unwrap_or_default();
-            reasons.iter().any(|reason| said.contains(reason))
+            [PUT_BACK, others, none, LOST]
+                .iter()
+                .any(|reason| said.contains(reason))
         };
         pool.members.iter().all(is_told)
-    })
-}
-
-/// Every worker is refused with a reason, and none gets a grant.
-fn all_refused(pool: &WorkerPool) -> Outcome<()> {
-    let (others, none) = ("and may have lost it", "the store has no namespace");
-    wait_for_refusals(pool, &[PUT_BACK, others, none, LOST])?;
+    })?;
     let confirmed = pool.reports().confirmed;
     thread::sleep(space::LEASE_DURATION / 3);
     match pool.reports().confirmed - confirmed {
