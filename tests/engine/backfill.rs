@@ -11,9 +11,9 @@ use ringflake::{
     BackfillError, BackfillGenerator, BackfillGeneratorBuilder, BuildError, Id, IdWidth, Layout,
     LayoutError, LeaseError, ManualClock, StaticLease,
 };
-use ringflake_kit::assert_says;
 use ringflake_kit::oracle::Oracle;
 use ringflake_kit::small::{cached, clock_at, direct, layout, lease, secret_of_its_own};
+use ringflake_kit::{assert_matches, assert_says};
 
 fn builder(layout: Layout, nodes: Range<u64>, ticks: Range<u64>) -> BackfillGeneratorBuilder {
     let lease = StaticLease::assume_unique_past(layout, nodes, ticks).unwrap();
@@ -266,10 +266,7 @@ fn what_another_generator_used_is_left_out_to_the_tick() {
     assert_eq!(past.lease().ticks(), 102..103);
     for tick in [100, 101] {
         let error = past.take_at(at(&layout, tick)).unwrap_err();
-        assert!(
-            matches!(error, BackfillError::OutsideLease { .. }),
-            "{error}"
-        );
+        assert_matches!(error, BackfillError::OutsideLease { .. });
     }
     assert!(past.take_at(at(&layout, 102)).is_ok());
 }
@@ -278,40 +275,31 @@ fn what_another_generator_used_is_left_out_to_the_tick() {
 fn a_backfill_that_can_not_be_is_refused_when_it_is_built() {
     let layout = layout(40, 8, 8);
     let error = BackfillGenerator::builder(layout).plain().build();
-    assert!(matches!(error, Err(BuildError::NoLease)), "{error:?}");
+    assert_matches!(error, Err(BuildError::NoLease));
     let error = builder(layout, 70..71, 0..9).build();
-    assert!(matches!(error, Err(BuildError::NoCipher)), "{error:?}");
+    assert_matches!(error, Err(BuildError::NoCipher));
     let other = self::layout(40, 8, 7);
     let lease = StaticLease::assume_unique_past(other, 70..71, 0..9).unwrap();
     let error = BackfillGenerator::builder(layout)
         .plain()
         .lease(lease)
         .build();
-    assert!(
-        matches!(error, Err(BuildError::LeaseLayout { .. })),
-        "{error:?}"
-    );
+    assert_matches!(error, Err(BuildError::LeaseLayout { .. }));
     let narrow = builder(Layout::JS_SAFE, 70..71, 0..9).secret(secret_of_its_own());
     let error = narrow.build();
-    assert!(
-        matches!(error, Err(BuildError::EncryptionWidens { bits: 53, .. })),
-        "{error:?}"
-    );
+    assert_matches!(error, Err(BuildError::EncryptionWidens { bits: 53, .. }));
     let wide = builder(Layout::RANDFLAKE, 70..71, 0..9).secret(secret_of_its_own());
     let error = wide.id_width(IdWidth::Positive).build();
-    assert!(
-        matches!(error, Err(BuildError::LayoutTooWide { .. })),
-        "{error:?}"
-    );
+    assert_matches!(error, Err(BuildError::LayoutTooWide { .. }));
     // A layout that has ended has a past all the same.
     assert!(builder(Layout::BAIDU, 70..71, 0..9).plain().build().is_ok());
 
     let past = |nodes, ticks| StaticLease::assume_unique_past(layout, nodes, ticks);
-    assert!(matches!(past(5..5, 0..9), Err(LeaseError::Nodes { .. })));
-    assert!(matches!(past(5..257, 0..9), Err(LeaseError::Nodes { .. })));
-    assert!(matches!(past(5..6, 9..9), Err(LeaseError::Ticks { .. })));
+    assert_matches!(past(5..5, 0..9), Err(LeaseError::Nodes { .. }));
+    assert_matches!(past(5..257, 0..9), Err(LeaseError::Nodes { .. }));
+    assert_matches!(past(5..6, 9..9), Err(LeaseError::Ticks { .. }));
     let beyond = past(5..6, 9..layout.ticks() + 1);
-    assert!(matches!(beyond, Err(LeaseError::Ticks { .. })));
+    assert_matches!(beyond, Err(LeaseError::Ticks { .. }));
 }
 
 #[test]
@@ -360,10 +348,7 @@ fn encrypted_ids_of_the_past_are_told_from_none() {
     assert_ne!(id.to_u64(), layout.pack(8, 80, 0).unwrap());
     // This layout has 56 bits, so most numbers are no ID of it.
     let other = past.inspect(Id::from_u64(id.to_u64() ^ 1));
-    assert!(
-        matches!(other, Err(LayoutError::ExtraBits { .. })),
-        "{other:?}"
-    );
+    assert_matches!(other, Err(LayoutError::ExtraBits { .. }));
     assert_eq!(past.layout(), &layout);
 }
 

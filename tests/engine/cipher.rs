@@ -12,7 +12,7 @@ use std::ptr;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use ringflake::{Backend, Cipher, Secret, SecretError};
-use ringflake_kit::known_answers;
+use ringflake_kit::{assert_matches, known_answers};
 
 mod positive;
 
@@ -333,10 +333,7 @@ mod secrets {
             ("0x00112233445566778899aabbccddeeff", 34),
         ] {
             let error = Secret::from_hex(text).unwrap_err();
-            assert!(
-                matches!(error, SecretError::HexLength { found } if found == length),
-                "{error}"
-            );
+            assert_matches!(error, SecretError::HexLength { found } if *found == length);
             assert!(error.to_string().contains(&length.to_string()), "{error}");
         }
     }
@@ -380,11 +377,8 @@ mod secrets {
         ] {
             let file = file(contents);
             let error = Secret::from_file(file.path()).unwrap_err();
-            assert!(
-                matches!(&error, SecretError::FileLength { path, found }
-                    if path == file.path() && *found == length),
-                "{error:?}"
-            );
+            assert_matches!(error, SecretError::FileLength { path, found }
+                if path == file.path() && *found == length);
             assert!(error.to_string().contains(says), "{error}");
         }
     }
@@ -393,10 +387,8 @@ mod secrets {
     fn with_the_place_of_a_bad_digit_in_a_file() {
         let file = file(b"00010203040506070809 a0b0c0d0e0f\n");
         let error = Secret::from_file(file.path()).unwrap_err();
-        assert!(
-            matches!(&error, SecretError::FileDigit { path, position: 20 } if path == file.path()),
-            "{error:?}"
-        );
+        assert_matches!(error, SecretError::FileDigit { path, position: 20 }
+            if path == file.path());
         assert!(error.to_string().contains("position 20"), "{error}");
     }
 

@@ -16,7 +16,7 @@ use ringflake::{
 
 use ringflake_kit::small::{Watched, clock_at, layout, lease, secret, secret_of_its_own};
 use ringflake_kit::tricky_clock::{TrickyClock, in_producer};
-use ringflake_kit::{assert_says, eventually, in_full};
+use ringflake_kit::{assert_matches, assert_says, eventually, in_full};
 
 const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_secs(3600);
@@ -348,7 +348,7 @@ fn a_layout_that_has_run_out() {
         .plain()
         .lease(StaticLease::assume_unique(layout, 0..1))
         .build();
-    assert!(matches!(expired, Err(BuildError::Layout(_))));
+    assert_matches!(expired, Err(BuildError::Layout(_)));
 }
 
 #[test]
@@ -360,10 +360,10 @@ fn a_lease_that_the_layout_does_not_have() {
             build(layout, BySecret, lease, now_unix_ms).unwrap_err()
         };
         let wide = error_of(0..131_073, NOW_UNIX_MS);
-        assert!(matches!(
+        assert_matches!(
             wide,
             BuildError::Lease(LeaseError::Nodes { end: 131_073, .. })
-        ));
+        );
         assert_says(&wide.to_string(), &["131073", "131072"]);
         let none = error_of(7..7, NOW_UNIX_MS);
         assert_says(&none.to_string(), &["7..7", "131072"]);

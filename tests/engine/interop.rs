@@ -5,6 +5,7 @@
 #[cfg(feature = "sqlite")]
 mod rusqlite {
     use ringflake::{Id, IdKind, TypedId};
+    use ringflake_kit::assert_matches;
     use rusqlite::Connection;
     use rusqlite::types::Type;
 
@@ -50,10 +51,8 @@ mod rusqlite {
             let error = connection
                 .query_row(&select, (), |row| row.get::<_, Id>(0))
                 .unwrap_err();
-            assert!(
-                matches!(error, rusqlite::Error::InvalidColumnType(0, _, found) if found == kind),
-                "{error}"
-            );
+            assert_matches!(error, rusqlite::Error::InvalidColumnType(0, _, found)
+                if *found == kind);
         }
     }
 }

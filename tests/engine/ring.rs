@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use ringflake::{Id, PushError, RingBuffer, RingError};
-use ringflake_kit::short_or_long;
+use ringflake_kit::{assert_matches, short_or_long};
 
 fn ids(range: std::ops::Range<u64>) -> Vec<Id> {
     range.map(Id::from_u64).collect()
@@ -97,7 +97,7 @@ fn r3_a_permit_that_is_held_blocks_nobody() {
 fn a_bad_capacity_is_named_in_the_error() {
     for capacity in [0, 3, 1000, RingBuffer::MAX_CAPACITY * 2, usize::MAX] {
         let error = RingBuffer::with_capacity(capacity).unwrap_err();
-        assert!(matches!(error, RingError::Capacity { capacity: c } if c == capacity));
+        assert_matches!(error, RingError::Capacity { capacity: c } if *c == capacity);
         assert!(error.to_string().contains(&capacity.to_string()));
     }
 }

@@ -10,6 +10,7 @@ use ringflake::{
     AlreadyInitialised, AssistFill, CachedGenerator, CachedGeneratorBuilder, ClockPolicy, Id,
     IdSource, OnEmpty, Refused, Shutdown, TakeError,
 };
+use ringflake_kit::assert_matches;
 use ringflake_kit::oracle::Oracle;
 use ringflake_kit::small::{Watched, cached, clock_at, direct, layout};
 
@@ -86,10 +87,7 @@ fn a_batch_that_ends_at_a_run_is_gone_on_with() {
         oracle.mark(ids.inspect(id).unwrap()).unwrap();
     }
     let refused = ids.take_array::<2>().unwrap_err();
-    assert!(matches!(
-        refused,
-        TakeError::Refused(Refused::BorrowLimit { .. })
-    ));
+    assert_matches!(refused, TakeError::Refused(Refused::BorrowLimit { .. }));
 }
 
 #[test]

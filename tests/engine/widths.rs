@@ -9,7 +9,7 @@ use ringflake::{
 
 use ringflake_kit::oracle::Oracle;
 use ringflake_kit::small::{clock_at, layout, lease, secret_of_its_own};
-use ringflake_kit::{assert_says, eventually, in_full};
+use ringflake_kit::{assert_matches, assert_says, eventually, in_full};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -151,11 +151,8 @@ fn a_layout_wider_than_the_ids_is_refused() {
             let [time, node, sequence] = too_wide;
             let error = refusal(layout(time, node, sequence), width, secret).unwrap();
             let bits = width.bits() + 1;
-            assert!(
-                matches!(error, BuildError::LayoutTooWide { bits: found, width: of }
-                    if (found, of) == (bits, width)),
-                "{error:?}"
-            );
+            assert_matches!(error, BuildError::LayoutTooWide { bits: found, width: of }
+                if (*found, *of) == (bits, width));
             let most = format!("at most {}", width.bits());
             assert_says(&in_full(&error), &[&bits.to_string(), &most, presets]);
 
@@ -164,10 +161,7 @@ fn a_layout_wider_than_the_ids_is_refused() {
             let is_off = secret.is_some() && width == IdWidth::JsSafe;
             if is_off && cfg!(not(feature = "js-safe")) {
                 let error = refused.unwrap();
-                assert!(
-                    matches!(error, BuildError::IdWidthUnavailable(_)),
-                    "{error:?}"
-                );
+                assert_matches!(error, BuildError::IdWidthUnavailable(_));
                 assert_says(
                     &error.to_string(),
                     &["53 bits", "feature `js-safe`", "plain IDs"],
@@ -185,11 +179,8 @@ fn a_layout_for_doubles_is_led_to_the_width_that_keeps_it() {
     for width in [IdWidth::Full, IdWidth::Positive] {
         for time in [20, 31] {
             let error = refusal(layout(time, 10, 12), width, Some(&secret)).unwrap();
-            assert!(
-                matches!(error, BuildError::EncryptionWidens { bits, width: of }
-                    if (bits, of) == (time + 22, width)),
-                "{error:?}"
-            );
+            assert_matches!(error, BuildError::EncryptionWidens { bits, width: of }
+                if (*bits, *of) == (time + 22, width));
             let widened = format!("{} bits", width.bits());
             assert_says(
                 &in_full(&error),
@@ -217,10 +208,7 @@ fn two_widths_of_one_secret_do_not_share_nodes() {
     let full = builder(lease(layout, 0..2, 0..9), IdWidth::Full);
     let full = full.build().unwrap();
     let taken = builder(lease(layout, 1..3, 0..9), IdWidth::Positive).build();
-    assert!(
-        matches!(taken, Err(BuildError::LeaseTaken { .. })),
-        "{taken:?}"
-    );
+    assert_matches!(taken, Err(BuildError::LeaseTaken { .. }));
     // The reason: they make the same ID of many a raw.
     let (wide, positive) = (Cipher::sparx64(&secret), Cipher::positive(&secret));
     let same = (0..1_000).filter(|&raw| wide.encrypt(raw) == positive.encrypt(raw));

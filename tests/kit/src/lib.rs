@@ -67,6 +67,20 @@ pub fn in_full(error: &ringflake::BuildError) -> String {
     error.to_string() + &lines.collect::<String>()
 }
 
+/// That a value has this pattern, which is matched against a reference to it.
+///
+/// # Panics
+/// With the value.
+#[macro_export]
+macro_rules! assert_matches {
+    ($value:expr, $pattern:pat $(if $guard:expr)? $(,)?) => {
+        match &$value {
+            $pattern $(if $guard)? => {}
+            other => panic!("{other:?} is not {}", stringify!($pattern)),
+        }
+    };
+}
+
 /// That a text says all of this.
 ///
 /// # Panics
