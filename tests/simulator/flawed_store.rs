@@ -20,8 +20,12 @@ use ringflake::lease::{
 };
 use serde_json::{Map, Value};
 
-use crate::mutations::Mutation;
-use crate::scenario::{LAYOUT, START_MS};
+use crate::mutations::{Mutation, Promise};
+use crate::oracle::{Violation, broken};
+use crate::scenario::{LAYOUT, OTHER_SECRET, START_MS, namespace, tick};
+
+/// The connection of those that are no process: operators, impostors, imports.
+pub(crate) const OTHERS: usize = usize::MAX;
 
 /// One server, and the connections of all processes to it.
 #[derive(Debug)]
@@ -236,6 +240,29 @@ impl Connection<'_> {
         table.under_way.take()
     }
 
+    /// S5: one with another secret asks for a block.
+    pub(crate) fn resist(mut self, space: &Namespace) -> Result<(), Violation> {
+        let other = namespace(OTHER_SECRET, space.block_bits());
+        let acquire = Acquire::new(1, 5, self.now.unix_ms);
+        match self.acquire(&other, &acquire) {
+            Err(StoreError::FingerprintMismatch { .. }) => Ok(()),
+            other => broken(
+                Promise::S5,
+                format!("another secret was answered {other:?}"),
+            ),
+        }
+    }
+
+    /// Repairs every block that is quarantined.
+    pub(crate) fn repair_all(mut self, space: &Namespace, listing: &Listing) {
+        let now_ms = self.now.unix_ms;
+        for found in &listing.quarantined {
+            let block = found.block.expect("every record is of a block");
+            let repaired = self.repair(space, block, now_ms);
+            assert!(repaired.expect("it is quarantined").released);
+        }
+    }
+
     fn lacks(&self, mutation: Mutation) -> bool {
         self.mutation == Some(mutation)
     }
@@ -447,10 +474,6 @@ impl FlawedTable {
         self.mutation == Some(mutation)
     }
 
-    fn tick(&self) -> u64 {
-        LAYOUT.tick_at(self.now.unix_ms).unwrap_or(0)
-    }
-
     /// The snapshot as the mutation shows it.
     fn show(&mut self, mut snapshot: Snapshot) -> Snapshot {
         if self.mutation.is_none() {
@@ -460,8 +483,7 @@ impl FlawedTable {
         if let Some((key, value)) = self.overlay.clone() {
             self.replace(&mut snapshot, &key, Some(value));
         }
-        let is_record = |key: &&Key| key.as_str().ends_with("/record");
-        let Some(record_key) = snapshot.entries.keys().find(is_record).cloned() else {
+        let Some(record_key) = snapshot.entries.keys().find(|key| is_record(key)).cloned() else {
             return snapshot;
         };
         let rules = Rules::of(&snapshot.entries[&record_key]);
@@ -535,7 +557,7 @@ impl FlawedTable {
                 }
                 let start = match past {
                     Some(past) => past.start,
-                    None => self.tick().max(rules.floor),
+                    None => tick(self.now.unix_ms).max(rules.floor),
                 };
                 let released = block["released"] == Value::Bool(true);
                 match self.mutation {
@@ -598,10 +620,7 @@ impl FlawedTable {
         }
         let is_renewal = matches!(self.operation, Operation::Renew(_));
         match self.mutation {
-            Some(Mutation::CommitIgnoresRecord) => {
-                txn.compare
-                    .retain(|(key, _)| !key.as_str().ends_with("/record"));
-            }
+            Some(Mutation::CommitIgnoresRecord) => txn.compare.retain(|(key, _)| !is_record(key)),
             Some(Mutation::CommitIgnoresBlocks) => {
                 txn.compare.retain(|(key, _)| index_of(key).is_none());
             }
@@ -621,8 +640,7 @@ impl FlawedTable {
                 | Mutation::RenewalKeepsMark,
             ) if is_renewal => self.forgive(&mut txn),
             Some(Mutation::RenewalIgnoresFloor) if is_renewal => {
-                txn.compare
-                    .retain(|(key, _)| !key.as_str().ends_with("/record"));
+                txn.compare.retain(|(key, _)| !is_record(key));
             }
             _ => {}
         }
@@ -630,7 +648,7 @@ impl FlawedTable {
         for put in std::mem::take(&mut txn.puts) {
             match index_of(&put.key) {
                 Some(_) => puts.push(self.block_put(put)),
-                None if put.key.as_str().ends_with("/record") => puts.extend(self.record_put(put)),
+                None if is_record(&put.key) => puts.extend(self.record_put(put)),
                 None => puts.push(put),
             }
         }
@@ -670,10 +688,7 @@ impl FlawedTable {
     /// Notes another incarnation without a look at the floor.
     fn take_over_incarnation(&mut self, txn: &mut Txn) {
         let snapshot = self.table.read(&Query::default()).expect("it is in memory");
-        let record = txn
-            .compare
-            .iter()
-            .find(|(key, _)| key.as_str().ends_with("/record"));
+        let record = txn.compare.iter().find(|(key, _)| is_record(key));
         let Some((key, Some(stored))) = record.cloned() else {
             return;
         };
@@ -726,7 +741,7 @@ impl FlawedTable {
 
     fn block_put(&mut self, mut put: Put) -> Put {
         let index = index_of(&put.key).expect("it is a block's");
-        let now = self.tick();
+        let now = tick(self.now.unix_ms);
         let stored = self.stored(&put.key).and_then(|value| parse(&value));
         let mut block = parse(&put.value).expect("the library writes sound blocks");
         let (epoch, mark) = (epoch_of(&block), mark_of(&block));
@@ -837,6 +852,10 @@ impl Table for FlawedTable {
 
 fn lock(notes: &Mutex<Notes>) -> MutexGuard<'_, Notes> {
     notes.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn is_record(key: &Key) -> bool {
+    key.as_str().ends_with("/record")
 }
 
 /// The block that a key is of, if it is one's.

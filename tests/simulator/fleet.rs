@@ -7,12 +7,12 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
-use std::sync::Arc;
 use std::time::Duration;
 
 use ringflake::ManualClock;
 use ringflake::lease::protocol::{Answer, Change, Demand, Manager, Moment, Request, Step};
-use ringflake::lease::{Fingerprint, History, Init, LeasePlan, LeaseStore, MemoryStore, Namespace};
+use ringflake::lease::{Fingerprint, LeasePlan, MemoryStore, Namespace, StoreLimits};
+use ringflake_kit::small::{namespace, store_with};
 
 use crate::errors::{ambiguous, unavailable};
 use crate::scenario::{LAYOUT, START_MS};
@@ -69,14 +69,10 @@ struct Fleet {
 
 impl Fleet {
     fn new() -> Self {
-        let namespace = Namespace::new("fleet", &LAYOUT, Fingerprint::PLAIN)
-            .and_then(|space| space.with_block_bits(BLOCK_BITS))
-            .expect("it fits the layout");
+        let namespace = namespace("fleet", &LAYOUT, Fingerprint::PLAIN, BLOCK_BITS);
         assert_eq!(namespace.blocks(), u64::from(PROCESSES));
         let clock = ManualClock::new(START_MS);
-        let mut store = MemoryStore::new(Arc::new(clock.clone()));
-        let init = Init::new(History::New, START_MS);
-        store.init(&namespace, &init).expect("the limits are valid");
+        let store = store_with(&namespace, &clock, StoreLimits::default());
         let mut random = SplitMix64::new(1);
         let plan = LeasePlan::new(1).with_widen_to(1);
         let process = |_| Process {

@@ -8,7 +8,8 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::ops::Range;
 
-use ringflake::lease::{Block, Confirmed, Grant, Listing, Renew};
+use ringflake::lease::protocol::{Answer, Request};
+use ringflake::lease::{Block, Confirmed, Grant, Listing, StoreError};
 
 use crate::mutations::Promise;
 
@@ -31,6 +32,24 @@ impl fmt::Display for Violation {
 pub(crate) fn broken<T>(promise: Promise, detail: impl fmt::Display) -> Result<T, Violation> {
     let detail = detail.to_string();
     Err(Violation { promise, detail })
+}
+
+/// The ends that a positive reply has moved.
+pub(crate) fn moved_ends(request: &Request, answer: &Answer) -> Vec<u64> {
+    match (request, answer) {
+        (_, Answer::Acquired(Ok(grants))) => grants.iter().map(|grant| grant.ticks.end).collect(),
+        (Request::Renew(renew), Answer::Renewed(Ok(end))) if *end > renew.known_end => vec![*end],
+        _ => Vec::new(),
+    }
+}
+
+/// That an end lies no later than this.
+pub(crate) fn bounded(end: u64, latest: u64, promise: Promise) -> Result<(), Violation> {
+    if end <= latest {
+        return Ok(());
+    }
+    let detail = format!("an end was moved to tick {end}, after {latest}");
+    broken(promise, detail)
 }
 
 /// Disjoint intervals in order, neighbours of one owner joined.
@@ -218,18 +237,51 @@ impl Oracle {
         self.forgotten.iter().any(|(who, ..)| *who == server)
     }
 
-    /// Somebody who knows more than this listing holds has asked the server for
-    /// blocks: it gives nothing for new any more.
-    pub(crate) fn remind(
+    /// A server that held this listing replied to somebody who knew so much; without a listing, it
+    /// has forgotten nothing.
+    pub(crate) fn reply(
         &mut self,
         server: usize,
         now: u64,
-        listing: &Listing,
+        listing: Option<&Listing>,
         known: &[Confirmed],
-    ) {
-        if known.iter().any(|it| is_forgotten(it, now, listing)) {
+        (request, answer): (&Request, &Answer),
+    ) -> Result<(), Violation> {
+        match (request, answer) {
+            (_, Answer::Acquired(reply)) => self.acquired(server, now, listing, known, reply),
+            (Request::Renew(renew), Answer::Renewed(Ok(end))) if *end > renew.known_end => {
+                self.give(renew.block, renew.known_end..*end, server)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The same of an acquisition: once somebody who knows more than the server holds has asked
+    /// it for blocks, it gives nothing for new any more.
+    pub(crate) fn acquired(
+        &mut self,
+        server: usize,
+        now: u64,
+        listing: Option<&Listing>,
+        known: &[Confirmed],
+        reply: &Result<Vec<Grant>, StoreError>,
+    ) -> Result<(), Violation> {
+        match reply {
+            // Before anything was looked at, or not carried out yet.
+            Err(
+                StoreError::ClockSkew { .. }
+                | StoreError::BeforeEpoch { .. }
+                | StoreError::Ambiguous { .. },
+            ) => return Ok(()),
+            _ => {}
+        }
+        if listing.is_some_and(|held| known.iter().any(|it| is_forgotten(it, now, held))) {
             self.remind_of_all(server);
         }
+        for grant in reply.iter().flatten() {
+            self.give(grant.block, grant.ticks.clone(), server)?;
+        }
+        Ok(())
     }
 
     /// A server gives nothing for new any more that it had forgotten.
@@ -323,26 +375,30 @@ impl Oracle {
         self.processes.len() - 1
     }
 
-    /// A positive reply to an acquisition reached the process that asked.
-    pub(crate) fn confirm(&mut self, process: usize, grant: &Grant) {
-        self.processes[process].held.push(Held {
-            block: grant.block,
-            ticks: grant.ticks.clone(),
-            cursor: 0,
-        });
-        let confirmed = Confirmed::new(grant.block, grant.epoch, grant.ticks.end);
-        self.learn(process, confirmed);
-    }
-
-    /// A positive reply to a renewal did.
-    pub(crate) fn confirm_end(&mut self, process: usize, renew: &Renew, end: u64) {
-        let mut held = self.processes[process].held.iter_mut();
-        let is_it =
-            |held: &&mut Held| (held.block, held.ticks.end) == (renew.block, renew.known_end);
-        if let Some(held) = held.find(is_it) {
-            held.ticks.end = end;
+    /// A reply reached the process that asked.
+    pub(crate) fn confirm(&mut self, process: usize, request: &Request, answer: &Answer) {
+        match (request, answer) {
+            (_, Answer::Acquired(Ok(grants))) => {
+                for grant in grants {
+                    self.processes[process].held.push(Held {
+                        block: grant.block,
+                        ticks: grant.ticks.clone(),
+                        cursor: 0,
+                    });
+                    let confirmed = Confirmed::new(grant.block, grant.epoch, grant.ticks.end);
+                    self.learn(process, confirmed);
+                }
+            }
+            (Request::Renew(renew), Answer::Renewed(Ok(end))) => {
+                let mut held = self.processes[process].held.iter_mut();
+                let known = (renew.block, renew.known_end);
+                if let Some(held) = held.find(|held| (held.block, held.ticks.end) == known) {
+                    held.ticks.end = *end;
+                }
+                self.learn(process, Confirmed::new(renew.block, renew.epoch, *end));
+            }
+            _ => {}
         }
-        self.learn(process, Confirmed::new(renew.block, renew.epoch, end));
     }
 
     /// A process takes its grants to be gone.

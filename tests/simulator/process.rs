@@ -9,7 +9,7 @@ use ringflake::lease::{Block, Fence, Grant, Listing, StoreError};
 
 use crate::mutations::Mutation;
 use crate::oracle::{CELLS, Oracle, Violation};
-use crate::scenario::{LAYOUT, START_MS};
+use crate::scenario::{START_MS, tick};
 use crate::split_mix::SplitMix64;
 
 /// A request under way.
@@ -125,7 +125,7 @@ impl Process {
     }
 
     fn tick(&self, now_ms: u64) -> u64 {
-        LAYOUT.tick_at(self.unix_ms(now_ms)).unwrap_or(0)
+        tick(self.unix_ms(now_ms))
     }
 
     /// What distinguishes this request from all others.

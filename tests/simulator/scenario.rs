@@ -20,6 +20,20 @@ pub(crate) const ALIVE_MS: u64 = 4_000;
 pub(crate) const TIMEOUT_MS: u64 = 1_500;
 const DAY_MS: i64 = 86_400_000;
 
+/// The tick of a time; 0 before the layout's epoch.
+pub(crate) fn tick(unix_ms: u64) -> u64 {
+    LAYOUT.tick_at(unix_ms).unwrap_or(0)
+}
+
+/// The namespace of the simulated processes, with this secret.
+pub(crate) fn namespace(secret: [u8; 16], block_bits: u32) -> Namespace {
+    let fingerprint = Fingerprint::from_bytes(secret);
+    ringflake_kit::small::namespace("simulated", &LAYOUT, fingerprint, block_bits)
+}
+
+pub(crate) const SECRET: [u8; 16] = [7; 16];
+pub(crate) const OTHER_SECRET: [u8; 16] = [9; 16];
+
 /// One thing that goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
@@ -140,9 +154,7 @@ impl Scenario {
         } else {
             random.pick(&[15, 15, 16])
         };
-        let namespace = Namespace::new("simulated", &LAYOUT, Fingerprint::from_bytes([7; 16]))
-            .and_then(|space| space.with_block_bits(block_bits))
-            .expect("it fits the layout");
+        let namespace = namespace(SECRET, block_bits);
         let horizon = random.pick(&[6, 12, 18, 24]);
         let limits = StoreLimits::default()
             .with_horizon(Duration::from_secs(horizon))

@@ -2,18 +2,15 @@
 
 use ringflake::lease::protocol::{Answer, Request};
 use ringflake::lease::{
-    Acquire, Confirmed, Fingerprint, Floor, Grant, History, Incarnation, Init, LeaseStore, Listing,
-    Namespace, StoreError,
+    Acquire, Confirmed, Floor, Grant, History, Incarnation, Init, LeaseStore, Listing, Namespace,
+    StoreError,
 };
 
-use crate::flawed_store::{Connection, Contents, FlawedStore, Now};
+use crate::flawed_store::{Connection, Contents, FlawedStore, Now, OTHERS};
 use crate::mutations::{Mutation, Promise};
-use crate::oracle::{Oracle, Violation, Watch, broken};
-use crate::scenario::{ALIVE_MS, LAYOUT, SKEW_LIMIT_MS, SKEW_MS, START_MS, Scenario};
+use crate::oracle::{Oracle, Violation, Watch, bounded, broken, moved_ends};
+use crate::scenario::{ALIVE_MS, SKEW_LIMIT_MS, SKEW_MS, START_MS, Scenario, tick};
 use crate::split_mix::SplitMix64;
-
-/// The connection of those that are no process: operators, impostors, imports.
-const OTHERS: usize = usize::MAX;
 
 struct Server {
     store: FlawedStore,
@@ -204,14 +201,10 @@ impl Service {
     /// Repairs every block that is quarantined, and answers how many there were.
     pub(crate) fn repair(&mut self, now_ms: u64) -> usize {
         let (server, namespace) = self.last();
-        let quarantined = server.store.listing(namespace).quarantined;
-        let (mut store, unix_ms) = server.at(OTHERS, now_ms, 0);
-        for found in &quarantined {
-            let block = found.block.expect("every record is of a block");
-            let repaired = store.repair(namespace, block, unix_ms);
-            assert!(repaired.expect("it is quarantined").released);
-        }
-        quarantined.len()
+        let listing = server.store.listing(namespace);
+        let (store, _) = server.at(OTHERS, now_ms, 0);
+        store.repair_all(namespace, &listing);
+        listing.quarantined.len()
     }
 
     /// A copy of a process knows what the original has seen.
@@ -229,18 +222,11 @@ impl Service {
     /// Somebody with another secret asks for a block.
     pub(crate) fn resist(&mut self, now_ms: u64, watch: Watch) -> Result<(), Violation> {
         let (server, namespace) = self.last();
-        let secret = Fingerprint::from_bytes([9; 16]);
-        let space = Namespace::new(namespace.name(), &LAYOUT, secret)
-            .and_then(|space| space.with_block_bits(namespace.block_bits()))
-            .expect("it fits the layout");
-        let (mut store, unix_ms) = server.at(OTHERS, now_ms, 1);
-        match store.acquire(&space, &Acquire::new(1, 5, unix_ms)) {
-            Err(StoreError::FingerprintMismatch { .. }) => Ok(()),
-            _ if watch == Watch::Duplicates => Ok(()),
-            other => {
-                let detail = format!("another secret was answered {other:?}");
-                broken(Promise::S5, detail)
-            }
+        let (store, _) = server.at(OTHERS, now_ms, 1);
+        let resisted = store.resist(namespace);
+        match watch {
+            Watch::Promises => resisted,
+            Watch::Duplicates => Ok(()),
         }
     }
 
@@ -304,44 +290,13 @@ impl Service {
             _ => store,
         };
         let answer = message.request.send(&mut store, &self.namespace);
-        match store.take_rival() {
-            None | Some(Err(StoreError::ClockSkew { .. } | StoreError::BeforeEpoch { .. })) => {}
-            Some(rival) => {
-                if let Some(listing) = &forgetful {
-                    oracle.remind(index, tick(unix_ms), listing, &known_to_rival);
-                }
-                for grant in rival.into_iter().flatten() {
-                    oracle.give(grant.block, grant.ticks, index)?;
-                }
-            }
+        let (now, listing) = (tick(unix_ms), forgetful.as_ref());
+        if let Some(rival) = store.take_rival() {
+            oracle.acquired(index, now, listing, &known_to_rival, &rival)?;
         }
-
         // The grants, independent of their holders.
-        let given: Vec<_> = match (&message.request, &answer) {
-            (_, Answer::Acquired(Ok(grants))) => grants
-                .iter()
-                .map(|grant| (grant.block, grant.ticks.clone()))
-                .collect(),
-            (Request::Renew(renew), Answer::Renewed(Ok(end))) if *end > renew.known_end => {
-                vec![(renew.block, renew.known_end..*end)]
-            }
-            _ => Vec::new(),
-        };
-        match &answer {
-            // Before anything was looked at.
-            Answer::Acquired(Err(
-                StoreError::ClockSkew { .. } | StoreError::BeforeEpoch { .. },
-            )) => {}
-            Answer::Acquired(_) => {
-                if let Some(listing) = &forgetful {
-                    oracle.remind(index, tick(unix_ms), listing, &message.known);
-                }
-            }
-            _ => {}
-        }
-        for (block, ticks) in &given {
-            oracle.give(*block, ticks.clone(), index)?;
-        }
+        let reply = (&message.request, &answer);
+        oracle.reply(index, now, listing, &message.known, reply)?;
         if oracle.watch == Watch::Duplicates {
             return Ok(answer);
         }
@@ -349,17 +304,17 @@ impl Service {
         // S7, by the server's clock, and by the true time where that is sound.
         let true_ms = START_MS + now_ms;
         let broken_clock = server.has_broken_clock();
-        let mut latest = tick(unix_ms) + self.horizon;
+        let mut latest = now + self.horizon;
         if !broken_clock {
             latest = latest.min(tick(true_ms + SKEW_MS) + self.horizon);
         }
         // One bad clock of two moves nothing out of reach.
         let skew_ms = SKEW_MS + SKEW_LIMIT_MS;
         let reach = tick(true_ms + skew_ms) + self.horizon.max(self.lease_duration) + 2;
-        for (_, ticks) in given {
-            bounded(ticks.end, latest, Promise::S7)?;
+        for end in moved_ends(&message.request, &answer) {
+            bounded(end, latest, Promise::S7)?;
             if !(broken_clock && message.broken_clock) {
-                bounded(ticks.end, reach, Promise::Live)?;
+                bounded(end, reach, Promise::Live)?;
             }
         }
 
@@ -381,16 +336,4 @@ impl Service {
         }
         Ok(answer)
     }
-}
-
-fn tick(unix_ms: u64) -> u64 {
-    LAYOUT.tick_at(unix_ms).unwrap_or(0)
-}
-
-fn bounded(end: u64, latest: u64, promise: Promise) -> Result<(), Violation> {
-    if end <= latest {
-        return Ok(());
-    }
-    let detail = format!("an end was moved to tick {end}, after {latest}");
-    broken(promise, detail)
 }

@@ -21,11 +21,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ringflake::lease::{
-    Acquire, Block, Confirmed, Fingerprint, Grant, History, Incarnation, Init, LeaseStore,
-    MemorySnapshot, MemoryStore, MemoryTier, Namespace, Renew, StoreError, StoreLimits,
-    TierSnapshot, TierStore,
+    Acquire, Block, Confirmed, Fingerprint, Grant, Incarnation, LeaseStore, MemorySnapshot,
+    MemoryStore, MemoryTier, Namespace, Renew, StoreError, StoreLimits, TierSnapshot, TierStore,
 };
 use ringflake::{Clock, Layout, ManualClock};
+use ringflake_kit::small::{namespace, store_with};
 
 use self::flaws::Flaw;
 use self::oracle::Oracle;
@@ -99,9 +99,7 @@ struct Process {
 
 fn space() -> Namespace {
     // Thirty-two blocks.
-    Namespace::new("orders", &Layout::RANDFLAKE, Fingerprint::PLAIN)
-        .and_then(|space| space.with_block_bits(12))
-        .expect("it is one")
+    namespace("orders", &Layout::RANDFLAKE, Fingerprint::PLAIN, 12)
 }
 
 fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -183,12 +181,10 @@ fn confirmed(grant: &Grant) -> Confirmed {
 impl World {
     fn new(seed: u64, flaw: Option<Flaw>) -> Self {
         let server_clock = ManualClock::new(START_MS);
-        let mut server = MemoryStore::new(Arc::new(server_clock.clone()));
         let limits = StoreLimits::default()
             .with_horizon(HORIZON)
             .with_failover(FAILOVER);
-        let init = Init::new(History::New, START_MS).with_limits(limits);
-        server.init(&space(), &init).expect("a first record");
+        let server = store_with(&space(), &server_clock, limits);
         let mut world = Self {
             flaw,
             random: SplitMix64::new(seed),

@@ -1,11 +1,15 @@
-//! Small layouts, and what goes with them: leases, clocks, and builders over these.
+//! Small layouts, and what goes with them: leases, clocks, stores, and builders over these.
 
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use ringflake::lease::{
+    Fingerprint, History, Init, LeaseStore, MemoryStore, Namespace, StoreLimits,
+};
 use ringflake::{
     CachedGenerator, CachedGeneratorBuilder, Clock, ClockPolicy, DirectGenerator,
     DirectGeneratorBuilder, Layout, Lease, ManualClock, Secret,
@@ -88,6 +92,26 @@ pub fn direct(layout: Layout, nodes: Range<u64>, ticks: Range<u64>) -> DirectGen
 /// A clock that stands at the start of `tick`.
 pub fn clock_at(layout: Layout, tick: u64) -> ManualClock {
     ManualClock::new(layout.tick_start_unix_ms(tick))
+}
+
+/// A namespace whose blocks have 2^`block_bits` nodes.
+pub fn namespace(
+    name: &str,
+    layout: &Layout,
+    fingerprint: Fingerprint,
+    block_bits: u32,
+) -> Namespace {
+    Namespace::new(name, layout, fingerprint)
+        .and_then(|space| space.with_block_bits(block_bits))
+        .unwrap()
+}
+
+/// A store in memory by this clock, with a namespace that is new by it.
+pub fn store_with(space: &Namespace, clock: &ManualClock, limits: StoreLimits) -> MemoryStore {
+    let mut store = MemoryStore::new(Arc::new(clock.clone()));
+    let init = Init::new(History::New, clock.unix_ms()).with_limits(limits);
+    store.init(space, &init).unwrap();
+    store
 }
 
 /// A clock by which something happens at each look, in the thread that looks.

@@ -5,24 +5,21 @@ use std::time::Duration;
 
 use ringflake::lease::protocol::{Answer, Manager, Request, Step};
 use ringflake::lease::{
-    Acquire, Block, Fingerprint, Grant, History, Incarnation, Init, LeasePlan, LeaseStore, Listing,
-    Namespace, StoreError, StoreLimits,
+    Acquire, Block, Grant, History, Incarnation, Init, LeasePlan, LeaseStore, Listing, Namespace,
+    StoreError, StoreLimits,
 };
 
 use super::state::{Action, FAR, Fault, INSTANTS, Luck, Slot, State, Swap, Whose};
-use crate::flawed_store::{Connection, FlawedStore, Now};
+use crate::flawed_store::{Connection, FlawedStore, Now, OTHERS};
 use crate::mutations::{Mutation, Promise};
-use crate::oracle::{Oracle, Violation, Watch, broken, is_forgotten};
+use crate::oracle::{Oracle, Violation, Watch, bounded, broken, is_forgotten, moved_ends};
 use crate::process::{Flight, Process};
-use crate::scenario::{LAYOUT, START_MS};
+use crate::scenario::{SECRET, START_MS, namespace, tick};
 
 const HORIZON: u64 = 12;
 const FAILOVER: u64 = 1;
 const LEASE: u64 = 10;
 const HOUR_MS: u64 = 3_600_000;
-
-/// The connection of those that are no process.
-const OTHERS: usize = usize::MAX;
 
 /// Seeds by which the first and the second of two blocks are chosen, however often a
 /// request is decided again.
@@ -47,7 +44,8 @@ impl World {
         menu: &'static [Fault],
         faults: usize,
     ) -> Self {
-        let namespace = namespace([7; 16]);
+        // Of two blocks.
+        let namespace = namespace(SECRET, 16);
         let limits = StoreLimits::default()
             .with_horizon(Duration::from_secs(HORIZON))
             .with_failover(Duration::from_secs(FAILOVER))
@@ -267,7 +265,10 @@ impl World {
             Action::Damage(block) => {
                 self.store.damage(&self.namespace, block);
             }
-            Action::Repair => self.repair(state),
+            Action::Repair => {
+                let namespace = self.namespace.clone();
+                self.others(state).repair_all(&namespace, &state.listing);
+            }
             Action::Import(length) => self.import(state, length)?,
             Action::RestartServer => {
                 if let Some(before) = state.before.take() {
@@ -360,8 +361,8 @@ impl World {
         }
         let before = Rc::clone(&state.listing);
         let now = self.now(state, seed);
-        let server_now = LAYOUT.tick_at(now.unix_ms).unwrap_or(0);
-        let true_now = LAYOUT.tick_at(START_MS).unwrap_or(0) + state.time;
+        let server_now = tick(now.unix_ms);
+        let true_now = tick(START_MS) + state.time;
         let process = state.slots[who].process.index;
         let known = state.oracle.known(process);
         let known_to_rival = state.oracle.known(state.slots[1 - who].process.index);
@@ -379,52 +380,26 @@ impl World {
         }
         self.list(state);
         let oracle = &mut state.oracle;
-        let has_rival = rival.is_some();
-        match rival {
-            None | Some(Err(StoreError::ClockSkew { .. } | StoreError::BeforeEpoch { .. })) => {}
-            Some(rival) => {
-                oracle.remind(0, server_now, &before, &known_to_rival);
-                for grant in rival.into_iter().flatten() {
-                    oracle.give(grant.block, grant.ticks, 0)?;
-                }
-            }
+        let held = Some(&*before);
+        if let Some(rival) = &rival {
+            oracle.acquired(0, server_now, held, &known_to_rival, rival)?;
         }
-        match (request, &answer) {
-            (
-                _,
-                Answer::Acquired(Err(
-                    StoreError::ClockSkew { .. }
-                    | StoreError::BeforeEpoch { .. }
-                    // Nothing was done, or not yet.
-                    | StoreError::Ambiguous { .. },
-                )),
-            ) => {}
-            (_, Answer::Acquired(result)) => {
-                oracle.remind(0, server_now, &before, &known);
-                let is_same = before.record.incarnation == incarnation(state.incarnation);
-                let lost = known
-                    .iter()
-                    .find(|it| is_forgotten(it, server_now, &before));
-                if let (Ok(grants), Some(lost), true, false) = (result, lost, is_same, has_rival) {
-                    let detail = format!("{grants:?} is granted to who knows of {lost}");
-                    return broken(Promise::S8, detail);
-                }
-                for grant in result.iter().flatten() {
-                    oracle.give(grant.block, grant.ticks.clone(), 0)?;
-                    oracle.confirm(process, grant);
-                    bounded(grant.ticks.end, server_now, true_now)?;
-                }
-            }
-            (Request::Renew(renew), Answer::Renewed(Ok(end))) => {
-                if *end > renew.known_end {
-                    oracle.give(renew.block, renew.known_end..*end, 0)?;
-                }
-                oracle.confirm_end(process, renew, *end);
-                if *end > renew.known_end {
-                    bounded(*end, server_now, true_now)?;
-                }
-            }
-            _ => {}
+        let is_same = before.record.incarnation == incarnation(state.incarnation);
+        let mut lost = known
+            .iter()
+            .filter(|it| is_forgotten(it, server_now, &before));
+        if let (Answer::Acquired(Ok(grants)), Some(lost), true, None) =
+            (&answer, lost.next(), is_same, &rival)
+        {
+            let detail = format!("{grants:?} is granted to who knows of {lost}");
+            return broken(Promise::S8, detail);
+        }
+        oracle.reply(0, server_now, held, &known, (request, &answer))?;
+        oracle.confirm(process, request, &answer);
+        // S7, by the server's clock; and nothing is moved out of reach by one wrong clock.
+        for end in moved_ends(request, &answer) {
+            bounded(end, server_now + HORIZON, Promise::S7)?;
+            bounded(end, true_now + HORIZON, Promise::Live)?;
         }
         Ok(answer)
     }
@@ -446,19 +421,9 @@ impl World {
         Ok(())
     }
 
-    fn repair(&mut self, state: &State) {
-        let now_ms = self.now(state, 0).unix_ms;
-        let namespace = self.namespace.clone();
-        for found in &state.listing.quarantined {
-            let block = found.block.expect("every record is of a block");
-            let repaired = self.others(state).repair(&namespace, block, now_ms);
-            assert!(repaired.expect("it is quarantined").released);
-        }
-    }
-
     fn import(&mut self, state: &mut State, length: u64) -> Result<(), Violation> {
         let now_ms = START_MS + state.time * 1000;
-        let now = LAYOUT.tick_at(now_ms).unwrap_or(0);
+        let now = tick(now_ms);
         let past = Acquire::past(1, now - length..now, now_ms);
         let namespace = self.namespace.clone();
         for _ in 0..2 {
@@ -473,15 +438,8 @@ impl World {
     /// S5: another secret asks for a block.
     pub(super) fn resist(&mut self, state: &State) -> Result<(), Violation> {
         self.take_up(state);
-        let now_ms = self.now(state, 0).unix_ms;
-        let acquire = Acquire::new(1, 5, now_ms);
-        match self.others(state).acquire(&namespace([9; 16]), &acquire) {
-            Err(StoreError::FingerprintMismatch { .. }) => Ok(()),
-            other => broken(
-                Promise::S5,
-                format!("another secret was answered {other:?}"),
-            ),
-        }
+        let namespace = self.namespace.clone();
+        self.others(state).resist(&namespace)
     }
 
     /// Whether a process gets a lease once all clocks are right and the store answers: after
@@ -508,19 +466,6 @@ impl World {
     }
 }
 
-/// S7, by the server's clock; and nothing is moved out of reach by one wrong clock.
-fn bounded(end: u64, server_now: u64, true_now: u64) -> Result<(), Violation> {
-    if end > server_now + HORIZON {
-        let detail = format!("tick {end} is granted at tick {server_now}");
-        return broken(Promise::S7, detail);
-    }
-    if end > true_now + HORIZON {
-        let detail = format!("tick {end} is granted at tick {true_now} by one wrong clock");
-        return broken(Promise::Live, detail);
-    }
-    Ok(())
-}
-
 impl Slot {
     /// Each turn is an hour of the monotonic clock, so that all that the manager plans is due.
     fn next(&mut self, time: u64, turn: u64) -> (Step, u64) {
@@ -530,12 +475,7 @@ impl Slot {
     }
 
     fn note(&mut self, request: &Request, answer: &Answer) {
-        self.is_unsure = matches!(
-            answer,
-            Answer::Acquired(Err(StoreError::Ambiguous { .. }))
-                | Answer::Renewed(Err(StoreError::Ambiguous { .. }))
-                | Answer::Released(Err(StoreError::Ambiguous { .. }))
-        );
+        self.is_unsure = matches!(answer.error(), Some(StoreError::Ambiguous { .. }));
         if let (Request::Renew(renew), true) = (request, self.is_unsure) {
             self.doubtful.push((renew.block, renew.epoch));
         }
@@ -559,13 +499,6 @@ fn incarnation(number: u64) -> Incarnation {
         0 => Incarnation::new("memory"),
         _ => Incarnation::new(number.to_string()),
     }
-}
-
-/// Of two blocks, with this secret.
-fn namespace(secret: [u8; 16]) -> Namespace {
-    Namespace::new("simulated", &LAYOUT, Fingerprint::from_bytes(secret))
-        .and_then(|space| space.with_block_bits(16))
-        .expect("it fits the layout")
 }
 
 #[test]

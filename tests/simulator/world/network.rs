@@ -150,17 +150,9 @@ impl World {
             return Ok(());
         }
         self.share_with_twin(index, number, &answer);
-        match (&flight.request, &answer) {
-            _ if flight.void => self.tally.meet("reply after invalidate"),
-            (Request::Acquire(_), Answer::Acquired(Ok(grants))) => {
-                for grant in grants {
-                    self.oracle.confirm(index, grant);
-                }
-            }
-            (Request::Renew(renew), Answer::Renewed(Ok(end))) => {
-                self.oracle.confirm_end(index, renew, *end);
-            }
-            _ => {}
+        match flight.void {
+            true => self.tally.meet("reply after invalidate"),
+            false => self.oracle.confirm(index, &flight.request, &answer),
         }
         self.answer(index, Some(answer))
     }
