@@ -8,9 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ringflake::lease::{
-    Acquire, Block, Fingerprint, History, Init, LeaseStore, MemoryStore, Namespace, Renew,
-};
+use ringflake::lease::{Acquire, Block, Fingerprint, LeaseStore, Namespace, Renew, StoreLimits};
 use ringflake::{
     CachedGenerator, CachedGeneratorBuilder, Clock as _, Id, ManualClock, PaddingFill,
     ScheduledFill, Shutdown, TakeError, ThresholdFill,
@@ -18,10 +16,10 @@ use ringflake::{
 use tracing::{Event, Level};
 
 use ringflake_kit::events::{Fields, OnEvent};
-use ringflake_kit::eventually;
 use ringflake_kit::faulty_store::{Fault, Faulty, Op};
-use ringflake_kit::small::{cached, clock_at, secret, shared_layout};
+use ringflake_kit::small::{cached, clock_at, namespace, secret, shared_layout, store_with};
 use ringflake_kit::tricky_clock::TrickyClock;
+use ringflake_kit::{assert_matches, eventually};
 
 // Recording
 
@@ -230,7 +228,7 @@ fn refused_life() -> Vec<Id> {
 #[track_caller]
 fn refusal(ids: &CachedGenerator) {
     let taken = ids.take();
-    assert!(matches!(taken, Err(TakeError::Refused(_))), "{taken:?}");
+    assert_matches!(taken, Err(TakeError::Refused(_)));
 }
 
 /// A ring of 64, all of which are retired after a minute; and then none for a while.
@@ -286,11 +284,8 @@ impl Leased {
     fn new() -> Self {
         let layout = shared_layout(48, 8, 2);
         let clock = clock_at(layout, 1_000);
-        let mut store = MemoryStore::new(Arc::new(clock.clone()));
-        let space = Namespace::new("events", &layout, Fingerprint::of(&secret()));
-        let init = Init::new(History::New, clock.unix_ms());
-        store.init(&space.unwrap(), &init).unwrap();
-        let store = Faulty::new(store);
+        let space = Namespace::new("events", &layout, Fingerprint::of(&secret())).unwrap();
+        let store = Faulty::new(store_with(&space, &clock, StoreLimits::default()));
         Self { clock, store }
     }
 
@@ -578,12 +573,9 @@ fn a_damaged_block_is_told_once_however_often_it_is_met() {
     let recording = Recording::start();
     let layout = shared_layout(48, 8, 2);
     let clock = clock_at(layout, 10);
-    let mut store = MemoryStore::new(Arc::new(clock.clone()));
-    let space = Namespace::new("reported-once", &layout, Fingerprint::PLAIN)
-        .and_then(|space| space.with_block_bits(6))
-        .unwrap();
+    let space = namespace("reported-once", &layout, Fingerprint::PLAIN, 6);
+    let mut store = store_with(&space, &clock, StoreLimits::default());
     let now = clock.unix_ms();
-    store.init(&space, &Init::new(History::New, now)).unwrap();
     let grants = store.acquire(&space, &Acquire::new(2, 5, now)).unwrap();
     for grant in &grants {
         assert!(store.damage(&space, grant.block));

@@ -99,13 +99,11 @@ fn u1_r1_forks_while_threads_change_cores() {
                 if let Ok(id) = handle.take() {
                     oracle.mark(ids.inspect(id).unwrap()).unwrap();
                 }
-                outcomes.push(in_a_fork(|| {
-                    let mut checks = Checks::new();
+                outcomes.push(checks_in_a_fork(|checks| {
                     for core in 0..cores.count().clamp(1, 16) {
                         cores.go_to(core);
-                        check_cached(&mut checks, &ids, &mut handle);
+                        check_cached(checks, &ids, &mut handle);
                     }
-                    checks.failed
                 }));
             }
         });

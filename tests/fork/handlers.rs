@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::Ordering::AcqRel;
 use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize};
 
-use ringflake_kit::short_or_long;
+use ringflake_kit::{EndsWhenDropped, short_or_long};
 
 use super::*;
 
@@ -112,7 +112,7 @@ fn fork_in_takes<E, T>(mut take: impl FnMut() -> Result<Id, E>, rival: impl Fn()
             }
         });
         // Also if a take panics.
-        let _ends = Ends(&is_over);
+        let _ends = EndsWhenDropped(&is_over);
         for number in 1..=children {
             // Else a child could inherit a lock that it holds.
             while RIVAL_TAKES.load(Acquire) {
@@ -152,14 +152,6 @@ fn fork_in_takes<E, T>(mut take: impl FnMut() -> Result<Id, E>, rival: impl Fn()
         "children: have they ended, with what status, and with no ID of another take"
     );
     assert!(take().is_ok(), "there were too few IDs");
-}
-
-struct Ends<'a>(&'a AtomicBool);
-
-impl Drop for Ends<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Release);
-    }
 }
 
 fn endless() -> CachedGenerator {

@@ -123,10 +123,8 @@ impl Forker {
 }
 
 /// A clock that stands still and forks.
-#[derive(Debug)]
-struct ForkingClock {
-    clock: ManualClock,
-    forker: Arc<Forker>,
+fn forking(clock: ManualClock, forker: Arc<Forker>) -> impl Clock {
+    Watched(clock, move || forker.turn())
 }
 
 /// The callback that forks.
@@ -135,13 +133,6 @@ enum Whose {
     Clock,
     Hook,
     Subscriber,
-}
-
-impl Clock for ForkingClock {
-    fn unix_ms(&self) -> u64 {
-        self.forker.turn();
-        self.clock.unix_ms()
-    }
 }
 
 /// A way to take from a cached generator.
@@ -195,10 +186,7 @@ fn forks_of_cached(whose: Whose) -> usize {
                 let hooks = of(&forker, Whose::Hook);
                 // Four IDs a tick, of which the ring holds as many.
                 let ids = cached(layout, 0..1, 0..400)
-                    .clock(ForkingClock {
-                        clock: clock_at(layout, 0),
-                        forker: of(&forker, Whose::Clock),
-                    })
+                    .clock(forking(clock_at(layout, 0), of(&forker, Whose::Clock)))
                     .borrow_limit(limit)
                     .capacity(4)
                     .on_empty(answer)
@@ -253,7 +241,6 @@ fn u1_a_clock_that_forks_gives_the_child_nothing() {
     assert!(forks >= 20, "only {forks} forks");
 }
 
-/// It runs when a take has got what the ring had, and wants more.
 /// What a producer brings leaves the waiting take so few that it makes some, and reads the
 /// clock once more.
 #[test]
@@ -263,10 +250,7 @@ fn u1_a_clock_that_forks_in_the_assist_of_a_waiting_take_gives_the_child_nothing
         let layout = layout(52, 8, 2);
         let forker = Forker::new();
         let ids = cached(layout, 0..1, 0..400)
-            .clock(ForkingClock {
-                clock: clock_at(layout, 0),
-                forker: Arc::clone(&forker),
-            })
+            .clock(forking(clock_at(layout, 0), Arc::clone(&forker)))
             .borrow_limit(HOUR)
             .capacity(8)
             .stripes(1)
@@ -320,10 +304,7 @@ fn r3_a_fork_inside_a_build_leaves_no_producer_at_work() {
     let mut forks = 0;
     for at in 0.. {
         let forker = Forker::new();
-        let clock = ForkingClock {
-            clock: clock_at(layout, 0),
-            forker: Arc::clone(&forker),
-        };
+        let clock = forking(clock_at(layout, 0), Arc::clone(&forker));
         forker.left.store(at, Relaxed);
         let built = cached(layout, 0..1, 0..400)
             .clock(clock)
@@ -408,10 +389,7 @@ fn u1_a_clock_that_forks_in_a_direct_take() {
                 let forker = Forker::new();
                 let clock = clock_at(layout, 5);
                 let ids = direct(layout, 8..12, 3..400)
-                    .clock(ForkingClock {
-                        clock: clock.clone(),
-                        forker: Arc::clone(&forker),
-                    })
+                    .clock(forking(clock.clone(), Arc::clone(&forker)))
                     .clock_policy(policy)
                     .build()
                     .unwrap();

@@ -22,7 +22,8 @@ use ringflake::{
     Handle, Id, Layout, OnEmpty, Permit, PushError, Refused, RingBuffer, StaticLease, TakeError,
 };
 
-use ringflake_kit::child::{Checks, PANICKED, in_a_fork};
+use ringflake_kit::assert_matches;
+use ringflake_kit::child::{Checks, PANICKED, checks_in_a_fork, in_a_fork};
 use ringflake_kit::oracle::Oracle;
 use ringflake_kit::small::{POLICIES, cached, direct, layout};
 
@@ -78,16 +79,14 @@ fn u1_a_child_gets_nothing_from_a_generator() {
         let first = handle.as_mut().unwrap().take().unwrap();
         mark(first, ids.as_ref().unwrap());
 
-        let status = in_a_fork(|| {
-            let mut checks = Checks::new();
+        let status = checks_in_a_fork(|checks| {
             if let (Some(ids), Some(handle)) = (&ids, &mut handle) {
-                check_cached(&mut checks, ids, handle);
+                check_cached(checks, ids, handle);
             }
             // The drops must not wait for threads that are not here.
             handle = None;
             ids = None;
             checks.check(handle.is_none() && ids.is_none());
-            checks.failed
         });
         assert_eq!(status, Ok(0), "{on_empty:?}: the check that failed");
 
@@ -113,8 +112,7 @@ fn u1_a_child_gets_nothing_from_a_direct_generator() {
             oracle.mark(ids.inspect(ids.take().unwrap()).unwrap())
         };
         take(&ids).unwrap();
-        let status = in_a_fork(|| {
-            let mut checks = Checks::new();
+        let status = checks_in_a_fork(|checks| {
             let mut batch = [Id::default(); 70];
             if let Some(ids) = &ids {
                 checks.check(ids.take() == Err(Refused::Forked.into()));
@@ -124,7 +122,6 @@ fn u1_a_child_gets_nothing_from_a_direct_generator() {
             checks.check(batch == [Id::default(); 70]);
             ids = None;
             checks.check(ids.is_none());
-            checks.failed
         });
         assert_eq!(status, Ok(0), "{policy:?}: the check that failed");
         for _ in 0..200 {
@@ -159,8 +156,7 @@ fn u1_a_child_gets_nothing_of_the_past_whatever_lock_is_held() {
         });
         for tick in 0..30 {
             take(past.as_ref().unwrap(), tick);
-            let status = in_a_fork(|| {
-                let mut checks = Checks::new();
+            let status = checks_in_a_fork(|checks| {
                 let mut batch = [Id::default(); 70];
                 if let Some(past) = &past {
                     checks.check(past.take_at(moment(tick)) == Err(BackfillError::Forked));
@@ -171,7 +167,6 @@ fn u1_a_child_gets_nothing_of_the_past_whatever_lock_is_held() {
                 checks.check(batch == [Id::default(); 70]);
                 past = None;
                 checks.check(past.is_none());
-                checks.failed
             });
             if status != Ok(0) {
                 stop.store(true, Release);
@@ -191,10 +186,7 @@ fn u1_a_child_gets_nothing_of_the_past_whatever_lock_is_held() {
     let lease = StaticLease::assume_unique_past(layout, 33..34, 39..40).unwrap();
     let again = BackfillGenerator::builder(layout).plain().lease(lease);
     let again = again.build();
-    assert!(
-        matches!(again, Err(BuildError::LeaseTaken { .. })),
-        "{again:?}"
-    );
+    assert_matches!(again, Err(BuildError::LeaseTaken { .. }));
 }
 
 #[test]
@@ -209,8 +201,7 @@ fn u1_a_ring_is_empty_in_a_child_and_stays_so() {
         for _ in 0..taken {
             the_ring.take().unwrap();
         }
-        let status = in_a_fork(|| {
-            let mut checks = Checks::new();
+        let status = checks_in_a_fork(|checks| {
             if let Some(ring) = &ring {
                 for _ in 0..2 {
                     checks.check(ring.take().is_none());
@@ -224,7 +215,6 @@ fn u1_a_ring_is_empty_in_a_child_and_stays_so() {
             }
             ring = None;
             checks.check(ring.is_none());
-            checks.failed
         });
         assert_eq!(status, Ok(0), "the check that failed");
         let ring = ring.unwrap();
@@ -242,8 +232,7 @@ fn u1_a_permit_that_a_child_inherits_publishes_nothing() {
     assert_eq!(ring.push_batch(&[id(1), id(2), id(3), id(4), id(5)]), 5);
     for dropped in [false, true] {
         let mut permits = [ring.reserve(1), ring.reserve(2)];
-        let status = in_a_fork(|| {
-            let mut checks = Checks::new();
+        let status = checks_in_a_fork(|checks| {
             let push = |permit: Permit<'_>| match dropped {
                 false => drop(permit.push(&[id(9), id(9)])),
                 true => drop(permit),
@@ -253,7 +242,6 @@ fn u1_a_permit_that_a_child_inherits_publishes_nothing() {
             checks.check(ring.take().is_none());
             checks.check(ring.take_batch(&mut [Id::default(); 8]) == 0);
             checks.check(ring.push(id(9)) == Err(PushError(id(9))));
-            checks.failed
         });
         assert_eq!(status, Ok(0), "the check that failed");
         let [one, two] = permits.map(Option::unwrap);
@@ -274,10 +262,8 @@ fn u1_a_childs_child_gets_nothing_either() {
     let mut handle = ids.handle().unwrap();
     handle.take().unwrap();
     let status = in_a_fork(|| {
-        let grandchild = in_a_fork(|| {
-            let mut checks = Checks::new();
-            check_cached(&mut checks, &ids, &mut handle);
-            checks.failed
+        let grandchild = checks_in_a_fork(|checks| {
+            check_cached(checks, &ids, &mut handle);
         });
         grandchild.unwrap_or(PANICKED)
     });
@@ -323,13 +309,11 @@ fn u1_fifty_forks_of_a_busy_process() {
         let outcomes = (0..50).map(|_| {
             let id = handle.take().unwrap();
             oracle.mark(ids.inspect(id).unwrap()).unwrap();
-            in_a_fork(|| {
-                let mut checks = Checks::new();
-                check_cached(&mut checks, &ids, &mut handle);
+            checks_in_a_fork(|checks| {
+                check_cached(checks, &ids, &mut handle);
                 checks.check(direct.take() == Err(Refused::Forked.into()));
                 checks.check(ring.take().is_none());
                 checks.check(ring.take_batch(&mut [Id::default(); 9]) == 0);
-                checks.failed
             })
         });
         let bad: Vec<_> = outcomes.filter(|outcome| *outcome != Ok(0)).collect();

@@ -10,10 +10,9 @@ use metrics::{
     with_local_recorder,
 };
 use ringflake::metrics::Publisher;
-use ringflake::{Clock, ManualClock};
 use ringflake_kit::child::wait_for;
 use ringflake_kit::eventually;
-use ringflake_kit::small::clock_at;
+use ringflake_kit::small::{Watched, clock_at};
 
 use super::*;
 
@@ -62,11 +61,9 @@ fn a_child_publishes_nothing_and_its_parent_goes_on() {
     };
     let (is_there, series) = published();
     assert!(is_there && series > 20, "{series}");
-    let status = in_a_fork(|| {
-        let mut checks = Checks::new();
+    let status = checks_in_a_fork(|checks| {
         checks.check(published() == (false, 0));
         checks.check(published() == (false, 0));
-        checks.failed
     });
     assert_eq!(status, Ok(0));
     assert_eq!(published(), (true, series));
@@ -115,47 +112,34 @@ thread_local! {
     static FORKS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A clock that forks once it is to, and what became of that.
-#[derive(Debug)]
-struct Forking {
-    clock: ManualClock,
-    is_child: AtomicBool,
-    status: Mutex<Option<Result<u8, String>>>,
-}
-
-impl Clock for Forking {
-    fn unix_ms(&self) -> u64 {
-        if FORKS.replace(false) {
-            // SAFETY: the child publishes, and exits.
-            match unsafe { libc::fork() } {
-                0 => self.is_child.store(true, Relaxed),
-                pid => *self.status.lock().unwrap() = Some(wait_for(pid)),
-            }
-        }
-        self.clock.unix_ms()
-    }
-}
-
 #[test]
 fn a_clock_that_forks_while_it_is_read_publishes_once() {
     let layout = layout(40, 8, 3);
-    let clock = Arc::new(Forking {
-        clock: clock_at(layout, 0),
-        is_child: AtomicBool::new(false),
-        status: Mutex::default(),
-    });
+    let is_child = Arc::new(AtomicBool::new(false));
+    let status = Arc::new(Mutex::new(None));
+    let (in_child, in_parent) = (Arc::clone(&is_child), Arc::clone(&status));
+    let fork = move || {
+        if FORKS.replace(false) {
+            // SAFETY: the child publishes, and exits.
+            match unsafe { libc::fork() } {
+                0 => in_child.store(true, Relaxed),
+                pid => *in_parent.lock().unwrap() = Some(wait_for(pid)),
+            }
+        }
+    };
     let builder = cached(layout, 0..8, 0..400).threshold_fill(None);
-    let ids = builder.clock(Arc::clone(&clock)).build().unwrap();
+    let builder = builder.clock(Watched(clock_at(layout, 0), fork));
+    let ids = builder.build().unwrap();
     let publisher = Publisher::new(&ids);
     let recorder = Counting::default();
     FORKS.set(true);
     let is_published = with_local_recorder(&recorder, || publisher.publish());
-    if clock.is_child.load(Relaxed) {
+    if is_child.load(Relaxed) {
         let reported = recorder.reported.load(Relaxed);
         let status = i32::from(is_published || reported > 0);
         // SAFETY: ends the child without running anything of the parent's.
         unsafe { libc::_exit(status) };
     }
     assert!(is_published);
-    assert_eq!(*clock.status.lock().unwrap(), Some(Ok(0)));
+    assert_eq!(*status.lock().unwrap(), Some(Ok(0)));
 }

@@ -8,7 +8,7 @@ use ringflake::{
     BuildError, CachedGenerator, CachedGeneratorBuilder, DirectGenerator, Layout, ManualClock,
     StaticLease,
 };
-use ringflake_kit::assert_says;
+use ringflake_kit::{assert_matches, assert_says};
 
 const LAYOUT: Layout = Layout::RANDFLAKE;
 const START_MS: u64 = 1_760_000_000_000;
@@ -107,8 +107,7 @@ fn a_store_in_memory_or_of_others_takes_no_word_for_new() {
         assert_says(&text, &["doesn't say"]);
     }
     let missing = store.list(&orders()).unwrap_err();
-    let is = matches!(missing, StoreError::NotInitialised { .. });
-    assert!(is, "{missing}");
+    assert_matches!(missing, StoreError::NotInitialised { .. });
 }
 
 #[test]
@@ -117,15 +116,16 @@ fn without_the_option_nothing_is_initialised() {
     let direct = || DirectGenerator::builder(LAYOUT).plain();
     let plain = direct().lease_store(store.clone()).namespace("orders");
     let error = plain.clock(clock).build().unwrap_err();
-    let BuildError::Store(StoreError::NotInitialised { .. }) = error else {
-        panic!("{error:?}");
-    };
+    assert_matches!(error, BuildError::Store(StoreError::NotInitialised { .. }));
     assert!(store.list(&orders()).is_err());
     let unused = direct().lease(StaticLease::assume_unique(LAYOUT, 0..1));
-    match unused.init_if_new(History::New).build().unwrap_err() {
-        BuildError::NoStore { option } => assert_eq!(option, "init_if_new"),
-        other => panic!("{other:?}"),
-    }
+    let error = unused.init_if_new(History::New).build().unwrap_err();
+    assert_matches!(
+        error,
+        BuildError::NoStore {
+            option: "init_if_new"
+        }
+    );
 }
 
 #[cfg(feature = "sqlite")]
@@ -251,12 +251,14 @@ mod sqlite {
             assert_says(&reason(build(history)), &["tmpfs"]);
         }
         assert!(!path.exists());
-        match build(History::Unknown).unwrap_err() {
-            BuildError::NoLeaseYet { error, .. } => {
-                assert!(matches!(error, StoreError::FloorAhead { .. }), "{error}");
+        let error = build(History::Unknown).unwrap_err();
+        assert_matches!(
+            error,
+            BuildError::NoLeaseYet {
+                error: StoreError::FloorAhead { .. },
+                ..
             }
-            other => panic!("{other:?}"),
-        }
+        );
     }
 }
 

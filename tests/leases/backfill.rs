@@ -14,8 +14,9 @@ use ringflake::{
     BackfillError, BackfillGenerator, BackfillGeneratorBuilder, BuildError, Clock, DirectGenerator,
     Id, Layout, Secret, SystemClock,
 };
-use ringflake_kit::small::{layout, secret_of_its_own};
-use ringflake_kit::{assert_says, in_full};
+use ringflake_kit::faulty_store::{Fault, Faulty};
+use ringflake_kit::small::{layout, namespace, secret_of_its_own};
+use ringflake_kit::{assert_matches, assert_says, in_full};
 
 /// Of two nodes, so that a tick has 32 IDs.
 const BLOCK_BITS: u32 = 1;
@@ -34,11 +35,10 @@ impl Rig {
     fn new() -> Self {
         let layout = layout(48, 4, 4);
         let secret = secret_of_its_own();
-        let space = Namespace::new("orders", &layout, Fingerprint::of(&secret)).unwrap();
         Self {
             layout,
+            space: namespace("orders", &layout, Fingerprint::of(&secret), BLOCK_BITS),
             secret,
-            space: space.with_block_bits(BLOCK_BITS).unwrap(),
         }
     }
 
@@ -101,7 +101,7 @@ impl Rig {
                 assert!(seen.insert(id), "{id} comes a second time");
             }
             let error = past.take_at(self.at(tick)).unwrap_err();
-            assert!(matches!(error, BackfillError::UsedUp { .. }), "{error}");
+            assert_matches!(error, BackfillError::UsedUp { .. });
         }
         seen.len() - before
     }
@@ -126,8 +126,8 @@ fn imports_of_one_range_never_make_the_same_id() {
     assert_eq!(rig.drain(&fourth, 110..112, &mut seen), 2 * 32);
     assert_eq!(seen.len(), 20 * 32);
 
-    let error = rig.builder(store, 104..105).lease_store(Silent).build();
-    assert!(matches!(error, Err(BuildError::Store(_))), "{error:?}");
+    let error = rig.builder(store, 104..105).lease_store(silent()).build();
+    assert_matches!(error, Err(BuildError::Store(_)));
 }
 
 #[test]
@@ -169,11 +169,11 @@ fn an_import_says_what_is_missing_before_it_asks_a_store() {
     let lease = || ringflake::StaticLease::assume_unique_past(rig.layout, 0..1, 0..9).unwrap();
     for (builder, expected) in [
         (
-            builder().lease_store(Silent).namespace("orders"),
+            builder().lease_store(silent()).namespace("orders"),
             "NoMoments",
         ),
         (
-            builder().lease_store(Silent).between(between()),
+            builder().lease_store(silent()).between(between()),
             "NoNamespace",
         ),
         (
@@ -184,7 +184,7 @@ fn an_import_says_what_is_missing_before_it_asks_a_store() {
             builder().lease(lease()).namespace("orders"),
             r#"NoStore { option: "namespace" }"#,
         ),
-        (rig.builder(Silent, 100..200).lease(lease()), "TwoLeases"),
+        (rig.builder(silent(), 100..200).lease(lease()), "TwoLeases"),
     ] {
         let error = builder.build().unwrap_err();
         assert_eq!(format!("{error:?}"), expected);
@@ -204,17 +204,17 @@ fn an_import_says_what_is_missing_before_it_asks_a_store() {
         epoch - step..rig.at(3),
         epoch..end + step,
     ] {
-        let error = rig.builder(Silent, 1..2).between(moments).build();
+        let error = rig.builder(silent(), 1..2).between(moments).build();
         let error = error.unwrap_err();
-        assert!(matches!(error, BuildError::Moments { .. }), "{error:?}");
+        assert_matches!(error, BuildError::Moments { .. });
         assert_says(&error.to_string(), &["2024-10-27", "the layout goes from"]);
     }
     let now = SystemTime::now();
-    let error = rig.builder(Silent, 1..2).between(epoch..now + step).build();
-    assert!(
-        matches!(error, Err(BuildError::LeaseNotPast { .. })),
-        "{error:?}"
-    );
+    let error = rig
+        .builder(silent(), 1..2)
+        .between(epoch..now + step)
+        .build();
+    assert_matches!(error, Err(BuildError::LeaseNotPast { .. }));
 }
 
 #[test]
@@ -256,30 +256,15 @@ fn a_store_that_knows_of_no_past_is_found_out() {
     let rig = Rig::new();
     let store = Forgetful(rig.memory(History::Unused));
     let error = rig.builder(store, 50..60).build().unwrap_err();
-    assert!(
-        matches!(error, BuildError::Store(StoreError::Corrupt { .. })),
-        "{error:?}"
-    );
+    assert_matches!(error, BuildError::Store(StoreError::Corrupt { .. }));
     assert_says(&error.to_string(), &["50..60"]);
 }
 
 /// One that is away.
-#[derive(Debug)]
-struct Silent;
-
-impl Silent {
-    fn forward<T>(
-        &mut self,
-        _: &str,
-        _: impl FnOnce(&mut MemoryStore) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
-        let source = "away".into();
-        Err(StoreError::Unavailable { source })
-    }
-}
-
-impl LeaseStore for Silent {
-    ringflake_kit::forward!(init, acquire, renew, release, list, raise_floor, check);
+fn silent() -> Faulty {
+    let store = Faulty::new(MemoryStore::new(Arc::new(SystemClock)));
+    store.fail(Fault::Down);
+    store
 }
 
 /// One of the version before, which does not look at the past that is asked for.
@@ -363,10 +348,7 @@ mod sqlite {
         fs::copy(&kept, &path).unwrap();
         for ticks in [100..110, 200..210] {
             let error = rig.builder(store(&path), ticks).build().unwrap_err();
-            assert!(
-                matches!(error, BuildError::Store(StoreError::BeforeFloor { .. })),
-                "{error:?}"
-            );
+            assert_matches!(error, BuildError::Store(StoreError::BeforeFloor { .. }));
         }
         drop(past);
     }

@@ -12,7 +12,7 @@ use ringflake::{
 use crate::rig::{LEASE_DURATION, NAME, PATIENCE, Rig, SECOND, START, is_without_lease};
 use ringflake_kit::faulty_store::{Fault, Op};
 use ringflake_kit::small::{cached, direct, lease, secret};
-use ringflake_kit::{assert_says, eventually, in_full};
+use ringflake_kit::{assert_matches, assert_says, eventually, in_full};
 
 /// That neither generator of the rig can be built with these options, each line for what
 /// error, which says so much; and that no block is held after it.
@@ -149,7 +149,7 @@ fn a_store_that_gives_nothing_fails_at_once_who_does_not_wait() {
     let BuildError::NoLeaseYet { error, .. } = hasty.unwrap_err() else {
         panic!("all blocks are held");
     };
-    assert!(matches!(error, StoreError::Exhausted { blocks: 64, .. }));
+    assert_matches!(error, StoreError::Exhausted { blocks: 64, .. });
     assert_eq!(rig.held_blocks(), 64);
     drop(all);
     eventually("all is released", || rig.held_blocks() == 0);
@@ -193,15 +193,14 @@ fn a_detached_generator_is_ready_when_its_store_is() {
     });
     assert!(!cached.is_ready() && !direct.is_ready());
     assert!(!cached.wait_ready(Duration::from_millis(1)));
-    let refused = direct.take().unwrap_err();
-    let TakeError::Refused(Refused::NoLease {
-        end_unix_ms: 0,
-        failure: Some(_),
-        ..
-    }) = refused
-    else {
-        panic!("{refused:?}");
-    };
+    assert_matches!(
+        direct.take(),
+        Err(TakeError::Refused(Refused::NoLease {
+            end_unix_ms: 0,
+            failure: Some(_),
+            ..
+        }))
+    );
     cached.take().unwrap_err();
 
     let begun = Instant::now();
@@ -255,10 +254,11 @@ fn what_waiting_does_not_help_is_refused_at_once() {
     let rig = Rig::new();
     let other = Secret::from_bytes([9; 16]);
     let patient = rig.cached().secret(&other).first_lease_within(PATIENCE);
-    let BuildError::Store(StoreError::FingerprintMismatch { .. }) = patient.build().unwrap_err()
-    else {
-        panic!("the secret is another");
-    };
+    let error = patient.build().unwrap_err();
+    assert_matches!(
+        error,
+        BuildError::Store(StoreError::FingerprintMismatch { .. })
+    );
     assert_eq!(rig.store.calls(Op::Acquire), 1);
     // A detached one learns it when it asks for an ID.
     let detached = rig.direct().secret(&other).build_detached().unwrap();
@@ -292,9 +292,8 @@ fn a_detached_generator_that_goes_keeps_nothing() {
 fn a_build_whose_reply_is_lost_costs_a_block_until_its_end() {
     let rig = Rig::new();
     rig.store.fail(Fault::Cut);
-    let BuildError::Store(StoreError::Ambiguous { .. }) = rig.cached().build().unwrap_err() else {
-        panic!("the reply was lost");
-    };
+    let error = rig.cached().build().unwrap_err();
+    assert_matches!(error, BuildError::Store(StoreError::Ambiguous { .. }));
     assert_eq!(rig.held_blocks(), 1);
     assert_eq!(rig.store.calls(Op::Acquire), 1, "never sent again");
     rig.store.heal();

@@ -12,8 +12,9 @@ use ringflake::{
     TakeError,
 };
 
-use crate::rig::{EndsWhenDropped, Judge, PATIENCE, Rig, SECOND, START};
-use ringflake_kit::child::{Checks, in_a_fork, is_alone, wait_for};
+use crate::rig::{Judge, PATIENCE, Rig, SECOND, START, on_lease_thread};
+use ringflake_kit::EndsWhenDropped;
+use ringflake_kit::child::{checks_in_a_fork, is_alone, wait_for};
 use ringflake_kit::events::{registering, said};
 use ringflake_kit::faulty_store::{Fault, Op};
 use ringflake_kit::small::{Watched, clock_at, layout, lease, secret};
@@ -39,11 +40,10 @@ fn u1_a_child_has_no_leases_and_sends_nothing_for_its_parents() {
         if forks % 2 == 1 {
             rig.make_renewals_due(statuses);
         }
-        let status = in_a_fork(|| {
+        let status = checks_in_a_fork(|checks| {
             let calls =
                 || [Op::Acquire, Op::Renew, Op::Release, Op::Check].map(|op| rig.store.calls(op));
             let before = calls();
-            let mut checks = Checks::new();
             if let (Some(ids), Some(direct), Some(handle)) = (&ids, &direct, &mut handle) {
                 checks.check(ids.take() == FORKED);
                 checks.check(handle.take() == FORKED);
@@ -65,7 +65,6 @@ fn u1_a_child_has_no_leases_and_sends_nothing_for_its_parents() {
             (handle, ids, direct) = (None, None, None);
             checks.check(handle.is_none() && ids.is_none() && direct.is_none());
             checks.check(calls() == before);
-            checks.failed
         });
         assert_eq!(status, Ok(0), "the check that failed");
         judge.judge(handle.as_mut().unwrap().take().unwrap());
@@ -110,8 +109,7 @@ fn u1_a_child_shares_no_thread_with_its_parent() {
         // No thread starts or ends from here on: see `is_alone`.
         started.wait();
         for _ in 0..20 {
-            let status = in_a_fork(|| {
-                let mut checks = Checks::new();
+            let status = checks_in_a_fork(|checks| {
                 let mut rig = Rig::new();
                 rig.store = rig.store.shared_as("forked");
                 for _ in 0..2 {
@@ -120,7 +118,6 @@ fn u1_a_child_shares_no_thread_with_its_parent() {
                     checks.check(rig.store.calls(Op::Acquire) > 0);
                 }
                 checks.check(ids.take() == Err(Refused::Forked.into()));
-                checks.failed
             });
             assert_eq!(status, Ok(0), "the check that failed");
         }
@@ -136,7 +133,7 @@ fn u1_a_child_that_is_forked_on_the_lease_thread_asks_nothing_and_ends() {
     let (child, is_due) = (Mutex::new(Some(child)), Arc::new(AtomicBool::new(false)));
     let due = Arc::clone(&is_due);
     let fork = move || {
-        if thread::current().name() != Some("ringflake-lease") || !due.load(Relaxed) {
+        if !on_lease_thread() || !due.load(Relaxed) {
             return;
         }
         let Some(child) = child.lock().unwrap().take() else {
@@ -197,8 +194,7 @@ fn u1_a_child_can_build_on_nothing_of_its_parents() {
         if gone {
             ids = None;
         }
-        let status = in_a_fork(|| {
-            let mut checks = Checks::new();
+        let status = checks_in_a_fork(|checks| {
             for _ in 0..2 {
                 checks.check(is_parents(on(layout, given.clone())));
                 checks.check(is_parents(on(layout, nodes(layout, 15..16))));
@@ -212,17 +208,14 @@ fn u1_a_child_can_build_on_nothing_of_its_parents() {
             checks.check(own.as_ref().is_ok_and(|own| own.take().is_ok()));
             drop(own);
             // A child of the child has two parents.
-            let grandchild = in_a_fork(|| {
-                let mut checks = Checks::new();
+            let grandchild = checks_in_a_fork(|checks| {
                 checks.check(is_parents(on(layout, given.clone())));
                 let of_child = on(layout, nodes(layout, 23..24));
                 checks.check(matches!(of_child, Err(BuildError::LeaseOfParent { .. })));
                 let own = on(layout, nodes(layout, 24..25));
                 checks.check(own.is_ok_and(|own| own.take().is_ok()));
-                checks.failed
             });
             checks.check(grandchild == Ok(0));
-            checks.failed
         });
         assert_eq!(status, Ok(0), "gone: {gone}; the check that failed");
         // The parent may go on, and build again.
@@ -249,8 +242,7 @@ fn a_child_of_a_process_that_builds_and_drops_does_not_hang() {
         }
         let mut ids = Some(on(layout, nodes(layout, 8..16)).unwrap());
         let outcomes = (0..300).map(|_| {
-            in_a_fork(|| {
-                let mut checks = Checks::new();
+            checks_in_a_fork(|checks| {
                 ids = None;
                 checks.check(ids.is_none());
                 checks.check(is_parents(on(layout, nodes(layout, 8..9))));
@@ -258,7 +250,6 @@ fn a_child_of_a_process_that_builds_and_drops_does_not_hang() {
                 checks.check(own.as_ref().is_ok_and(|own| own.take().is_ok()));
                 drop(own);
                 checks.check(on(layout, nodes(layout, 24..25)).is_ok());
-                checks.failed
             })
         });
         let bad: Vec<_> = outcomes.filter(|outcome| *outcome != Ok(0)).collect();
@@ -274,15 +265,13 @@ fn a_child_of_a_process_whose_store_hangs_does_not_hang() {
     rig.store.hold();
     rig.clock.advance(Duration::from_secs(300));
     ringflake_kit::eventually("an operation hangs", || rig.store.held() == 1);
-    let status = in_a_fork(|| {
-        let mut checks = Checks::new();
+    let status = checks_in_a_fork(|checks| {
         if let Some(ids) = &ids {
             ids.invalidate();
             checks.check(ids.lease_status().is_none());
         }
         ids = None;
         checks.check(ids.is_none());
-        checks.failed
     });
     assert_eq!(status, Ok(0), "the check that failed");
     rig.store.let_go();

@@ -4,15 +4,14 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use ringflake::lease::protocol::{Answer, Change, Demand, Manager, Moment, Step};
 use ringflake::lease::{
-    Fingerprint, Grant, History, Incarnation, Init, LeasePlan, LeaseStore, MemoryStore, Namespace,
-    StoreError, StoreLimits,
+    Fingerprint, Grant, Incarnation, LeasePlan, MemoryStore, Namespace, StoreError, StoreLimits,
 };
 use ringflake::{CachedGenerator, CachedGeneratorBuilder, Clock, Layout, ManualClock};
+use ringflake_kit::small::{namespace, store_with};
 
 const LAYOUT: Layout = Layout::RANDFLAKE;
 const START_MS: u64 = 1_760_000_000_000;
@@ -31,15 +30,10 @@ struct World {
 impl World {
     fn new(limits: StoreLimits, block_bits: u32) -> Self {
         let clock = ManualClock::new(START_MS);
-        let mut store = MemoryStore::new(Arc::new(clock.clone()));
-        let space = Namespace::new("guide", &LAYOUT, Fingerprint::PLAIN)
-            .and_then(|space| space.with_block_bits(block_bits))
-            .unwrap();
-        let init = Init::new(History::New, START_MS).with_limits(limits);
-        store.init(&space, &init).unwrap();
+        let space = namespace("guide", &LAYOUT, Fingerprint::PLAIN, block_bits);
         Self {
+            store: store_with(&space, &clock, limits),
             clock,
-            store,
             space,
         }
     }

@@ -9,7 +9,7 @@ use ringflake::lease::{
 use ringflake::{BuildError, CachedGenerator, Clock, IdWidth, Layout, Secret, SystemClock};
 
 use ringflake_kit::small::secret_of_its_own;
-use ringflake_kit::{assert_says, in_full};
+use ringflake_kit::{assert_matches, assert_says, in_full};
 
 const LAYOUT: Layout = Layout::POSITIVE;
 const WIDTHS: [IdWidth; 2] = [IdWidth::Full, IdWidth::Positive];
@@ -166,10 +166,7 @@ mod local {
         // Plain IDs have no secret, and a space of their own.
         build(orders().plain(), LAYOUT).unwrap();
         let too_wide = build(orders().id_width(IdWidth::Positive), Layout::RANDFLAKE);
-        assert!(
-            matches!(too_wide, Err(BuildError::LayoutTooWide { bits: 64, .. })),
-            "{too_wide:?}"
-        );
+        assert_matches!(too_wide, Err(BuildError::LayoutTooWide { bits: 64, .. }));
     }
 
     #[test]
@@ -184,11 +181,8 @@ mod local {
             let checked = of(builder, local).check().map(drop);
             let built = of(builder, local).build().map(drop);
             for error in [checked, built].map(Result::unwrap_err) {
-                assert!(
-                    matches!(error, BuildError::TwoWidths { builder: of, local: at }
-                        if (of, at) == (builder, local)),
-                    "{error:?}"
-                );
+                assert_matches!(error, BuildError::TwoWidths { builder: of, local: at }
+                    if (*of, *at) == (builder, local));
                 let both = [builder, local].map(|width| width.to_string());
                 assert_says(&in_full(&error), &[&both[0], &both[1], "once"]);
             }
@@ -216,9 +210,6 @@ mod local {
         assert_other_width(build(local(), Layout::RANDFLAKE), name, widths);
         // And it belongs to the directory.
         let used = data.refuse_used(&secret);
-        assert!(
-            matches!(&used, Err(LocalError::SecretUsed { namespace, .. }) if namespace == name),
-            "{used:?}"
-        );
+        assert_matches!(used, Err(LocalError::SecretUsed { namespace, .. }) if namespace == name);
     }
 }

@@ -11,11 +11,11 @@ use ringflake::{
     DirectGenerator, Handle, Id, Lease, OnEmpty, Refused, StaticLease, TakeError, WeakGenerator,
 };
 
-use crate::rig::{EndsWhenDropped, Judge, Rig, SECOND, START, is_without_lease, one};
+use crate::rig::{Judge, Rig, SECOND, START, is_without_lease, one};
 use ringflake_kit::affinity::Cores;
-use ringflake_kit::eventually;
 use ringflake_kit::faulty_store::{Fault, Op};
 use ringflake_kit::small::{POLICIES, cached};
+use ringflake_kit::{EndsWhenDropped, assert_matches, eventually};
 
 const INVALIDATED: Result<Id, TakeError> = Err(TakeError::Refused(Refused::Invalidated));
 
@@ -88,10 +88,7 @@ fn s4_direct_generators_of_every_policy() {
         rig.store.hold();
         ids.invalidate();
         assert_eq!(ids.leases(), []);
-        assert!(matches!(
-            ids.take(),
-            Err(TakeError::Refused(Refused::NoLease { .. }))
-        ));
+        assert_matches!(ids.take(), Err(TakeError::Refused(Refused::NoLease { .. })));
         rig.store.let_go();
         eventually("IDs of another block", || {
             ids.take().is_ok_and(|id| {

@@ -22,7 +22,7 @@ use ringflake::{
 use tempfile::TempDir;
 
 use crate::rig::SECOND;
-use ringflake_kit::{assert_says, eventually};
+use ringflake_kit::{assert_matches, assert_says, eventually};
 
 const LAYOUT: Layout = Layout::RANDFLAKE;
 
@@ -284,7 +284,7 @@ fn a_directory_that_can_not_be_made_is_named() {
         &error.to_string(),
         &[data.to_str().unwrap(), "can't be created"],
     );
-    assert!(matches!(error, LocalError::Directory { .. }), "{error:?}");
+    assert_matches!(error, LocalError::Directory { .. });
 }
 
 #[test]
@@ -320,13 +320,11 @@ fn a_directory_that_was_copied_is_refused() {
         .status();
     assert!(copied.unwrap().success());
     let error = builder(orders(&copy)).build().unwrap_err();
-    let BuildError::Store(StoreError::Copied { .. }) = error else {
-        panic!("{error}");
-    };
+    assert_matches!(error, BuildError::Store(StoreError::Copied { .. }));
     // This one is not on record, and might be used in both.
     let before = names(&copy);
     let error = refused(local("invoices", &copy));
-    assert!(matches!(error, LocalError::Copied { .. }), "{error:?}");
+    assert_matches!(error, LocalError::Copied { .. });
     assert!(error.to_string().contains("is a copy"), "{error}");
     assert_eq!(names(&copy), before);
     assert!(is_new(&take(&first, 10)));
@@ -494,9 +492,7 @@ fn a_secret_given_to_a_store_makes_no_ids_here() {
     assert!(!leases.exists());
     fs::rename(&away, &leases).unwrap();
     let error = refused(orders(home.path()));
-    let LocalError::SecretBrought { .. } = error else {
-        panic!("{error:?}");
-    };
+    assert_matches!(error, LocalError::SecretBrought { .. });
 }
 
 #[test]
@@ -535,12 +531,12 @@ fn a_secret_that_is_gone_is_not_made_anew() {
     let path = home.path().join("orders.secret");
     fs::remove_file(&path).unwrap();
     let error = refused(orders(home.path()));
-    assert!(matches!(error, LocalError::SecretLost { .. }), "{error:?}");
+    assert_matches!(error, LocalError::SecretLost { .. });
     assert_says(&error.to_string(), &[path.to_str().unwrap()]);
     assert!(!path.exists());
     fs::write(&path, SECRET).unwrap();
     let error = refused(orders(home.path()));
-    assert!(matches!(error, LocalError::OtherSecret { .. }), "{error:?}");
+    assert_matches!(error, LocalError::OtherSecret { .. });
     assert_says(&error.to_string(), &[path.to_str().unwrap()]);
     assert!(is_new(&take(&first, 10)));
 }

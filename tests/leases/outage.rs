@@ -8,10 +8,13 @@ use std::thread;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use ringflake::lease::StoreFailureKind;
-use ringflake::{CachedGenerator, Clock, Id, ManualClock, OnEmpty, Refused, TakeError};
+use ringflake::{CachedGenerator, Clock, Id, OnEmpty, Refused, TakeError};
 
-use crate::rig::{Judge, Rig, SECOND, SHORT_END as END, SHORT_LEASE, START, is_without_lease};
+use crate::rig::{
+    Judge, Rig, SECOND, SHORT_END as END, SHORT_LEASE, START, is_without_lease, on_lease_thread,
+};
 use ringflake_kit::faulty_store::{Fault, Op};
+use ringflake_kit::small::Watched;
 use ringflake_kit::{assert_says, eventually};
 
 /// Cuts the store off until the leases have ended, and with them what the ring had.
@@ -110,25 +113,6 @@ fn a_waiting_take_is_woken_when_leases_come_back() {
     });
 }
 
-/// A clock that panics in the thread that keeps leases.
-#[derive(Clone, Debug)]
-struct MoodyClock {
-    clock: ManualClock,
-    /// How many reads succeed before one fails; negative for no more failures.
-    good: Arc<AtomicI64>,
-}
-
-impl Clock for MoodyClock {
-    fn unix_ms(&self) -> u64 {
-        let is_keeper = thread::current().name() == Some("ringflake-lease");
-        if is_keeper && self.good.fetch_sub(1, Relaxed) == 0 {
-            // Without the panic hook, which would write to the test's output.
-            resume_unwind(Box::new(PanicsAgain));
-        }
-        self.clock.unix_ms()
-    }
-}
-
 /// Panics when it is dropped, too, unless somebody takes care of it.
 struct PanicsAgain;
 
@@ -144,18 +128,23 @@ fn a_clock_that_panics_at_any_moment_wedges_nothing() {
     for good in 0..8 {
         let rig = Rig::new();
         let judge = Judge::new(&rig);
-        let clock = MoodyClock {
-            clock: rig.clock.clone(),
-            good: Arc::new(AtomicI64::new(-1)),
+        // How many looks of the thread succeed before one fails; negative for no more failures.
+        let left = Arc::new(AtomicI64::new(-1));
+        let looks = Arc::clone(&left);
+        let look = move || {
+            if on_lease_thread() && looks.fetch_sub(1, Relaxed) == 0 {
+                // Without the panic hook, which would write to the test's output.
+                resume_unwind(Box::new(PanicsAgain));
+            }
         };
         let ids = rig.cached().lease_duration(SHORT_LEASE);
-        let ids = ids.clock(clock.clone()).build().unwrap();
+        let ids = ids.clock(Watched(rig.clock.clone(), look)).build().unwrap();
         rig.store.hold();
         rig.clock.advance(8 * SECOND);
         eventually("a renewal is under way", || rig.store.held() == 1);
-        clock.good.store(good, Relaxed);
+        left.store(good, Relaxed);
         rig.store.let_go();
-        eventually("the clock has failed", || clock.good.load(Relaxed) < 0);
+        eventually("the clock has failed", || left.load(Relaxed) < 0);
         for _ in 0..3 {
             rig.let_them_renew(|| vec![ids.lease_status()]);
             judge.judge(ids.take().unwrap());

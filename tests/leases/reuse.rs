@@ -12,13 +12,13 @@ use std::time::Duration;
 
 use ringflake::lease::{Acquire, Grant, LeaseStore};
 use ringflake::{
-    BuildError, CachedGenerator, Clock, ClockPolicy, DirectGenerator, Id, Layout, LeaseSource,
+    BuildError, CachedGenerator, ClockPolicy, DirectGenerator, Id, Layout, LeaseSource,
     ManualClock, Secret, StaticLease,
 };
 
 use crate::rig::{Rig, START};
-use ringflake_kit::small::{POLICIES, clock_at, layout, lease, secret};
-use ringflake_kit::{assert_says, in_full};
+use ringflake_kit::small::{POLICIES, Watched, clock_at, layout, lease, secret};
+use ringflake_kit::{assert_matches, assert_says, in_full};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -298,21 +298,6 @@ fn another_secret_makes_other_ids() {
     refused(space.cached(nodes()));
 }
 
-/// Panics at one of its readings.
-#[derive(Debug)]
-struct PanicsAt {
-    clock: ManualClock,
-    left: AtomicU32,
-}
-
-impl Clock for PanicsAt {
-    fn unix_ms(&self) -> u64 {
-        let left = self.left.fetch_sub(1, Relaxed);
-        assert_ne!(left, 0, "the reading to panic at");
-        self.clock.unix_ms()
-    }
-}
-
 #[test]
 fn a_build_that_fails_leaves_the_lease_as_it_was() {
     let space = Space::new();
@@ -324,18 +309,17 @@ fn a_build_that_fails_leaves_the_lease_as_it_was() {
             .clock(space.clock.clone())
     };
     let error = builder().capacity(3).build().unwrap_err();
-    assert!(matches!(error, BuildError::Ring(_)), "{error:?}");
+    assert_matches!(error, BuildError::Ring(_));
     let error = builder().block_bits(3).build().unwrap_err();
-    assert!(matches!(error, BuildError::NoStore { .. }), "{error:?}");
+    assert_matches!(error, BuildError::NoStore { .. });
     // Before the padding fill, and in the middle of it.
     for left in 0..4 {
-        let clock = PanicsAt {
-            clock: space.clock.clone(),
-            left: AtomicU32::new(left),
-        };
+        let looks = AtomicU32::new(left);
+        let look = move || assert_ne!(looks.fetch_sub(1, Relaxed), 0, "the one to panic at");
+        let clock = Watched(space.clock.clone(), look);
         let builder = builder().clock(clock).capacity(4096);
         let built = catch_unwind(AssertUnwindSafe(|| builder.build()));
-        assert!(built.is_err(), "it got by at reading {left}");
+        assert!(built.is_err(), "it got by at look {left}");
     }
     // With other nodes, and the very first ID.
     let wider = space.direct(ClockPolicy::Refuse, space.nodes(0..16));
@@ -382,9 +366,7 @@ fn what_was_given_up_is_not_used_again() {
     drop(ids);
     let error = refused(space.cached(nodes));
     assert_says(&error.to_string(), &["8..16"]);
-    let BuildError::LeaseGivenUp { .. } = error else {
-        panic!("{error:?}");
-    };
+    assert_matches!(error, BuildError::LeaseGivenUp { .. });
 }
 
 #[test]

@@ -1,13 +1,10 @@
 //! A store, a clock and generators on them, and a judge of what they issue.
 
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::Relaxed;
+use std::thread;
 use std::time::Duration;
 
 use ringflake::lease::{
-    BlockState, Fingerprint, Grant, GrantState, History, Init, LeaseStatus, LeaseStore,
-    MemoryStore, Namespace,
+    BlockState, Fingerprint, Grant, GrantState, LeaseStatus, LeaseStore, Namespace, StoreLimits,
 };
 use ringflake::{
     CachedGenerator, CachedGeneratorBuilder, Clock, DirectGenerator, DirectGeneratorBuilder, Id,
@@ -17,7 +14,7 @@ use ringflake::{
 use ringflake_kit::eventually;
 use ringflake_kit::faulty_store::Faulty;
 use ringflake_kit::oracle::Oracle;
-use ringflake_kit::small::{clock_at, layout, secret};
+use ringflake_kit::small::{clock_at, layout, namespace, secret, store_with};
 
 pub(crate) const NAME: &str = "test";
 
@@ -58,17 +55,12 @@ impl Rig {
     pub(crate) fn new() -> Self {
         let layout = layout(44, 9, 2);
         let clock = clock_at(layout, START);
-        let mut store = MemoryStore::new(Arc::new(clock.clone()));
-        let space = Namespace::new(NAME, &layout, Fingerprint::of(&secret()))
-            .and_then(|space| space.with_block_bits(BLOCK_BITS))
-            .unwrap();
-        let init = Init::new(History::New, clock.unix_ms());
-        store.init(&space, &init).unwrap();
+        let space = namespace(NAME, &layout, Fingerprint::of(&secret()), BLOCK_BITS);
         Self {
             layout,
+            store: Faulty::new(store_with(&space, &clock, StoreLimits::default())),
             clock,
             space,
-            store: Faulty::new(store),
         }
     }
 
@@ -214,13 +206,9 @@ impl Judge {
     }
 }
 
-/// Lets consumers end, also when a check fails in their midst.
-pub(crate) struct EndsWhenDropped<'a>(pub(crate) &'a AtomicBool);
-
-impl Drop for EndsWhenDropped<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Relaxed);
-    }
+/// Whether this is the thread that keeps leases, for clocks that are tricky there.
+pub(crate) fn on_lease_thread() -> bool {
+    thread::current().name() == Some("ringflake-lease")
 }
 
 /// A take of one as one of a batch.

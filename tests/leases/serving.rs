@@ -8,12 +8,10 @@ use std::time::Duration;
 use ringflake::lease::LeaseStatus;
 use ringflake::{CachedGenerator, DirectGenerator, Id, Refused, TakeError};
 
-use crate::rig::{
-    BLOCK_IDS, EndsWhenDropped, Judge, LEASE_DURATION, Rig, SECOND, START, all_held, held_end, one,
-};
+use crate::rig::{BLOCK_IDS, Judge, LEASE_DURATION, Rig, SECOND, START, all_held, held_end, one};
 use ringflake_kit::faulty_store::{Fault, Op};
 use ringflake_kit::small::POLICIES;
-use ringflake_kit::{eventually, eventually_within};
+use ringflake_kit::{EndsWhenDropped, eventually, eventually_within};
 
 /// Takes until `over`. The borrow limit is the one refusal that may come.
 fn consume(

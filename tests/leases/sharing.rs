@@ -5,13 +5,14 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use ringflake::lease::{
-    Fingerprint, Grant, GrantState, History, Init, LeaseStatus, LeaseStore, Namespace, StoreError,
+    Fingerprint, Grant, GrantState, History, Init, LeaseStatus, LeaseStore, StoreError,
 };
-use ringflake::{Clock, DirectGenerator, DirectGeneratorBuilder, ManualClock, Secret, Shutdown};
+use ringflake::{Clock, DirectGenerator, Secret, Shutdown};
 
-use crate::rig::{Judge, PATIENCE, Rig, SECOND, held_end};
-use ringflake_kit::eventually;
+use crate::rig::{Judge, PATIENCE, Rig, SECOND, held_end, on_lease_thread};
 use ringflake_kit::faulty_store::{Fault, Op};
+use ringflake_kit::small::{Watched, namespace};
+use ringflake_kit::{assert_matches, eventually};
 
 /// A rig whose store has a key, the name of the test.
 fn rig(name: &str) -> Rig {
@@ -22,9 +23,7 @@ fn rig(name: &str) -> Rig {
 
 /// Adds a namespace with blocks of 2^`block_bits` nodes.
 fn init(rig: &mut Rig, name: &str, secret: &Secret, block_bits: u32) {
-    let space = Namespace::new(name, &rig.layout, Fingerprint::of(secret))
-        .and_then(|space| space.with_block_bits(block_bits))
-        .unwrap();
+    let space = namespace(name, &rig.layout, Fingerprint::of(secret), block_bits);
     let init = Init::new(History::New, rig.clock.unix_ms());
     rig.store.init(&space, &init).unwrap();
 }
@@ -35,7 +34,7 @@ fn many(rig: &Rig, count: usize) -> Vec<DirectGenerator> {
 
 /// The cause of an error of a store that can't be reached.
 fn cause_of(error: &StoreError) -> String {
-    assert!(matches!(error, StoreError::Unavailable { .. }), "{error:?}");
+    assert_matches!(error, StoreError::Unavailable { .. });
     error.source().map(ToString::to_string).unwrap_or_default()
 }
 
@@ -152,41 +151,26 @@ fn who_waits_for_a_first_lease_keeps_nobody_waiting() {
     assert_eq!(rig.store.threads(), 2, "this one made the namespace");
 }
 
-/// A clock that makes a generator when the leases' thread looks at it first, as a
-/// subscriber may that gives each event an ID.
-#[derive(Debug)]
-struct Lazy {
-    clock: ManualClock,
-    build: Mutex<Option<DirectGeneratorBuilder>>,
-    built: Arc<Mutex<Option<DirectGenerator>>>,
-}
-
-impl Clock for Lazy {
-    fn unix_ms(&self) -> u64 {
-        if thread::current().name() == Some("ringflake-lease")
-            && let Some(builder) = self.build.lock().unwrap().take()
-        {
-            *self.built.lock().unwrap() = Some(builder.build().unwrap());
-        }
-        self.clock.unix_ms()
-    }
-}
-
+/// By a clock that makes it when the leases' thread looks first, as a subscriber may that gives
+/// each event an ID.
 #[test]
-fn who_builds_one_on_the_thread_itself_is_served_by_another() {
+fn a_generator_built_on_the_lease_thread_is_served_by_another_thread() {
     let rig = rig("lazy");
-    let built = Arc::default();
-    let lazy = Lazy {
-        clock: rig.clock.clone(),
-        build: Mutex::new(Some(rig.direct())),
-        built: Arc::clone(&built),
+    let built = Arc::new(Mutex::new(None));
+    let (to_build, keep) = (Mutex::new(Some(rig.direct())), Arc::clone(&built));
+    let look = move || {
+        if on_lease_thread()
+            && let Some(builder) = to_build.lock().unwrap().take()
+        {
+            *keep.lock().unwrap() = Some(builder.build().unwrap());
+        }
     };
-    let builder = rig.direct().clock(lazy);
+    let builder = rig.direct().clock(Watched(rig.clock.clone(), look));
     let building = thread::spawn(move || builder.build());
     eventually("nobody waits for itself", || building.is_finished());
     let ids = building.join().unwrap().unwrap();
     ids.take().unwrap();
-    let inner = built.lock().unwrap().take().unwrap();
+    let inner: DirectGenerator = built.lock().unwrap().take().unwrap();
     inner.take().unwrap();
     assert_eq!(rig.store.threads(), 2);
 }

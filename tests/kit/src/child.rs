@@ -88,20 +88,26 @@ pub fn wait_for(pid: libc::pid_t) -> Result<u8, String> {
     }
 }
 
-/// Numbers a child's checks, and gives the number of the first that fails.
+/// Runs `child` in a fork of this process, and gives the number of the first check that fails
+/// there; 0 if all hold.
+pub fn checks_in_a_fork(child: impl FnOnce(&mut Checks)) -> Result<u8, String> {
+    in_a_fork(|| {
+        let mut checks = Checks {
+            number: 0,
+            failed: 0,
+        };
+        child(&mut checks);
+        checks.failed
+    })
+}
+
+/// The checks of a child, by their numbers.
 pub struct Checks {
     number: u8,
-    pub failed: u8,
+    failed: u8,
 }
 
 impl Checks {
-    pub fn new() -> Self {
-        Self {
-            number: 0,
-            failed: 0,
-        }
-    }
-
     pub fn check(&mut self, holds: bool) {
         self.number += 1;
         if !holds && self.failed == 0 {

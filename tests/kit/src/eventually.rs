@@ -1,5 +1,7 @@
 //! Waiting for a condition instead of for a time.
 
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Release;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -31,4 +33,13 @@ fn patience() -> Duration {
     let seconds = std::env::var("RINGFLAKE_TEST_PATIENCE");
     let seconds = seconds.map_or(60, |given| given.parse().expect("a number of seconds"));
     Duration::from_secs(seconds)
+}
+
+/// Sets the flag by which the threads of a test end, also when a check fails in their midst.
+pub struct EndsWhenDropped<'a>(pub &'a AtomicBool);
+
+impl Drop for EndsWhenDropped<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Release);
+    }
 }

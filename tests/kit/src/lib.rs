@@ -41,7 +41,7 @@ pub mod tls;
 pub mod tricky_clock;
 pub mod waking;
 
-pub use eventually::{eventually, eventually_within};
+pub use eventually::{EndsWhenDropped, eventually, eventually_within};
 #[cfg(unix)]
 pub use logged::Logged;
 

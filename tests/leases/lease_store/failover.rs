@@ -9,6 +9,7 @@ use ringflake::lease::{
     Namespace, Renew, StoreError, StoreLimits,
 };
 use ringflake::{Clock, Layout, ManualClock};
+use ringflake_kit::small::namespace;
 
 const LAYOUT: Layout = Layout::RANDFLAKE;
 /// Half a second into this tick every test begins.
@@ -54,9 +55,7 @@ impl Rig {
         Self {
             store: MemoryStore::new(Arc::new(clock.clone())),
             clock,
-            space: Namespace::new("test", layout, Fingerprint::PLAIN)
-                .and_then(|space| space.with_block_bits(block_bits))
-                .unwrap(),
+            space: namespace("test", layout, Fingerprint::PLAIN, block_bits),
         }
     }
 

@@ -10,6 +10,7 @@ use ringflake::lease::{
 use ringflake::{Clock, Layout, SystemClock};
 
 use super::watched::{Call, Lost, WatchedTable};
+use ringflake_kit::assert_matches;
 
 /// A server, a store whose table loses replies, and a grant that this store holds.
 struct Rig {
@@ -171,7 +172,7 @@ fn a_commit_that_is_unknown_after_a_conflict_is_not_sent_again() {
         let before = rig.entries();
         rig.lose(1, is_applied);
         let error = renew(&mut rig).unwrap_err();
-        assert!(matches!(error, StoreError::Ambiguous { .. }), "{error}");
+        assert_matches!(error, StoreError::Ambiguous { .. });
         let watch = rig.store.table().watch();
         assert_eq!(watch.calls, [Call::Commit, Call::Commit]);
         assert_eq!(watch.conflicts, 1);
