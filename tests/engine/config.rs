@@ -199,7 +199,7 @@ fn a_check_says_whether_takes_use_core_stocks() {
 }
 
 #[test]
-fn a_stripe_for_each_core_and_no_more_than_one_for_1024_slots() {
+fn stripes_are_one_a_core_and_at_most_one_for_1024_slots() {
     let cores = thread::available_parallelism().unwrap().get();
     let most = cores
         .next_power_of_two()
@@ -214,7 +214,7 @@ fn a_stripe_for_each_core_and_no_more_than_one_for_1024_slots() {
 
 /// A restart has to wait for what was borrowed, where nobody keeps a record of it.
 #[test]
-fn a_borrow_limit_that_a_restart_can_not_wait_for() {
+fn a_borrow_limit_that_a_restart_can_not_wait_for_is_refused() {
     const DAY: Duration = Duration::from_secs(86_400);
     let a_year = 365 * DAY;
     let layout = layout(40, 8, 8);
@@ -281,7 +281,7 @@ const BOTH: [Build; 2] = [
 ];
 
 #[test]
-fn no_cipher_and_no_lease() {
+fn a_build_without_a_cipher_or_a_lease_is_refused() {
     let layout = Layout::RANDFLAKE;
     let lease = || StaticLease::assume_unique(layout, 0..1);
     let cached = || CachedGenerator::builder(layout).capacity(4);
@@ -301,7 +301,7 @@ fn no_cipher_and_no_lease() {
 }
 
 #[test]
-fn encryption_of_a_layout_that_is_to_fit_a_double() {
+fn encryption_of_a_layout_for_doubles_is_refused() {
     for build in BOTH {
         for [time, node, sequence] in [
             [1, 1, 1],
@@ -327,7 +327,7 @@ fn encryption_of_a_layout_that_is_to_fit_a_double() {
 }
 
 #[test]
-fn a_layout_that_has_run_out() {
+fn a_layout_that_has_run_out_is_refused() {
     let layout = Layout::BAIDU;
     let end_unix_ms = layout.end_unix_ms();
     let lease = lease(layout, 0..1, 0..layout.ticks());
@@ -352,7 +352,7 @@ fn a_layout_that_has_run_out() {
 }
 
 #[test]
-fn a_lease_that_the_layout_does_not_have() {
+fn a_lease_outside_of_its_layout_is_refused() {
     let layout = Layout::RANDFLAKE;
     for build in BOTH {
         let error_of = |nodes, now_unix_ms| {
@@ -376,7 +376,7 @@ fn a_lease_that_the_layout_does_not_have() {
 }
 
 #[test]
-fn a_lease_that_is_counted_in_another_layout() {
+fn a_lease_of_another_layout_is_refused() {
     let other = Layout::TWITTER;
     for build in BOTH {
         let foreign = lease(other, 0..1, 0..9).into();
@@ -562,7 +562,7 @@ fn the_borrow_limit_is_cut_to_whole_ticks() {
 }
 
 #[test]
-fn so_many_producers_fill() {
+fn every_producer_fills() {
     for producers in [1, 2, 7] {
         let clock = TrickyClock::new(layout(40, 8, 8).tick_start_unix_ms(0));
         clock.hold(producers);

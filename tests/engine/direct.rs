@@ -124,7 +124,7 @@ fn inspect_works_beside_the_generator() {
 }
 
 #[test]
-fn u1_threads_that_share_it_under_a_clock_that_jumps() {
+fn u1_threads_that_share_a_generator_repeat_nothing_under_a_clock_that_jumps() {
     let layout = milliseconds(42, 10, 6);
     for policy in POLICIES {
         let (ids, clock) = generator(layout, 40..56, 1_000..1_500, 1_000, policy);
@@ -361,7 +361,7 @@ fn switch_node_takes_another_node_when_the_clock_is_set_back() {
 }
 
 #[test]
-fn u1_switch_node_by_batch_and_clock_steps() {
+fn u1_switch_node_repeats_nothing_by_batches_and_clock_steps() {
     let layout = layout(44, 10, 5);
     let oracle = Oracle::new(layout, 0..20, 0..200);
     let (ids, clock) = generator(layout, 0..20, 0..200, 0, ClockPolicy::SwitchNode);
@@ -450,7 +450,7 @@ fn policies() -> impl Strategy<Value = ClockPolicy> {
 
 proptest! {
     #[test]
-    fn u1_u2_any_policy_under_any_clock(
+    fn u1_u2_any_policy_repeats_nothing_under_any_clock(
         policy in policies(),
         sequence_bits in 1_u32..8,
         first_node in 0_u64..56,

@@ -169,17 +169,17 @@ fn exchange(capacity: usize, producers: u64, consumers: u64, total: u64, batch: 
 }
 
 #[test]
-fn r1_stress_tiny_ring() {
+fn r1_threads_get_each_id_of_a_tiny_ring_once() {
     // Each ID waits for a thread to be scheduled, which takes long beside other work.
     exchange(2, 2, 2, short_or_long(6_400, 32_000), 1);
 }
 
 #[test]
-fn r1_stress_one_word_of_flags() {
+fn r1_threads_get_each_id_of_one_word_of_flags_once() {
     exchange(64, 3, 3, short_or_long(256_000, 1_000_000), 7);
 }
 
 #[test]
-fn r1_stress_many_words_of_flags() {
+fn r1_threads_get_each_id_of_many_words_of_flags_once() {
     exchange(1024, 4, 4, short_or_long(640_000, 4_000_000), 100);
 }

@@ -132,7 +132,7 @@ fn exhaust(ids: &CachedGenerator, oracle: &Oracle, ways: &[Way], cells: u64) {
 }
 
 #[test]
-fn u1_every_way_to_take_at_once() {
+fn u1_every_way_to_take_at_once_repeats_nothing() {
     let layout = layout(40, 10, 8);
     let each = short_or_long(5_000, 20_000);
     for capacity in [1, 64, 4096] {
@@ -171,7 +171,7 @@ fn u1_without_threads_ids_follow_the_line_across_all_fields() {
 }
 
 #[test]
-fn u1_the_sequence_of_the_randflake_layout_rolls_over() {
+fn u1_a_rollover_of_randflakes_sequence_repeats_nothing() {
     let layout = Layout::RANDFLAKE;
     let oracle = Oracle::new(layout, 131_070..131_072, 7..9);
     let ids = cached(layout, 131_070..131_072, 7..9)
@@ -238,7 +238,7 @@ fn u2_the_end_of_a_lease_names_its_time_and_the_clocks() {
 }
 
 #[test]
-fn u1_the_clock_steps_back_and_forth_under_load() {
+fn u1_a_clock_that_steps_back_and_forth_under_load_repeats_nothing() {
     let layout = layout(40, 12, 6);
     let (nodes, ticks) = (17..25, 600..1_100);
     let oracle = Oracle::new(layout, nodes.clone(), ticks.clone());
@@ -405,7 +405,7 @@ fn u1_a_restart_goes_on_where_the_first_lease_ends() {
 }
 
 #[test]
-fn u1_generators_side_by_side_on_adjacent_nodes() {
+fn u1_generators_on_adjacent_nodes_repeat_nothing() {
     let layout = layout(44, 8, 6);
     let oracle = Oracle::new(layout, 0..6, 0..30);
     thread::scope(|scope| {
@@ -461,7 +461,7 @@ fn u3_the_last_cells_of_a_lease_over_all_64_bits() {
 }
 
 #[test]
-fn u1_a_sequence_as_wide_as_it_gets() {
+fn u1_a_sequence_of_62_bits_repeats_nothing() {
     let layout = layout(1, 1, 62);
     let ids = plain(layout, 1..2, 0..2)
         .clock(clock_at(layout, 1))

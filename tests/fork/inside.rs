@@ -372,7 +372,7 @@ fn r3_a_child_that_a_clock_forks_in_a_producer_ends_at_once() {
 }
 
 #[test]
-fn u1_a_clock_that_forks_in_a_direct_take() {
+fn u1_a_clock_that_forks_in_a_direct_take_gives_the_child_nothing() {
     let mut forks = 0;
     for policy in POLICIES {
         // As many IDs as a take wants, fewer, and with a clock set back.

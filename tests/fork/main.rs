@@ -271,7 +271,7 @@ fn u1_a_childs_child_gets_nothing_either() {
 }
 
 #[test]
-fn u1_fifty_forks_of_a_busy_process() {
+fn u1_fifty_children_of_a_busy_process_get_nothing() {
     let layout = layout(40, 8, 12);
     let oracle = Oracle::new(layout, 0..8, 0..400);
     let ids = generator(layout, OnEmpty::Generate);

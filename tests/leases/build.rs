@@ -122,7 +122,7 @@ fn a_namespace_that_is_another_is_refused() {
 }
 
 #[test]
-fn a_store_that_gives_nothing_fails_at_once_who_does_not_wait() {
+fn a_build_that_does_not_wait_fails_at_once_without_a_lease() {
     let rig = Rig::new();
     rig.store.fail(Fault::Down);
     assert_refused! { rig:

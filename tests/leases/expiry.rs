@@ -8,7 +8,7 @@ use ringflake_kit::faulty_store::Fault;
 use ringflake_kit::small::POLICIES;
 
 #[test]
-fn refuse_gives_up_the_ring_and_every_handle() {
+fn the_end_of_a_lease_gives_up_the_ring_and_every_handle() {
     let rig = Rig::new();
     // An assist may fill the ring up to the threshold before the producer looks.
     let ids = rig.cached().lease_duration(SHORT_LEASE).assist_fill(None);
@@ -40,7 +40,7 @@ fn refuse_gives_up_the_ring_and_every_handle() {
 }
 
 #[test]
-fn direct_generators_of_every_policy_refuse() {
+fn direct_generators_of_every_policy_refuse_after_the_end() {
     for policy in POLICIES {
         let rig = Rig::new();
         let ids = rig.direct().lease_duration(SHORT_LEASE);

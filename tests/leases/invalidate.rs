@@ -20,7 +20,7 @@ use ringflake_kit::{EndsWhenDropped, assert_matches, eventually};
 const INVALIDATED: Result<Id, TakeError> = Err(TakeError::Refused(Refused::Invalidated));
 
 #[test]
-fn s4_the_ring_every_handle_and_the_leases_are_given_up() {
+fn s4_an_invalidation_gives_up_the_ring_every_handle_and_the_leases() {
     let rig = Rig::new();
     let judge = Judge::new(&rig);
     let ids = rig.cached().blocks(2).widen_to(2).build().unwrap();
@@ -66,7 +66,7 @@ fn s4_the_ring_every_handle_and_the_leases_are_given_up() {
 }
 
 #[test]
-fn s4_a_refusal_after_it_tells_of_no_lease_from_before() {
+fn s4_a_refusal_after_an_invalidation_names_no_earlier_lease() {
     let rig = Rig::new();
     let ids = rig.in_place().build().unwrap();
     ids.take().unwrap();
@@ -79,7 +79,7 @@ fn s4_a_refusal_after_it_tells_of_no_lease_from_before() {
 }
 
 #[test]
-fn s4_direct_generators_of_every_policy() {
+fn s4_direct_generators_of_every_policy_issue_nothing_from_before() {
     for policy in POLICIES {
         let rig = Rig::new();
         let judge = Judge::new(&rig);
@@ -171,7 +171,7 @@ fn s4_a_lease_that_was_given_is_given_up_for_good() {
 }
 
 #[test]
-fn those_who_wait_for_a_lease_that_was_given_are_told() {
+fn a_waiting_take_is_refused_when_a_given_lease_is_invalidated() {
     let rig = Rig::new();
     // One tick, which is used up at once.
     let ids = cached(rig.layout, 0..1, START..START + 500)
@@ -197,7 +197,7 @@ fn those_who_wait_for_a_lease_that_was_given_are_told() {
 /// A block is never come back to here, so each ID tells when it was made. Takes change cores
 /// all the time, so that IDs are on their way between stripes in some of the calls.
 #[test]
-fn s4_takes_that_begin_after_it_returns_get_nothing_from_before() {
+fn s4_takes_after_an_invalidation_returns_get_nothing_from_before() {
     let rig = Rig::new();
     let judge = Judge::new(&rig);
     let ids = (rig.cached().stripes(8).capacity(256).producers(2).build()).unwrap();
@@ -275,7 +275,7 @@ fn s4_takes_that_begin_after_it_returns_get_nothing_from_before() {
 
 /// Nothing of the new leases is thrown away with the old, however busy it is.
 #[test]
-fn what_is_made_after_it_stays() {
+fn ids_made_after_an_invalidation_stay() {
     let rig = Rig::new();
     let ids = rig.cached().producers(4).build().unwrap();
     for _ in 0..20 {

@@ -10,7 +10,6 @@ mod build;
 mod expiry;
 #[cfg(unix)]
 mod fork;
-mod goodbye;
 mod guide;
 mod id_width;
 mod invalidate;
@@ -21,6 +20,7 @@ mod local;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod outage;
+mod release;
 mod reuse;
 mod rig;
 mod serving;

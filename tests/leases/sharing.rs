@@ -97,7 +97,7 @@ fn the_thread_ends_with_the_last_and_the_next_one_has_another() {
 /// Coming and going at once: who comes in the moment in which the last one goes must find
 /// a thread that serves it.
 #[test]
-fn nobody_is_forgotten_who_comes_when_the_last_one_goes() {
+fn a_generator_built_while_the_last_one_ends_is_served() {
     let mut rig = rig("churn");
     let secret = Secret::from_bytes([8; 16]);
     // A block for each: one that was released can be had again, and begins later.
@@ -122,7 +122,7 @@ fn nobody_is_forgotten_who_comes_when_the_last_one_goes() {
 }
 
 #[test]
-fn who_waits_for_a_first_lease_keeps_nobody_waiting() {
+fn a_build_that_waits_for_its_first_lease_holds_up_no_other() {
     let mut rig = rig("first");
     // All of it is one block.
     let secret = Secret::from_bytes([9; 16]);
@@ -176,7 +176,7 @@ fn a_generator_built_on_the_lease_thread_is_served_by_another_thread() {
 }
 
 #[test]
-fn one_that_is_refused_leaves_the_others_alone() {
+fn a_refused_build_leaves_running_generators_alone() {
     let rig = rig("refused");
     let ids = rig.direct().build().unwrap();
     let stranger = rig.direct().namespace("nobodys").build();
@@ -187,7 +187,7 @@ fn one_that_is_refused_leaves_the_others_alone() {
 }
 
 #[test]
-fn a_fenced_renewal_is_that_of_one() {
+fn a_fenced_renewal_costs_one_generator_its_block() {
     let rig = rig("fenced");
     let all = many(&rig, 8);
     let before = rig.store.granted();
@@ -242,7 +242,7 @@ fn a_store_that_is_away_is_asked_once_and_comes_back_for_all() {
 }
 
 #[test]
-fn who_goes_while_the_store_is_away_does_not_ask_it_each() {
+fn shutdowns_while_the_store_is_away_do_not_each_ask_it() {
     let rig = rig("hangs");
     let all = many(&rig, 40);
     rig.store.fail(Fault::Down);

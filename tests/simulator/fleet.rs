@@ -204,7 +204,7 @@ fn unix_ms(now: Duration) -> u64 {
 }
 
 #[test]
-fn a_fleet_of_131_072_nodes() {
+fn a_fleet_of_131_072_nodes_comes_back_after_outages_without_a_herd() {
     let mut fleet = Fleet::new();
     fleet.run(STEADY.end);
 

@@ -178,7 +178,7 @@ fn u1_r1_threads_that_change_cores_lose_and_double_none() {
 }
 
 #[test]
-fn u1_r1_so_while_ids_grow_too_old() {
+fn u1_r1_threads_that_change_cores_account_for_ids_that_grow_too_old() {
     let cores = Cores::of_this_thread();
     let round = Round {
         stripes: 4,

@@ -72,7 +72,7 @@ fn a_shutdown_says_what_it_could_not_release_and_tries_it_once() {
 fn sixty_drops_wait_as_long_as_one_for_a_store_that_hangs() {
     const DROPS: &str = "RINGFLAKE_TEST_DROPS";
     if std::env::var_os(DROPS).is_none() {
-        let name = "goodbye::sixty_drops_wait_as_long_as_one_for_a_store_that_hangs";
+        let name = "release::sixty_drops_wait_as_long_as_one_for_a_store_that_hangs";
         let mut child = Command::new(std::env::current_exe().unwrap());
         let status = child.args([name, "--exact"]).env(DROPS, "1").status();
         assert!(status.unwrap().success());
