@@ -277,7 +277,7 @@ mod tests {
         for url in [
             "redis://:hunter2@host",
             "postgres://me:hunter2@host/app",
-            "mysql://me:a@b@host/app?require_ssl=true",
+            "mysql://me:a@b@host/app?tls=required",
             "postgres://me@host/app?password=hunter2",
             "tier:///a/b.db?upstream=postgres://me:hunter2@host/app",
         ] {

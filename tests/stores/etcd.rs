@@ -211,9 +211,8 @@ fn it_conforms_over_tls_and_trusts_nobody_else() {
         "--client-cert-auth",
     ];
     let etcd = started!(Etcd::start_with(1, &arguments));
-    let port = etcd.port();
-    let no_tls = format!("etcd://localhost:{port}");
-    served::conforms_over_tls_and_trusts_nobody_else("etcds", port, &no_tls);
+    let url = format!("etcd://localhost:{}", etcd.port());
+    served::conforms_over_tls_and_trusts_nobody_else(&url, &url);
 }
 
 // Records

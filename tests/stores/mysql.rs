@@ -249,8 +249,9 @@ fn tls_is_what_the_url_asks_for() {
     let mut server = started!(MariaDb::start());
     let url = server.url();
     let space = made(&mut server.store(), "orders", 5);
-    let check = |query: &str| store(&format!("{url}{query}")).list(&space).map(drop);
-    unavailable(check("?require_ssl=true")).says("has no TLS");
+    let list = |url: &str| store(url).list(&space).map(drop);
+    let check = |query: &str| list(&format!("{url}{query}"));
+    unavailable(check("?tls=required")).says("has no TLS");
 
     let directory = ringflake_kit::server::directory();
     sql::certificate(directory.path(), "mysql");
@@ -262,10 +263,11 @@ fn tls_is_what_the_url_asks_for() {
     server.execute("ALTER USER app@'%' REQUIRE SSL");
 
     denied(check("")).says("Access denied");
-    check(&format!("?root_cert_path={own}")).unwrap();
-    check("?danger_accept_invalid_certs=true").unwrap();
-    unavailable(check("?require_ssl=true")).says("invalid peer certificate");
-    unavailable(check("?root_cert_path=/nowhere")).says("No such file");
+    check(&format!("?ca={own}")).unwrap();
+    unavailable(check("?tls=required")).says("invalid peer certificate");
+    let by_name = format!("{}?ca={own}", url.replace("127.0.0.1", "localhost"));
+    unavailable(list(&by_name)).says("not valid for name");
+    list(&format!("{by_name}&danger_skip_domain_validation=true")).unwrap();
 }
 
 #[test]

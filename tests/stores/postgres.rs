@@ -557,7 +557,7 @@ fn tls_is_what_the_url_asks_for() {
         Ok(server.admin().values(encrypted) == ["t"])
     };
     assert!(!check(&server, "").unwrap());
-    unavailable(check(&server, "?sslmode=require")).says("TLS");
+    unavailable(check(&server, "?tls=required")).says("has no TLS");
 
     let other = ringflake_kit::server::directory();
     for directory in [&server.data(), other.path()] {
@@ -574,8 +574,9 @@ fn tls_is_what_the_url_asks_for() {
         ("?sslmode=require", true),
         ("?sslmode=require&channel_binding=require", true),
         ("?sslmode=disable", false),
+        ("?tls=off", false),
         (&format!("?sslmode=verify-full&sslrootcert={own}"), true),
-        (&format!("?sslrootcert={own}"), true),
+        (&format!("?ca={own}"), true),
     ] {
         // Until the connection before has gone from the server's list.
         eventually(query, || check(&server, query).unwrap() == encrypted);
@@ -585,8 +586,7 @@ fn tls_is_what_the_url_asks_for() {
             &*format!("?sslmode=verify-full&sslrootcert={other}"),
             "invalid peer certificate",
         ),
-        ("?sslmode=verify-full", "invalid peer certificate"),
-        ("?sslrootcert=/nowhere", "sslrootcert"),
+        ("?tls=required", "invalid peer certificate"),
     ] {
         unavailable(check(&server, query)).says(reason);
     }

@@ -198,7 +198,8 @@ fn it_conforms_over_tls_and_trusts_nobody_else() {
     ];
     let redis = started!(Redis::start_with(&arguments.concat()));
     let no_tls = format!("rediss://localhost:{}?ca={ca}", redis.port());
-    served::conforms_over_tls_and_trusts_nobody_else("rediss", port, &no_tls);
+    let url = format!("rediss://localhost:{port}");
+    served::conforms_over_tls_and_trusts_nobody_else(&url, &no_tls);
 }
 
 // Records

@@ -218,18 +218,17 @@ pub(crate) fn silence_ends_with_the_time_out(server: &dyn Served) {
     assert!(took >= least, "{took:?}");
 }
 
-/// A server that shows its certificate at this port of `localhost` and wants one, and a URL
+/// A server that shows its certificate at this URL of `localhost` and wants one, and a URL
 /// by which one of both sides speaks no TLS.
-pub(crate) fn conforms_over_tls_and_trusts_nobody_else(scheme: &str, port: u16, no_tls: &str) {
+pub(crate) fn conforms_over_tls_and_trusts_nobody_else(host: &str, no_tls: &str) {
     let (ca, identity) = (file("ca.pem"), Identity::new());
-    let own = identity.parameters("cert", "key");
-    let host = format!("{scheme}://localhost:{port}");
+    let own = identity.parameters();
     let good = format!("{host}?ca={ca}&{own}");
     Suite::new(&|| store(&good), &now).run();
 
     let orders = made(&mut store(&good), "orders", 5);
     for (what, url) in [
-        ("another authority", &*format!("{host}?{own}")),
+        ("another authority", &*format!("{host}?tls=required&{own}")),
         ("another name", &good.replace("localhost", "127.0.0.2")),
         ("no certificate", &format!("{host}?ca={ca}")),
         ("no TLS", no_tls),

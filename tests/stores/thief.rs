@@ -221,44 +221,49 @@ fn thieves() -> Vec<(Thief, &'static str, &'static str)> {
     vec![
         (
             etcd::thief(true),
-            "etcds://me:hunter2@localhost:PORT?ca=CA",
+            "etcd://me:hunter2@localhost:PORT?ca=CA",
             "ETCDCTL_PASSWORD",
         ),
         (
             mysql::thief(true),
-            "mysql://me:hunter2@localhost:PORT/app?require_ssl=true&root_cert_path=CA",
+            "mysql://me:hunter2@localhost:PORT/app?ca=CA",
             "MYSQL_PWD",
         ),
         (
             postgres::thief(b'S'),
-            "postgres://me:hunter2@localhost:PORT/app?sslrootcert=CA",
+            "postgres://me:hunter2@localhost:PORT/app?ca=CA",
             "PGPASSWORD",
         ),
         (
             redis::thief(true),
-            "rediss://:hunter2@localhost:PORT?ca=CA",
+            "redis://:hunter2@localhost:PORT?ca=CA",
             "REDISCLI_AUTH",
         ),
     ]
 }
 
-/// With TLS of its own and without, where `place` has a login and is a host elsewhere.
-fn get_no_password_elsewhere(thief: fn(bool) -> Thief, scheme: &str, place: &str) {
-    let (open, safe) = (
-        format!("{scheme}://{place}:PORT"),
-        format!("{scheme}s://{place}:PORT"),
-    );
+/// With TLS of its own and without, where `place` is a host elsewhere.
+fn get_no_password_elsewhere(thief: fn(bool) -> Thief, scheme: &str, login: &str, place: &str) {
+    let open = format!("{scheme}://{login}@{place}:PORT");
     let plain = thief(false);
     plain.fails(&open, &format!("write {scheme}s://"));
-    plain.fails(&safe, "");
+    plain.fails(&format!("{open}?tls=required"), "");
     plain.succeeds(&format!("{open}?tls=off"));
+    is_not_believed_elsewhere(&thief(true), |host, query| {
+        let host = host.replace("0.0.0.0", place);
+        format!("{scheme}s://{login}@{host}:PORT{query}")
+    });
+}
 
-    let tls = thief(true);
-    tls.fails(&safe, "invalid peer certificate");
+/// A server with a certificate for `localhost` gets the password there, and nowhere else; `url`
+/// is that of a host and a query.
+fn is_not_believed_elsewhere(thief: &Thief, url: impl Fn(&str, &str) -> String) {
     let ca = file("ca.pem");
-    tls.fails(&format!("{safe}?ca={ca}"), "not valid for name");
-    let (login, _) = place.split_once('@').unwrap();
-    tls.succeeds(&format!("{scheme}s://{login}@localhost:PORT?ca={ca}"));
+    thief.fails(&url("0.0.0.0", ""), "invalid peer certificate");
+    let trusted = format!("?ca={ca}");
+    thief.fails(&url("0.0.0.0", &trusted), "not valid for name");
+    // The holder of the certificate is the server.
+    thief.succeeds(&url("localhost", &trusted));
 }
 
 /// Meets all of them at once, each on a thread that says at which URL it fails.

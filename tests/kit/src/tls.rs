@@ -50,9 +50,9 @@ impl Identity {
         self.directory.path().join("client.key")
     }
 
-    /// As parameters of a URL with these names.
-    pub fn parameters(&self, certificate: &str, key: &str) -> String {
-        let (is, of) = (self.certificate(), self.key());
-        format!("{certificate}={}&{key}={}", is.display(), of.display())
+    /// As parameters of a URL.
+    pub fn parameters(&self) -> String {
+        let (cert, key) = (self.certificate(), self.key());
+        format!("cert={}&key={}", cert.display(), key.display())
     }
 }

@@ -28,13 +28,7 @@ fn a_file_that_is_replaced_is_taken_up_by_the_next_connection() {
 fn the_authorities_that_the_machine_knows_are_believed() {
     all_at_once(|thief, url, _| {
         // They are trusted where the URL asks for TLS and names no others.
-        let (url, _) = url.split_once('?').unwrap();
-        let query = match url.split_once(':').unwrap().0 {
-            "mysql" => "?require_ssl=true",
-            "postgres" => "?sslmode=verify-full",
-            _ => "",
-        };
-        let url = &format!("{url}{query}");
+        let url = &url.replace("ca=CA", "tls=required");
         for (authority, known) in [("client.pem", false), ("ca.pem", true)] {
             let text = thief.meet_elsewhere(url, |command| {
                 command
@@ -49,18 +43,12 @@ fn the_authorities_that_the_machine_knows_are_believed() {
 #[test]
 fn a_private_key_that_others_may_read_or_write_is_refused() {
     all_at_once(|thief, url, _| {
-        let (scheme, _) = url.split_once(':').unwrap();
-        let (certificate, key) = match scheme {
-            "mysql" => ("cert_chain_path", "priv_key_path"),
-            "postgres" => ("sslcert", "sslkey"),
-            _ => ("cert", "key"),
-        };
         let identity = ringflake_kit::tls::Identity::new();
-        let own = identity.parameters(certificate, key);
+        let own = identity.parameters();
         let url = format!("{}&{own}", url.replace("CA", &file("ca.pem")));
         for mode in [0o664, 0o660, 0o602] {
             ringflake_kit::tls::allow(&identity.key(), mode);
-            thief.fails(&url, &format!("{key} can't be read"));
+            thief.fails(&url, "key can't be read");
             thief.fails(&url, &format!("chmod 600 {}", identity.key().display()));
         }
         ringflake_kit::tls::only_for_us(&identity.key());
@@ -74,20 +62,22 @@ fn postgres_is_shown_the_clients_certificate() {
     let ca = file("ca.pem");
     let url = format!("postgres://me:hunter2@localhost:PORT/app?sslrootcert={ca}");
     let identity = ringflake_kit::tls::Identity::new();
-    let own = format!("{url}&{}", identity.parameters("sslcert", "sslkey"));
     let (cert, key) = (identity.certificate(), identity.key());
+    // libpq's words for them.
+    let (cert_path, key_path) = (cert.display(), key.display());
+    let own = format!("{url}&sslcert={cert_path}&sslkey={key_path}");
     thief.fails(&url, "");
-    fs::remove_file(&cert).unwrap();
-    thief.fails(&own, "sslcert can't be read");
-
     let mut store = thief.open(&own);
-    ask(&mut store);
+    fs::remove_file(&cert).unwrap();
+    thief.fails(&own, "cert can't be read");
+    let text = ask(&mut store);
     assert!(!thief.knows());
+    assert!(text.contains("cert can't be read"), "{text}");
     fs::copy(file("client.pem"), &cert).unwrap();
     let text = ask(&mut store);
     thief.learns(&text);
     fs::write(&key, "no key").unwrap();
     let text = ask(&mut store);
     assert!(!thief.knows());
-    assert!(text.contains("sslkey"), "{text}");
+    assert!(text.contains("key holds no private key"), "{text}");
 }

@@ -8,7 +8,7 @@ pub(super) fn thief(tls: bool) -> Thief {
 
 #[test]
 fn it_gets_no_password_elsewhere() {
-    super::get_no_password_elsewhere(thief, "etcd", "me:hunter2@0.0.0.0");
+    super::get_no_password_elsewhere(thief, "etcd", "me:hunter2", "0.0.0.0");
     thief(false).fails(
         "etcd://me:hunter2@localhost:PORT,0.0.0.0:PORT",
         "write etcds://",

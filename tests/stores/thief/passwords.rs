@@ -65,7 +65,7 @@ mod environment {
         let home = TempDir::new().unwrap();
         let thief = crate::thief::postgres::thief(b'S');
         let ca = file("ca.pem");
-        let url = format!("postgres://me@localhost:PORT/app?sslrootcert={ca}");
+        let url = format!("postgres://me@localhost:PORT/app?ca={ca}");
         let path = home.path().join(".pgpass");
         let allow = |mode| fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
         let line = format!("localhost:{}:app:me:{PASSWORD}\n", thief.port);

@@ -9,5 +9,5 @@ pub(super) fn thief(tls: bool) -> Thief {
 
 #[test]
 fn it_gets_no_password_elsewhere() {
-    super::get_no_password_elsewhere(thief, "redis", ":hunter2@[::ffff:127.0.0.1]");
+    super::get_no_password_elsewhere(thief, "redis", ":hunter2", "[::ffff:127.0.0.1]");
 }

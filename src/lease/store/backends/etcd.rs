@@ -47,18 +47,12 @@ use crate::lease::store::table::etcd::EtcdTable;
 /// `etcds://` for TLS. The port is 2379 by default. Name all members: one that
 /// does not answer is passed over.
 ///
-/// | parameter | |
-/// |---|---|
-/// | `password_file` | a file with the password; `ETCDCTL_PASSWORD` is the variable for one |
-/// | `tls` | `off`: plain is good enough for hosts that are not `localhost`, 127.0.0.0/8 or `[::1]`; otherwise such hosts need `etcds` |
-/// | `ca` | file of PEM certificates to trust, instead of this machine's; `etcds` only |
-/// | `cert`, `key` | files of the client's own PEM certificate and key; `etcds` only |
+/// The parameters `tls`, `ca`, `cert`, `key` and `password_file` are
+/// [those of every store](crate::lease::open), and `etcds://` is `tls=required`.
+/// `ETCDCTL_PASSWORD` is the variable for a password.
 ///
-/// In plain the password is sent as it is. With TLS the member's certificate and the
-/// name in it are verified.
-///
-/// The files are read when the store is opened and before each operation, so one that
-/// is replaced is taken up by the next. The store speaks to the JSON
+/// In plain the password is sent as it is. The files of certificates are read before each
+/// operation. The store speaks to the JSON
 /// gateway that is part of each member unless it is switched off
 /// (`--enable-grpc-gateway=false`). There a client certificate proves that the
 /// client may connect, but not which user it is: users log in by password.

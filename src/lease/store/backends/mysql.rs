@@ -21,20 +21,13 @@ use crate::lease::store::table::mysql::MysqlTable;
 ///
 /// # URL
 /// `mysql://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE?PARAMETER=VALUE&...`, or with
-/// `mariadb:`; special characters percent-encoded. A parameter that is not listed
-/// is refused.
+/// `mariadb:`. `tls`, `ca`, `cert`, `key` and `password_file` are
+/// [those of every store](crate::lease::open); `MYSQL_PWD` is the variable for a password.
 ///
 /// | parameter | value |
 /// |---|---|
-/// | `require_ssl` | `true`: TLS, with a certificate by an authority that this machine knows; `false`: none. By default `false` for `localhost`, 127.0.0.0/8 and `[::1]`, and `true` for all other hosts |
-/// | `root_cert_path` | a PEM file with the authorities that are trusted, instead of this machine's; turns TLS on, as all that follow |
-/// | `cert_chain_path`, `priv_key_path` | PEM files with the client's certificate and key |
-/// | `danger_skip_domain_validation` | `true`: the certificate may have another name |
-/// | `danger_accept_invalid_certs` | `true`: any certificate will do |
-/// | `password_file` | a file with the password; `MYSQL_PWD` is the variable for one |
 /// | `socket` | a Unix socket, used in place of host and port |
-/// | `tcp_connect_timeout_ms` | for one host; half of the operation's time by default, shared among the hosts |
-/// | `tcp_user_timeout_ms`, `tcp_keepalive_time_ms`, `tcp_keepalive_probe_interval_secs`, `tcp_keepalive_probe_count` | as the system has them by default |
+/// | `danger_skip_domain_validation` | `true`: with TLS, the certificate may have another name, as those have that MySQL makes for itself |
 ///
 /// Several hosts are tried in order at each new connection. A host that is gone, denies the
 /// login or is read-only, as replicas are, is skipped.
@@ -44,8 +37,7 @@ use crate::lease::store::table::mysql::MysqlTable;
 /// ignored.
 ///
 /// The public authorities of the web are trusted in any case: the driver knows them
-/// by heart. The files are read at each new connection, so one that is replaced is
-/// taken up by the next.
+/// by heart.
 ///
 /// With TLS, and if the process has no default provider of cryptography for
 /// rustls yet, *ring* becomes it: the driver needs one.

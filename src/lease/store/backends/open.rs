@@ -31,10 +31,29 @@ use crate::lease::store::options::{OpenError, OpenOptions};
 /// | `etcd://USER:PASSWORD@HOST:PORT,HOST:PORT`, `etcds://` | `etcd` | etcd |
 /// | `tier:PATH?upstream=URL` | `sqlite` | a file on this machine, fed by another store |
 ///
+/// Special characters in a user's name, a password or a value are percent-encoded. An unknown
+/// parameter is refused. These are the same for PostgreSQL, MySQL, Redis and etcd; the stores'
+/// pages list the others:
+///
+/// | parameter | value |
+/// |---|---|
+/// | `tls` | `required` or `off` |
+/// | `ca` | a PEM file with the authorities that are trusted, instead of this machine's |
+/// | `cert`, `key` | PEM files with the client's own certificate and key |
+/// | `password_file` | a file with the password |
+///
+/// # TLS
 /// A password, or a lease, goes to this machine (`localhost`, 127.0.0.0/8, `[::1]`, a
-/// Unix socket) or over TLS to a server whose certificate was verified. To do without,
-/// the URL must say so: `sslmode=disable`, `require_ssl=false`, `tls=off`; the stores'
-/// pages have the other words.
+/// Unix socket) or over TLS to a server whose certificate was verified:
+///
+/// | the URL has | to this machine | to other hosts |
+/// |---|---|---|
+/// | `tls=required`, `ca`, `cert`, `rediss:` or `etcds:` | TLS | TLS |
+/// | none of them | in plain; PostgreSQL: TLS if the server has it | TLS; `redis:` and `etcd:` are refused |
+/// | `tls=off` | in plain | in plain |
+///
+/// With TLS the certificate and the name in it are verified. The files are read here and at
+/// each new connection, so the next connection uses a file that was replaced.
 ///
 /// # Passwords
 /// A password is taken from the first of these places that has one, at each new
@@ -48,8 +67,8 @@ use crate::lease::store::options::{OpenError, OpenOptions};
 /// | the environment | `PGPASSWORD`, `MYSQL_PWD`, `REDISCLI_AUTH`, `ETCDCTL_PASSWORD` |
 /// | `~/.pgpass`, `PGPASSFILE` | PostgreSQL only; the page of its store has more |
 ///
-/// On Unix the file of a password, and that of a private key (`sslkey`, `priv_key_path`,
-/// `key`), must be this user's with mode 0600 or less, or root's with 0644 or less, as
+/// On Unix the file of a password, and that of a private key (`key`)
+/// must be this user's with mode 0600 or less, or root's with 0644 or less, as
 /// orchestrators mount them: a file that others may read keeps no secret, unless root
 /// decides who they are. A pipe, or anything else that is no regular file, is taken as it
 /// is.

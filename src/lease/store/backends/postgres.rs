@@ -26,17 +26,15 @@ use crate::lease::store::table::postgres::PostgresTable;
 ///
 /// # URL
 /// `postgres://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE?PARAMETER=VALUE&...`, or
-/// with `postgresql:`; special characters percent-encoded. A parameter that is not
-/// listed is refused.
+/// with `postgresql:`. `tls`, `ca`, `cert`, `key` and `password_file` are
+/// [those of every store](crate::lease::open). libpq's own parameters are accepted too:
 ///
 /// | parameter | value |
 /// |---|---|
-/// | `sslmode` | `disable`; `prefer`: TLS if the server has it; `require`; `verify-full`: with a certificate for this host. By default `prefer` if all hosts are of this machine, and `verify-full` if not |
-/// | `sslrootcert` | a PEM file with the authorities that are trusted, instead of the system's; the certificate is verified, and `verify-full` is the default |
-/// | `sslcert`, `sslkey` | PEM files with the client's certificate and key; `verify-full` is the default |
+/// | `sslrootcert`, `sslcert`, `sslkey` | other names of `ca`, `cert` and `key` |
+/// | `sslmode` | `verify-full`: `tls=required`; `disable`: `tls=off`; without `ca` also `prefer`: TLS if the server has it, and `require`, both with any certificate |
 /// | `channel_binding` | `disable`, `prefer` (default), `require`: the password's exchange proves that nobody sits in between, without any authority |
 /// | `host`, `hostaddr`, `port`, `user`, `password`, `dbname` | as libpq has them |
-/// | `password_file` | a file with the password |
 /// | `passfile` | a file in place of `~/.pgpass`, and of the one that `PGPASSFILE` names |
 /// | `target_session_attrs`, `load_balance_hosts` | as libpq has them |
 /// | `options` | for instance `-c search_path=ids`: the schema of the tables |
@@ -47,12 +45,8 @@ use crate::lease::store::table::postgres::PostgresTable;
 /// A host that is a directory (`?host=/run/postgresql`, or as `%2Frun%2Fpostgresql` before
 /// the port) is that of a Unix socket.
 ///
-/// The files are read at each new connection, so one that is replaced is taken up by
-/// the next.
-///
-/// Of this machine are `localhost`, 127.0.0.0/8, `[::1]` and Unix sockets. As with
-/// libpq, `prefer` and `require` alone keep others from reading, not from sitting in
-/// between. Whatever the mode, a server that asks for the password in the clear gets
+/// As with libpq, `prefer` and `require` alone keep others from reading, not from sitting in
+/// between. Whatever the URL says, a server that asks for the password in the clear gets
 /// it over a Unix socket, or if its certificate was verified, and otherwise not; with
 /// `scram-sha-256` and `md5` it gets a proof instead.
 ///

@@ -75,22 +75,17 @@ use crate::lease::store::table::RedisTable;
 /// are reached as the server is, over TLS or in plain; in plain, what they name must be on this
 /// machine, unless the URL says `tls=off`.
 ///
+/// `tls`, `ca`, `cert`, `key` and `password_file` are [those of every store](crate::lease::open),
+/// and `rediss://` is `tls=required`. `REDISCLI_AUTH` is the variable for a password.
+///
 /// | parameter | |
 /// |---|---|
 /// | `wait` | how many replicas must confirm a write, 0 to 100; by default all that are online |
 /// | `socket` | a Unix socket, used in place of host and port |
 /// | `sentinel` | the primary's name among the sentinels |
 /// | `sentinel_password_file` | a file with the sentinels' own password |
-/// | `password_file` | a file with the password; `REDISCLI_AUTH` is the variable for one |
-/// | `tls` | `off`: plain is good enough for a host that is not `localhost`, 127.0.0.0/8 or `[::1]`; otherwise such a host needs `rediss` |
-/// | `ca` | file of PEM certificates to trust, instead of the system's; `rediss` only |
-/// | `cert`, `key` | files of the client's own PEM certificate and key; `rediss` only |
 ///
-/// In plain the password is sent as it is. With TLS the server's certificate and the
-/// name in it are verified.
-///
-/// The files are read when the store is opened and at each new connection, so one that
-/// is replaced is taken up by the next. TLS uses the process's default
+/// In plain the password is sent as it is. TLS uses the process's default
 /// rustls provider, and installs *ring* as such if there is none.
 ///
 /// # Keys

@@ -89,9 +89,9 @@ mod tests {
         for (url, path, upstream) in [
             ("tier:a.db?upstream=redis://h/1", "a.db", "redis://h/1"),
             (
-                "tier:///v/a b.db?upstream=postgres://u:p@h/d?sslmode=require&connect_timeout=1",
+                "tier:///v/a b.db?upstream=postgres://u:p@h/d?tls=required&connect_timeout=1",
                 "/v/a b.db",
-                "postgres://u:p@h/d?sslmode=require&connect_timeout=1",
+                "postgres://u:p@h/d?tls=required&connect_timeout=1",
             ),
         ] {
             assert_eq!(parse_tier(url).unwrap(), (Path::new(path), upstream));

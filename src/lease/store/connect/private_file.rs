@@ -30,14 +30,6 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(contents)
 }
 
-/// As [`read`], for a file that somebody else will read.
-///
-/// # Errors
-/// Those of [`read`].
-pub(crate) fn look_at(path: &Path) -> io::Result<()> {
-    check(&File::open(path)?, path)
-}
-
 #[cfg(unix)]
 fn check(file: &File, path: &Path) -> io::Result<()> {
     use std::os::unix::fs::MetadataExt;

@@ -4,22 +4,29 @@
 //! SCHEME://[USER][:PASSWORD]@HOST[:PORT][,HOST[:PORT]...][/PATH][?NAME=VALUE&...]
 //! ```
 //!
+//! All stores have the same parameters for the same things, and the same rules for them:
+//!
+//! | parameter | |
+//! |---|---|
+//! | `tls` | `required` or `off`; the rule is at the head of [`tls`] |
+//! | `ca` | a file with the authorities that are trusted, instead of this machine's |
+//! | `cert`, `key` | files with the client's own certificate and key |
+//! | `password_file` | a file with the password |
+//! | `socket` | a Unix socket in place of the host; PostgreSQL has `host`, as libpq |
+//!
 //! Users, passwords and values may be percent-encoded. A parameter that the store does
 //! not have is refused: one with a spelling mistake must not be a protection that is
-//! silently missing. No error quotes anything but the name of a parameter.
-//!
-//! A store whose driver has a parser of its own takes out the parameters that are the
-//! store's, and hands on the rest ([`StoreUrl::rest`]). Such a parser names what it does
-//! not understand, and would take a password that holds a `/`, `?` or `@` apart and quote
-//! a piece of it. So [`StoreUrl::parse_for_driver`] refuses those first.
+//! silently missing. No error quotes anything but the name of a parameter. A `/`, `?`, `#` or
+//! `@` within a password must be encoded: otherwise a piece of the password could be taken for
+//! a host, or be quoted by a driver that parses the rest of the URL ([`StoreUrl::rest`]).
 
 use std::fmt;
+use std::path::PathBuf;
 
 use percent_encoding::percent_decode_str;
 
-use crate::lease::store::connect::certificates::TlsFiles;
 use crate::lease::store::connect::password::Password;
-use crate::lease::store::connect::peer;
+use crate::lease::store::connect::tls::{self, Protection, TlsFiles};
 use crate::lease::store::options::{Hidden, OpenError, OpenOptions};
 
 /// A host and its port, as they are dialled.
@@ -30,25 +37,43 @@ pub(crate) struct Host {
     pub(crate) port: u16,
 }
 
-impl fmt::Display for Host {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.name.contains(':') {
-            write!(f, "[{}]:{}", self.name, self.port)
-        } else {
-            write!(f, "{}:{}", self.name, self.port)
+impl Host {
+    /// The name, in brackets if it is an IPv6 address.
+    pub(crate) fn bracketed(&self) -> String {
+        match self.name.contains(':') {
+            true => format!("[{}]", self.name),
+            false => self.name.clone(),
         }
     }
 }
 
-/// How bytes go to the hosts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wire {
-    /// Encrypted, to a server that shows who it is.
-    Tls,
-    /// In plain, to this machine.
-    PlainHere,
-    /// In plain, which the URL accepts.
-    PlainAnywhere,
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.bracketed(), self.port)
+    }
+}
+
+/// Where a server is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Endpoint {
+    Host(Host),
+    /// A Unix socket.
+    Socket(PathBuf),
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Host(host) => host.fmt(f),
+            Self::Socket(path) => path.display().fmt(f),
+        }
+    }
+}
+
+/// Shows endpoints as a URL has them.
+pub(crate) fn join(endpoints: &[Endpoint]) -> String {
+    let places: Vec<_> = endpoints.iter().map(Endpoint::to_string).collect();
+    places.join(",")
 }
 
 /// The parts of a URL, as they are written.
@@ -79,45 +104,27 @@ impl<'a> StoreUrl<'a> {
                 reason: format!("begin it with {}://", schemes.join(":// or ")),
             });
         };
-        let (base, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let (authority, path) = base.split_at(base.find('/').unwrap_or(base.len()));
+        let (authority, tail) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+        let (path, query) = tail.split_once('?').unwrap_or((tail, ""));
         let mut parsed = Self {
             scheme,
             authority,
             path,
             parameters: Vec::new(),
         };
+        if authority.matches('@').count() > 1 || tail.contains('@') {
+            return Err(parsed.wrong(
+                "there is an '@' too many, or one after a '/', '?' or '#': inside of a user's \
+                 name, a password or a value write them as %40, %2F, %3F and %23",
+            ));
+        }
+        if tail.contains('#') {
+            return Err(parsed.wrong("a '#' is no part of it"));
+        }
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             parsed.add_parameter(pair, parameters)?;
         }
         Ok(parsed)
-    }
-
-    /// As [`parse`](Self::parse), of a URL whose credentials are where the parser of a
-    /// driver looks for them.
-    ///
-    /// # Errors
-    /// As [`parse`](Self::parse).
-    pub(crate) fn parse_for_driver(
-        url: &'a str,
-        schemes: &[&'static str],
-        parameters: &[&str],
-    ) -> Result<Self, OpenError> {
-        let without = Self::parse(url.split('?').next().unwrap_or(url), schemes, parameters)?;
-        let (authority, tail) = match url.split_once("://") {
-            Some((_, rest)) => rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len())),
-            None => (url, ""),
-        };
-        if authority.matches('@').count() > 1 || tail.contains('@') {
-            return Err(without.wrong(
-                "there is an '@' too many, or one after a '/', '?' or '#': inside of a user's \
-                 name or a password write them as %40, %2F, %3F and %23",
-            ));
-        }
-        if tail.contains('#') {
-            return Err(without.wrong("a '#' is no part of it"));
-        }
-        Self::parse(url, schemes, parameters)
     }
 
     fn add_parameter(&mut self, pair: &'a str, known: &[&str]) -> Result<(), OpenError> {
@@ -133,11 +140,45 @@ impl<'a> StoreUrl<'a> {
             };
             return Err(self.wrong(format!("{named}: use {}", known.join(", "))));
         }
-        if self.parameters.iter().any(|(other, _)| *other == name) {
+        self.add(name, value)
+    }
+
+    /// Adds a parameter.
+    ///
+    /// # Errors
+    /// [`OpenError::Invalid`] when it is there already.
+    pub(crate) fn add(&mut self, name: &'a str, value: &'a str) -> Result<(), OpenError> {
+        if self.has(name) {
             return Err(self.wrong(format!("the parameter {name} is given twice")));
         }
         self.parameters.push((name, value));
         Ok(())
+    }
+
+    /// Whether there is a parameter of this name, which nobody has taken out.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.parameters.iter().any(|(other, _)| *other == name)
+    }
+
+    /// Moves the parameters of these names into a URL of their own.
+    pub(crate) fn split_off(&mut self, names: &[&str]) -> Self {
+        let is_one = |name: &str| names.contains(&name);
+        Self {
+            parameters: self.parameters.extract_if(.., |it| is_one(it.0)).collect(),
+            ..*self
+        }
+    }
+
+    /// Gives the parameter `alias`, if it is there, the name that all stores have for it.
+    ///
+    /// # Errors
+    /// [`OpenError::Invalid`] when it is there by both names.
+    pub(crate) fn rename(&mut self, alias: &str, name: &'static str) -> Result<(), OpenError> {
+        let Some(at) = self.parameters.iter().position(|(n, _)| *n == alias) else {
+            return Ok(());
+        };
+        let (_, value) = self.parameters.remove(at);
+        self.add(name, value)
     }
 
     /// Takes the parameter with this name out, if it is there.
@@ -157,8 +198,7 @@ impl<'a> StoreUrl<'a> {
     /// # Errors
     /// [`OpenError::Invalid`] when one of them is no text.
     fn login(&self) -> Result<(Option<String>, Option<Hidden>), OpenError> {
-        // A password may hold '@' where nobody thought of encoding it.
-        let Some((login, _)) = self.authority.rsplit_once('@') else {
+        let Some((login, _)) = self.authority.split_once('@') else {
             return Ok((None, None));
         };
         let (user, password) = match login.split_once(':') {
@@ -175,10 +215,7 @@ impl<'a> StoreUrl<'a> {
     /// # Errors
     /// [`OpenError::Invalid`].
     pub(crate) fn hosts(&self, default_port: u16) -> Result<Vec<Host>, OpenError> {
-        let hosts = match self.authority.rsplit_once('@') {
-            Some((_, hosts)) => hosts,
-            None => self.authority,
-        };
+        let (_, hosts) = self.login_and_hosts();
         let host = |text| {
             parse_host(text, default_port)
                 .ok_or_else(|| self.wrong("give each host as NAME, NAME:PORT or [IPV6]:PORT"))
@@ -191,11 +228,21 @@ impl<'a> StoreUrl<'a> {
         self.path.strip_prefix('/').unwrap_or_default()
     }
 
+    /// The path, decoded, as the name of a database.
+    ///
+    /// # Errors
+    /// [`OpenError::Invalid`] when there is none, and when it is no text.
+    pub(crate) fn database(&self) -> Result<String, OpenError> {
+        match self.path() {
+            "" => Err(self.wrong("it names no database")),
+            path => self.decode("the database", path),
+        }
+    }
+
     /// The user, and where the password comes from, if not from `variable`.
     ///
     /// # Errors
-    /// [`OpenError::Invalid`] when there are two places for the password, and for a user
-    /// without one.
+    /// [`OpenError::Invalid`] when there are two places for the password.
     pub(crate) fn credentials(
         &mut self,
         options: &OpenOptions,
@@ -204,7 +251,19 @@ impl<'a> StoreUrl<'a> {
         let (user, given) = self.login()?;
         let file = self.parameter("password_file")?;
         let password = Password::new(options, given, file, variable);
-        let password = password.map_err(|reason| self.wrong(reason))?;
+        Ok((user, password.map_err(|reason| self.wrong(reason))?))
+    }
+
+    /// The same for a server where a user has a password.
+    ///
+    /// # Errors
+    /// Also for a user without one.
+    pub(crate) fn credentials_in_full(
+        &mut self,
+        options: &OpenOptions,
+        variable: &'static str,
+    ) -> Result<(Option<String>, Password), OpenError> {
+        let (user, password) = self.credentials(options, variable)?;
         if user.is_some() && password.is_missing() {
             return Err(self.wrong(format!(
                 "a user needs a password: in the URL, in a password_file, or in {variable}"
@@ -213,42 +272,66 @@ impl<'a> StoreUrl<'a> {
         Ok((user, password))
     }
 
-    /// How bytes go to these hosts; with the scheme `secure` they are encrypted.
+    /// Where the server may be, and how connections are protected: its hosts, or the one
+    /// `socket`. With the scheme `secure` connections are encrypted.
     ///
     /// # Errors
-    /// [`OpenError::Invalid`] where what is sent would leave this machine in plain,
-    /// and the URL does not say `tls=off`.
-    pub(crate) fn wire(&mut self, hosts: &[Host], secure: &str) -> Result<Wire, OpenError> {
-        let off = match self.parameter("tls")?.as_deref() {
-            None => false,
-            Some("off") => true,
-            Some(_) => {
-                return Err(self.wrong(format!("tls is off or left out; TLS is {secure}://")));
-            }
+    /// As [`hosts`](Self::hosts) and [`protection`](Self::protection).
+    pub(crate) fn endpoints(
+        &mut self,
+        default_port: u16,
+        secure: Option<&str>,
+    ) -> Result<(Vec<Endpoint>, Protection), OpenError> {
+        let hosts = self.hosts(default_port)?;
+        let Some(path) = self.parameter("socket")? else {
+            let protection = self.protection(hosts.iter().map(|host| &*host.name), secure)?;
+            return Ok((hosts.into_iter().map(Endpoint::Host).collect(), protection));
         };
-        if self.scheme == secure {
-            return match off {
-                true => Err(self.wrong(format!("{secure}:// is TLS: leave out tls=off"))),
-                false => Ok(Wire::Tls),
-            };
-        }
-        match peer::default_for(hosts.iter().map(|host| &*host.name)) {
-            peer::Default::Verified if !off => Err(self.wrong(peer::refusal(secure))),
-            _ if off => Ok(Wire::PlainAnywhere),
-            _ => Ok(Wire::PlainHere),
+        match self.protection([], secure)? {
+            Protection::Local | Protection::Off if hosts.len() == 1 => {
+                Ok((vec![Endpoint::Socket(path.into())], Protection::Local))
+            }
+            _ => Err(self.wrong("a Unix socket leads to one server, without TLS")),
         }
     }
 
-    /// The files of `ca`, `cert` and `key`, where bytes go over TLS.
+    /// How connections to these hosts are protected, by `tls`, `ca`, `cert`, `key` and the
+    /// scheme `secure`.
     ///
     /// # Errors
-    /// [`OpenError::Invalid`] where they are of no use.
-    pub(crate) fn tls_files(
+    /// [`OpenError::Invalid`] where what is sent would leave this machine in plain, and the URL
+    /// does not say `tls=off`; and for files that can't be used.
+    pub(crate) fn protection<'h>(
         &mut self,
-        wire: Wire,
-        secure: &str,
-    ) -> Result<Option<TlsFiles>, OpenError> {
-        let mut file = |name| Ok(self.parameter(name)?.map(Into::into));
+        hosts: impl IntoIterator<Item = &'h str>,
+        secure: Option<&str>,
+    ) -> Result<Protection, OpenError> {
+        let tls = self.parameter("tls")?;
+        let files = self.tls_files()?;
+        let is_described = secure == Some(self.scheme) || files != TlsFiles::default();
+        match tls.as_deref() {
+            Some("required") => Ok(Protection::Tls(files)),
+            Some("off") if is_described => Err(self.wrong(
+                "tls=off allows no TLS, and the scheme or another parameter asks for it: leave \
+                 out one of them",
+            )),
+            Some("off") => Ok(Protection::Off),
+            Some(_) => Err(self.wrong("tls is required, off or left out")),
+            None if is_described => Ok(Protection::Tls(files)),
+            None if hosts.into_iter().all(tls::is_local) => Ok(Protection::Local),
+            None => match secure {
+                Some(secure) => Err(self.wrong(tls::refusal(secure))),
+                None => Ok(Protection::Tls(files)),
+            },
+        }
+    }
+
+    /// The files of `ca`, `cert` and `key`.
+    ///
+    /// # Errors
+    /// [`OpenError::Invalid`] where they can't be used.
+    pub(crate) fn tls_files(&mut self) -> Result<TlsFiles, OpenError> {
+        let mut file = |name| Ok(self.parameter(name)?.map(PathBuf::from));
         let (ca, cert, key) = (file("ca")?, file("cert")?, file("key")?);
         let identity = match (cert, key) {
             (None, None) => None,
@@ -256,25 +339,14 @@ impl<'a> StoreUrl<'a> {
             _ => return Err(self.wrong("give cert and key, or neither")),
         };
         let files = TlsFiles { ca, identity };
-        match wire {
-            Wire::Tls => Ok(Some(files)),
-            _ if files.is_empty() => Ok(None),
-            _ => Err(self.wrong(format!("ca, cert and key need {secure}://"))),
-        }
+        // What is wrong with them is reported now and not at the first use.
+        files.read().map_err(|reason| self.wrong(reason))?;
+        Ok(files)
     }
 
     /// The URL again, with `scheme` and the parameters that are left.
     pub(crate) fn rest(&self, scheme: &str) -> String {
         self.rest_at(scheme, self.authority)
-    }
-
-    /// The URL again for each of its hosts, which commas divide.
-    pub(crate) fn rest_by_host(&self, scheme: &str) -> Vec<String> {
-        let (login, hosts) = self.login_and_hosts();
-        let hosts = hosts.split(',');
-        hosts
-            .map(|host| self.rest_at(scheme, &format!("{login}{host}")))
-            .collect()
     }
 
     /// The URL again, with no host.
@@ -358,7 +430,7 @@ fn parse_host(text: &str, default_port: u16) -> Option<Host> {
 mod tests {
     use super::*;
 
-    const KNOWN: [&str; 4] = ["x", "y", "mode", "tls"];
+    const KNOWN: [&str; 8] = ["x", "y", "mode", "tls", "ca", "cert", "key", "socket"];
 
     fn parse(url: &str) -> Result<StoreUrl<'_>, OpenError> {
         StoreUrl::parse(url, &["one", "ones"], &KNOWN)
@@ -397,9 +469,6 @@ mod tests {
         assert_eq!(login("one://:word@a"), (None, Some("word".into())));
         assert_eq!(login("one://me@a/"), (Some("me".into()), None));
         assert_eq!(parse("one://me@a/").unwrap().path(), "");
-        // Not encoded, and yet clear.
-        let found = login("one://me:a@b:c@host");
-        assert_eq!(found, (Some("me".into()), Some("a@b:c".into())));
     }
 
     #[test]
@@ -423,6 +492,12 @@ mod tests {
             "one://me:hunter2@a,",
             "one://me:hunter2@a b",
             "one://me:hunter2@a?hunter2",
+            "one://u:hunter2@hunter2@h/d",
+            "one://u:hunter2/hunter2@h/d",
+            "one://u:hunter2?hunter2=hunter2@h/d",
+            "one://u:hunter2#hunter2@h/d",
+            "one://h/d#hunter2",
+            "one:u:hunter2",
         ] {
             let error = all(url).unwrap_err();
             let shown = format!("{error} {error:?}");
@@ -434,29 +509,56 @@ mod tests {
 
     #[test]
     fn nothing_leaves_the_machine_in_plain_unasked() {
-        let wire = |url: &str| {
-            let mut url = parse(url).unwrap();
-            let hosts = url.hosts(1).unwrap();
-            url.wire(&hosts, "ones")
+        let data = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/tls");
+        let ca = format!("ca={data}/ca.pem");
+        // By a store with a scheme for TLS, and by one without.
+        let protection = |url: &str, secure| -> Result<&str, OpenError> {
+            Ok(match parse(url)?.endpoints(1, secure)?.1 {
+                Protection::Tls(_) => "tls",
+                Protection::Local => "local",
+                Protection::Off => "off",
+            })
         };
-        for url in ["ones://a", "ones://localhost", "ones://a,localhost"] {
-            assert_eq!(wire(url).unwrap(), Wire::Tls, "{url}");
-        }
-        for url in ["one://localhost", "one://[::1],127.0.0.1:1"] {
-            assert_eq!(wire(url).unwrap(), Wire::PlainHere, "{url}");
-        }
-        for url in ["one://a,localhost?tls=off", "one://localhost?tls=off"] {
-            assert_eq!(wire(url).unwrap(), Wire::PlainAnywhere, "{url}");
-        }
-        for (url, part) in [
-            ("one://a", "ones://"),
-            ("one://a", "tls=off"),
-            ("one://localhost,a", "ones://"),
-            ("one://0.0.0.0", "ones://"),
-            ("one://a?tls=on", "ones://"),
-            ("ones://a?tls=off", "leave out"),
+        let all = |url: &str| [Some("ones"), None].map(|secure| protection(url, secure));
+        let [tls, local, off] = ["tls", "local", "off"];
+        for (url, expected) in [
+            ("one://a?tls=required", tls),
+            ("one://localhost?tls=required", tls),
+            (&format!("one://a,localhost?{ca}"), tls),
+            (&format!("one://localhost?tls=required&{ca}"), tls),
+            ("one://localhost", local),
+            ("one://[::1],127.0.0.1:1", local),
+            ("one://a?socket=x", local),
+            ("one://a?socket=x&tls=off", local),
+            ("one://a,localhost?tls=off", off),
+            ("one://localhost?tls=off", off),
         ] {
-            let error = wire(url).unwrap_err().to_string();
+            assert_eq!(all(url).map(Result::unwrap), [expected; 2], "{url}");
+        }
+        for url in ["ones://a", "ones://localhost", "ones://a?tls=required"] {
+            assert_eq!(protection(url, Some("ones")).unwrap(), tls, "{url}");
+        }
+        // Where no scheme asks for TLS, it is the default, and otherwise asked for.
+        for url in ["one://a", "one://localhost,a", "one://0.0.0.0"] {
+            assert_eq!(protection(url, None).unwrap(), tls, "{url}");
+            let error = protection(url, Some("ones")).unwrap_err().to_string();
+            assert!(
+                error.contains("write ones://") && error.contains("tls=off"),
+                "{error}"
+            );
+        }
+        let both = "leave out one";
+        for (url, part) in [
+            ("one://a?tls=on", "required"),
+            ("ones://a?tls=off", both),
+            (&format!("one://a?tls=off&{ca}"), both),
+            ("one://a?cert=/dev/null", "neither"),
+            ("one://a?ca=/nowhere", "ca can't be read"),
+            ("ones://a?socket=x", "Unix socket"),
+            ("one://a?socket=x&tls=required", "Unix socket"),
+            ("one://a,b?socket=x", "Unix socket"),
+        ] {
+            let error = protection(url, Some("ones")).unwrap_err().to_string();
             assert!(error.contains(part), "{url}: {error}");
         }
     }
@@ -469,7 +571,7 @@ mod tests {
         };
         assert_eq!(
             reason("one://a?wiat=1"),
-            "there is no parameter wiat: use x, y, mode, tls"
+            "there is no parameter wiat: use x, y, mode, tls, ca, cert, key, socket"
         );
         // As in a password with a question mark.
         assert!(!reason("one://a?Hunter2%20=1").contains("Hunter2"));
@@ -483,34 +585,19 @@ mod tests {
         assert_eq!(url.rest("other"), "other://u:p@h:1/d?mode=x");
         assert_eq!(url.parameter("mode").unwrap().as_deref(), Some("x"));
         assert_eq!(url.rest("db"), "db://u:p@h:1/d");
+        assert_eq!(url.rest_without_host("db"), "db://u:p@/d");
+        let mut url = parse("one://h?x=1&mode=x").unwrap();
+        assert_eq!(url.split_off(&["mode", "y"]).rest("db"), "db://h?mode=x");
+        assert_eq!(url.rest("db"), "db://h?x=1");
     }
 
     #[test]
-    fn hosts_are_taken_apart() {
-        let each = |url| parse(url).unwrap().rest_by_host("other");
-        assert_eq!(
-            each("one://u:p,q@h:1,[::1]/d,e?mode=x,y"),
-            [
-                "other://u:p,q@h:1/d,e?mode=x,y",
-                "other://u:p,q@[::1]/d,e?mode=x,y"
-            ]
-        );
-        assert_eq!(each("one://h?x=x"), ["other://h?x=x"]);
-    }
-
-    #[test]
-    fn a_driver_sees_no_password_that_it_would_take_apart() {
-        let refused = |url| StoreUrl::parse_for_driver(url, &["one"], &KNOWN).unwrap_err();
-        for url in [
-            "one://u:hunter2@hunter2@h/d",
-            "one://u:hunter2/hunter2@h/d",
-            "one://u:hunter2?hunter2=hunter2@h/d",
-            "one://u:hunter2#hunter2@h/d",
-            "one://h/d#hunter2",
-            "one:u:hunter2",
-        ] {
-            assert!(!refused(url).to_string().contains("hunter2"), "{url}");
-        }
-        StoreUrl::parse_for_driver("one://u:p@h/d?mode=x", &["one"], &KNOWN).unwrap();
+    fn an_alias_is_the_same_parameter() {
+        let mut url = parse("one://h?mode=a").unwrap();
+        url.rename("mode", "tls").unwrap();
+        assert_eq!(url.parameter("tls").unwrap().as_deref(), Some("a"));
+        url.rename("mode", "tls").unwrap();
+        let mut both = parse("one://h?mode=a&tls=b").unwrap();
+        assert!(both.rename("mode", "tls").is_err());
     }
 }

@@ -25,7 +25,6 @@
 mod config;
 mod gateway;
 mod history;
-mod tls;
 mod verdict;
 mod wire;
 

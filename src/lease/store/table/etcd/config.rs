@@ -1,13 +1,12 @@
 //! Where an etcd is.
 
-use super::tls;
-use crate::lease::store::connect::certificates::TlsFiles;
 use crate::lease::store::connect::password::Password;
+use crate::lease::store::connect::tls::TlsFiles;
 use crate::lease::store::connect::url::{Host, StoreUrl};
 use crate::lease::store::options::{OpenError, OpenOptions};
 
 const SCHEMES: [&str; 2] = ["etcd", "etcds"];
-const PARAMETERS: [&str; 5] = ["password_file", "tls", "ca", "cert", "key"];
+const PARAMETERS: [&str; 5] = ["tls", "ca", "cert", "key", "password_file"];
 /// As for `etcdctl`.
 const VARIABLE: &str = "ETCDCTL_PASSWORD";
 
@@ -30,7 +29,7 @@ impl Config {
             return Err(url.wrong("nothing but parameters follows the hosts"));
         }
         let hosts = url.hosts(2379)?;
-        let (user, password) = url.credentials(options, VARIABLE)?;
+        let (user, password) = url.credentials_in_full(options, VARIABLE)?;
         let login = match user {
             // The variable may be there for others.
             None if password.is_given() => {
@@ -38,38 +37,19 @@ impl Config {
             }
             user => user.map(|user| (user, password)),
         };
-        let wire = url.wire(&hosts, "etcds")?;
-        let tls = url.tls_files(wire, "etcds")?;
-        // Files that are none of certificates are found here and not at the first use.
-        if let Some(tls) = &tls {
-            let files = tls.read().and_then(|files| tls::config(&files));
-            files.map_err(|reason| url.wrong(reason))?;
-        }
+        let names = hosts.iter().map(|host| &*host.name);
+        let protection = url.protection(names, Some("etcds"))?;
+        let tls = protection.files().cloned();
         Ok(Self { hosts, login, tls })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use ureq::tls::RootCerts;
-
     use super::*;
-    use crate::lease::store::connect::private_file;
 
     fn parsed(url: &str) -> Result<Config, OpenError> {
         Config::from_url(url, &OpenOptions::new())
-    }
-
-    fn file(name: &str) -> String {
-        format!("{}/tests/data/tls/{name}", env!("CARGO_MANIFEST_DIR"))
-    }
-
-    /// A copy with these rights, where there are such.
-    fn copy(name: &str, mode: u32) -> tempfile::NamedTempFile {
-        let copy = tempfile::NamedTempFile::new().unwrap();
-        std::fs::copy(file(name), copy.path()).unwrap();
-        private_file::allow(copy.path(), mode);
-        copy
     }
 
     #[test]
@@ -81,49 +61,22 @@ mod tests {
         let password = password.get().unwrap().unwrap();
         assert_eq!((&*user, password.expose()), ("me", "word"));
         assert!(config.tls.is_none());
-
-        let (ca, cert) = (file("ca.pem"), file("client.pem"));
-        let key = copy("client.key", 0o600);
-        let key = key.path().display();
-        let url = format!("etcds://a?ca={ca}&cert={cert}&key={key}");
-        let tls = parsed(&url).unwrap().tls.unwrap();
-        let tls = tls::config(&tls.read().unwrap()).unwrap();
-        assert!(tls.client_cert().is_some());
-        assert!(matches!(tls.root_certs(), RootCerts::Specific(certs) if certs.len() == 1));
+        assert!(parsed("etcds://a").unwrap().tls.is_some());
     }
 
     #[test]
     fn what_is_wrong_is_refused() {
-        let (cert, open) = (file("client.pem"), copy("client.key", 0o646));
-        let [key, no_key] = ["client.key", "client.pem"].map(|name| copy(name, 0o600));
-        let [open, key, no_key] = [&open, &key, &no_key].map(|file| file.path().display());
         for (url, part) in [
-            ("etcd://a/path".into(), "nothing but parameters"),
-            ("etcd://me@a".into(), "ETCDCTL_PASSWORD"),
-            ("etcd://:word@a".into(), "neither"),
+            ("etcd://a/path", "nothing but parameters"),
+            ("etcd://me@a", "ETCDCTL_PASSWORD"),
+            ("etcd://:word@a", "neither"),
             (
-                "etcd://[::1]?timeout=1".into(),
-                "password_file, tls, ca, cert, key",
+                "etcd://[::1]?timeout=1",
+                "tls, ca, cert, key, password_file",
             ),
-            ("etcd://a".into(), "etcds://"),
-            (format!("etcd://[::1]?ca={cert}"), "need etcds"),
-            (format!("etcds://a?cert={cert}"), "neither"),
-            (format!("etcds://a?cert={key}&key={key}"), "no certificate"),
-            (
-                format!("etcds://a?cert={cert}&key={no_key}"),
-                "no private key",
-            ),
-            #[cfg(unix)]
-            (
-                format!("etcds://a?cert={cert}&key={open}"),
-                "key can't be read",
-            ),
-            #[cfg(unix)]
-            (format!("etcds://a?cert={cert}&key={open}"), "chmod 600"),
-            ("etcds://a?ca=/dev/null".into(), "no certificate"),
-            ("etcds://a?ca=/nowhere".into(), "can't be read"),
+            ("etcd://a", "etcds://"),
         ] {
-            match parsed(&url) {
+            match parsed(url) {
                 Err(OpenError::Invalid { reason, .. }) => {
                     assert!(reason.contains(part), "{url}: {reason}");
                 }

@@ -7,12 +7,12 @@ use std::time::{Duration, UNIX_EPOCH};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use ureq::Agent;
+use ureq::tls::{Certificate, ClientCert, PrivateKey, RootCerts, TlsConfig};
 
 use super::config::Config;
-use super::tls;
 use super::verdict::{self, Verdict};
-use crate::lease::store::connect::certificates::{TlsContents, TlsFiles};
 use crate::lease::store::connect::deadline::Deadline;
+use crate::lease::store::connect::tls::{TlsContents, TlsFiles};
 use crate::lease::store::connect::url::Host;
 use crate::lease::store::options::Hidden;
 
@@ -51,13 +51,35 @@ impl Client {
             .max_idle_age(IDLE)
             .user_agent(concat!("ringflake/", env!("CARGO_PKG_VERSION")));
         if let Some(files) = &files {
-            builder = builder.tls_config(tls::config(files)?);
+            builder = builder.tls_config(tls_config(files)?);
         }
         Ok(Self {
             agent: builder.build().into(),
             files,
         })
     }
+}
+
+/// How the HTTP client is set up for TLS.
+///
+/// # Errors
+/// What to show to people.
+fn tls_config(files: &TlsContents) -> Result<TlsConfig, String> {
+    fn owned<T: AsRef<[u8]>>(ders: &[T]) -> Vec<Certificate<'static>> {
+        let certificate = |der: &T| Certificate::from_der(der.as_ref()).to_owned();
+        ders.iter().map(certificate).collect()
+    }
+    let own = match (files.identity()?, &files.identity) {
+        (Some((chain, _)), Some((_, key))) => {
+            let key = PrivateKey::from_pem(key).map_err(|error| error.to_string())?;
+            Some(ClientCert::new_with_certs(&owned(&chain), key))
+        }
+        _ => None,
+    };
+    Ok(TlsConfig::builder()
+        .root_certs(RootCerts::new_with_certs(&owned(&files.roots()?)))
+        .client_cert(own)
+        .build())
 }
 
 /// A reply, and the member's time at the start of the second that it was sent

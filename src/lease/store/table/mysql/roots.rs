@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::lease::store::connect::certificates;
+use crate::lease::store::connect::tls;
 
 /// A file that is there as long as this is.
 pub(super) struct RootsFile {
@@ -21,7 +21,7 @@ impl RootsFile {
     /// None where this machine knows no authority.
     pub(super) fn of_this_machine() -> io::Result<Option<Self>> {
         let mut pem = String::new();
-        for certificate in certificates::of_this_machine() {
+        for certificate in tls::roots_of_this_machine() {
             let text = STANDARD.encode(&certificate);
             pem += "-----BEGIN CERTIFICATE-----\n";
             for at in (0..text.len()).step_by(64) {

@@ -4,16 +4,17 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use mysql::prelude::{FromValue, Queryable};
-use mysql::{Conn, Error, Opts, Row};
+use mysql::{Conn, Error, Row};
 
 use super::errno::{is_denial, is_duplicate, is_there, verdict};
 use super::flavour::Flavour;
-use super::server::{Server, address_of};
+use super::server::Server;
 use super::socket;
 use super::statements::{self as sql, Expected, Several, Statements};
 use crate::lease::events;
 use crate::lease::store::connect::deadline::Deadline;
 use crate::lease::store::connect::durability::DurabilityGate;
+use crate::lease::store::connect::url::Endpoint;
 use crate::lease::store::options::{OpenError, OpenOptions};
 use crate::lease::store::record::Incarnation;
 use crate::lease::store::table::session::{Applied, Cause, Failure, Session, Stage, one_of};
@@ -42,8 +43,8 @@ struct ResultSet {
 }
 
 impl MySession {
-    fn at(server: &Server, host: &Opts, deadline: Deadline) -> Result<Self, Failure> {
-        let connection = server.connect(host).map_err(no_connection)?;
+    fn at(server: &Server, endpoint: &Endpoint, deadline: Deadline) -> Result<Self, Failure> {
+        let connection = server.connect(endpoint).map_err(no_connection)?;
         let mut session = Self {
             connection,
             // Until it is known which it is.
@@ -62,10 +63,9 @@ impl MySession {
         let flavour = Flavour::of(&version).map_err(|old| Failure::NotDone(old.into()))?;
         session.statements = Statements::new(flavour, server.accepts_best_effort);
         let name = format!(
-            "{} {version} ({} at {})",
+            "{} {version} ({} at {endpoint})",
             flavour.name(),
-            host.get_db_name().unwrap_or_default(),
-            address_of(host)
+            server.database
         );
         session.gate = DurabilityGate::new(name, server.accepts_best_effort);
         session.inspect()?;
@@ -204,8 +204,8 @@ impl Session for MySession {
     fn connect(server: &Server, deadline: Deadline) -> Result<Self, Failure> {
         // No host is tried in the second half of the time: a login may take that long.
         let half = deadline.share(2).map_err(Failure::not_done)?;
-        one_of(&server.hosts, half, |host, _| {
-            Self::at(server, host, deadline)
+        one_of(&server.endpoints, half, |endpoint, _| {
+            Self::at(server, endpoint, deadline)
         })
     }
 

@@ -117,7 +117,7 @@ fn asked_in_the_clear() -> io::Error {
     io::Error::new(
         ErrorKind::PermissionDenied,
         "the server asks for the password in the clear, and has not shown by a certificate who \
-         it is: let pg_hba.conf say scram-sha-256, or the URL sslmode=verify-full",
+         it is: let pg_hba.conf say scram-sha-256, or the URL tls=required",
     )
 }
 

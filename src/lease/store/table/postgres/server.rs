@@ -14,17 +14,33 @@ use tokio_postgres::Config;
 use tokio_postgres::config::{Host, LoadBalanceHosts, SslMode, SslNegotiation};
 
 use super::pgpass::{self, Login};
-use super::tls::{Encryption, Protection, Trust};
+use super::tls::{Encryption, PgTls};
 use crate::lease::store::connect::password::Password;
-use crate::lease::store::connect::peer;
+use crate::lease::store::connect::tls::{Protection, TlsFiles};
 use crate::lease::store::connect::url::StoreUrl;
 use crate::lease::store::options::{Hidden, OpenError, OpenOptions};
 
 /// As for libpq.
 const VARIABLE: &str = "PGPASSWORD";
 
-/// The parameters that a URL may have. All but the last six are the driver's.
-const PARAMETERS: [&str; 23] = [
+const SCHEMES: [&str; 2] = ["postgres", "postgresql"];
+
+/// The parameters of all stores, the names that libpq has for them, and its file of passwords.
+const OURS: [&str; 10] = [
+    "tls",
+    "ca",
+    "cert",
+    "key",
+    "password_file",
+    "sslmode",
+    "sslrootcert",
+    "sslcert",
+    "sslkey",
+    "passfile",
+];
+
+/// What the driver reads by itself.
+const DRIVERS: [&str; 17] = [
     "user",
     "password",
     "dbname",
@@ -42,12 +58,6 @@ const PARAMETERS: [&str; 23] = [
     "target_session_attrs",
     "channel_binding",
     "load_balance_hosts",
-    "sslmode",
-    "sslrootcert",
-    "sslcert",
-    "sslkey",
-    "password_file",
-    "passfile",
 ];
 
 pub(in crate::lease) struct Server {
@@ -57,7 +67,7 @@ pub(in crate::lease) struct Server {
     /// Where passwords are looked up, if there is none.
     passfile: Option<PathBuf>,
     endpoints: Vec<Endpoint>,
-    pub(super) protection: Protection,
+    pub(super) tls: PgTls,
     pub(super) timeout: Duration,
     pub(super) accepts_best_effort: bool,
 }
@@ -84,51 +94,17 @@ impl Endpoint {
 
 impl Server {
     pub(super) fn from_url(url: &str, options: &OpenOptions) -> Result<Self, OpenError> {
-        let mut url = StoreUrl::parse_for_driver(url, &["postgres", "postgresql"], &PARAMETERS)?;
-        let password_file = url.parameter("password_file")?;
-        let passfile = url.parameter("passfile")?.map(PathBuf::from);
-        let roots = url.parameter("sslrootcert")?;
-        let identity = match (url.parameter("sslcert")?, url.parameter("sslkey")?) {
-            (Some(certificate), Some(key)) => Some((certificate, key)),
-            (None, None) => None,
-            _ => return Err(url.wrong("give sslcert and sslkey, or neither")),
-        };
-        let described = roots.is_some() || identity.is_some();
-        let mode = url.parameter("sslmode")?;
+        let known = [&OURS[..], &DRIVERS].concat();
+        let mut url = StoreUrl::parse(url, &SCHEMES, &known)?;
+        let mut ours = url.split_off(&OURS);
         let places = parse(&url, &url.rest("postgres"))?;
         let endpoints = endpoints(&places).map_err(|reason| url.wrong(reason))?;
-        for name in ["host", "hostaddr", "port"] {
-            url.parameter(name)?;
-        }
-        let mut config = parse(&url, &url.rest_without_host("postgres"))?;
         let dialled: Vec<_> = endpoints.iter().filter_map(Endpoint::dialled).collect();
-        let (encryption, verified) = match mode.as_deref() {
-            Some("disable") if described => {
-                return Err(
-                    url.wrong("sslrootcert, sslcert and sslkey say nothing with sslmode=disable")
-                );
-            }
-            Some("disable") => (Encryption::Never, false),
-            Some("prefer") => (Encryption::Preferred, false),
-            Some("require") => (Encryption::Always, false),
-            Some("verify-full") => (Encryption::Always, true),
-            None if described => (Encryption::Always, true),
-            None => match peer::default_for(dialled.iter().map(|host| &**host)) {
-                peer::Default::Open => (Encryption::Preferred, false),
-                peer::Default::Verified => (Encryption::Always, true),
-            },
-            Some(_) => {
-                return Err(url.wrong(
-                    "sslmode is none of disable, prefer, require and verify-full; \
-                     verify-ca is verify-full here",
-                ));
-            }
-        };
-        let trust = match (roots, verified) {
-            (Some(path), _) => Trust::File(path),
-            (None, true) => Trust::System,
-            (None, false) => Trust::Anybody,
-        };
+        let tls = tls(&mut ours, dialled.iter().map(|host| &**host))?;
+        let password_file = ours.parameter("password_file")?;
+        let passfile = ours.parameter("passfile")?.map(PathBuf::from);
+        url.split_off(&["host", "hostaddr", "port"]);
+        let mut config = parse(&url, &url.rest_without_host("postgres"))?;
         let password = match config.get_password().map(str::from_utf8).transpose() {
             Ok(password) => password.map(Hidden::new),
             Err(_) => return Err(url.wrong("the password is not UTF-8")),
@@ -152,11 +128,7 @@ impl Server {
             passfile: passfile.or_else(pgpass::usual_place),
             config,
             endpoints,
-            protection: Protection {
-                encryption,
-                trust,
-                identity,
-            },
+            tls,
             timeout,
             accepts_best_effort: options.accepts_best_effort(),
         })
@@ -232,6 +204,57 @@ impl Server {
     pub(super) fn timeout_ms(&self) -> i32 {
         i32::try_from(self.timeout.as_millis()).unwrap_or(i32::MAX)
     }
+}
+
+/// How connections to these hosts are protected: by the parameters of all stores, or by libpq's.
+fn tls<'h>(
+    url: &mut StoreUrl<'_>,
+    hosts: impl IntoIterator<Item = &'h str>,
+) -> Result<PgTls, OpenError> {
+    for (alias, name) in [
+        ("sslrootcert", "ca"),
+        ("sslcert", "cert"),
+        ("sslkey", "key"),
+    ] {
+        url.rename(alias, name)?;
+    }
+    let mode = url.parameter("sslmode")?;
+    if mode.is_some() && url.has("tls") {
+        return Err(url.wrong("sslmode is libpq's word for tls: give one of them"));
+    }
+    let unverified = match mode.as_deref() {
+        None => None,
+        Some("disable") => {
+            url.add("tls", "off")?;
+            None
+        }
+        // Without authorities that are named, these verify nothing, as in libpq.
+        Some("prefer") if !url.has("ca") => Some(Encryption::Preferred),
+        Some("require") if !url.has("ca") => Some(Encryption::Always),
+        Some("prefer" | "require" | "verify-full") => {
+            url.add("tls", "required")?;
+            None
+        }
+        Some(_) => {
+            return Err(url.wrong(
+                "sslmode is none of disable, prefer, require and verify-full; \
+                 verify-ca is verify-full here",
+            ));
+        }
+    };
+    if let Some(encryption) = unverified {
+        let files = url.tls_files()?;
+        return Ok(PgTls::unverified(encryption, files));
+    }
+    Ok(match url.protection(hosts, None)? {
+        Protection::Tls(files) => PgTls {
+            encryption: Encryption::Always,
+            is_verified: true,
+            files,
+        },
+        Protection::Local => PgTls::unverified(Encryption::Preferred, TlsFiles::default()),
+        Protection::Off => PgTls::unverified(Encryption::Never, TlsFiles::default()),
+    })
 }
 
 /// What the driver reads out of `text`. Its error quotes nothing but a parameter's name.
@@ -319,50 +342,45 @@ mod tests {
     fn tls_is_as_the_url_says() {
         use Encryption::{Always, Never, Preferred};
 
-        let file = || Trust::File("/ca.pem".into());
-        let root = "sslrootcert=%2Fca.pem";
-        for (url, encryption, trust) in [
+        let data = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/tls");
+        let root = format!("sslrootcert={data}/ca.pem");
+        for (url, encryption, verified) in [
             // Elsewhere
-            ("h/d".into(), Always, Trust::System),
-            ("127.0.0.1,h/d".into(), Always, Trust::System),
-            (
-                "localhost/d?hostaddr=10.0.0.1".into(),
-                Always,
-                Trust::System,
-            ),
-            ("/d?hostaddr=10.0.0.1".into(), Always, Trust::System),
-            ("h/d?sslmode=disable".into(), Never, Trust::Anybody),
-            ("h/d?sslmode=prefer".into(), Preferred, Trust::Anybody),
-            ("h/d?sslmode=require".into(), Always, Trust::Anybody),
-            ("h/d?sslmode=verify-full".into(), Always, Trust::System),
-            (format!("h/d?{root}"), Always, file()),
-            (format!("h/d?{root}&sslmode=require"), Always, file()),
+            ("h/d", Always, true),
+            ("127.0.0.1,h/d", Always, true),
+            ("localhost/d?hostaddr=10.0.0.1", Always, true),
+            ("/d?hostaddr=10.0.0.1", Always, true),
+            ("h/d?tls=off", Never, false),
+            ("h/d?sslmode=disable", Never, false),
+            ("h/d?sslmode=prefer", Preferred, false),
+            ("h/d?sslmode=require", Always, false),
+            ("h/d?sslmode=verify-full", Always, true),
+            (&format!("h/d?{root}"), Always, true),
+            (&format!("h/d?{root}&sslmode=require"), Always, true),
+            (&format!("h/d?{root}&sslmode=prefer"), Always, true),
             // This machine
-            ("[::1],localhost/d".into(), Preferred, Trust::Anybody),
-            ("/d?host=%2Frun".into(), Preferred, Trust::Anybody),
-            ("h/d?hostaddr=127.0.0.1".into(), Preferred, Trust::Anybody),
-            (
-                "localhost/d?sslcert=c&sslkey=k".into(),
-                Always,
-                Trust::System,
-            ),
-            (format!("localhost/d?{root}"), Always, file()),
-            (
-                "localhost/d?sslmode=verify-full".into(),
-                Always,
-                Trust::System,
-            ),
+            ("[::1],localhost/d", Preferred, false),
+            ("/d?host=%2Frun", Preferred, false),
+            ("h/d?hostaddr=127.0.0.1", Preferred, false),
+            (&format!("localhost/d?{root}"), Always, true),
+            ("localhost/d?tls=required", Always, true),
+            ("localhost/d?sslmode=verify-full", Always, true),
         ] {
-            let server = server(&format!("postgres://u:p@{url}")).unwrap();
-            let Protection { identity, .. } = &server.protection;
-            assert_eq!(identity.is_some(), url.contains("sslkey"), "{url}");
-            let found = (server.protection.encryption, server.protection.trust);
-            assert_eq!(found, (encryption, trust), "{url}");
+            let tls = server(&format!("postgres://u:p@{url}")).unwrap().tls;
+            let found = (tls.encryption, tls.is_verified);
+            assert_eq!(found, (encryption, verified), "{url}");
+            assert_eq!(tls.files.ca.is_some(), url.contains(&root), "{url}");
         }
-        assert!(refused("postgres://u:p@h/d?sslcert=x").contains("neither"));
-        assert!(refused("postgres://u:p@h/d?sslmode=allow").contains("verify-full"));
-        let both = "postgres://u:p@h/d?sslmode=disable&sslrootcert=x";
-        assert!(refused(both).contains("sslrootcert"));
+        for (query, part) in [
+            ("sslcert=x".to_owned(), "neither"),
+            ("sslmode=allow".to_owned(), "verify-full"),
+            (format!("sslmode=disable&{root}"), "leave out one"),
+            ("sslmode=require&tls=required".to_owned(), "sslmode"),
+            (format!("ca=x&{root}"), "ca is given twice"),
+        ] {
+            let reason = refused(&format!("postgres://u:p@h/d?{query}"));
+            assert!(reason.contains(part), "{query}: {reason}");
+        }
     }
 
     #[test]

@@ -10,8 +10,7 @@ use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{self, CryptoProvider, verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_postgres::Socket;
@@ -19,7 +18,7 @@ use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::guard::Guard;
-use crate::lease::store::connect::certificates;
+use crate::lease::store::connect::tls::{HAS_NO_TLS, TlsFiles};
 use crate::lease::store::table::session::Cause;
 
 /// "May we speak TLS?", of which a server answers S or N.
@@ -34,59 +33,45 @@ pub(super) enum Encryption {
     Always,
 }
 
-/// The trusted certificates.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Trust {
-    /// Everybody's: the connection is encrypted, to whom is not known.
-    Anybody,
-    /// Those of the authorities that this machine knows.
-    System,
-    /// Those of the authorities in this PEM file.
-    File(String),
-}
-
 /// How a connection over TCP is protected.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Protection {
+#[derive(Clone, Debug)]
+pub(super) struct PgTls {
     pub(super) encryption: Encryption,
-    pub(super) trust: Trust,
-    /// PEM files with the client's own certificate, and the key to it.
-    pub(super) identity: Option<(String, String)>,
+    /// Whether the server must show that it is the one that was named.
+    pub(super) is_verified: bool,
+    pub(super) files: TlsFiles,
 }
 
-impl Protection {
+impl PgTls {
+    pub(super) fn unverified(encryption: Encryption, files: TlsFiles) -> Self {
+        Self {
+            encryption,
+            is_verified: false,
+            files,
+        }
+    }
+
     fn client(&self) -> Result<ClientConfig, Cause> {
         // Named, because a program that links two of them has no default.
         let provider = Arc::new(crypto::ring::default_provider());
         let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()?;
-        let roots = match &self.trust {
-            Trust::Anybody => None,
-            Trust::System => Some(certificates::of_this_machine()),
-            Trust::File(path) => Some(pem("sslrootcert", path)?),
-        };
-        let config = match roots {
-            None => config
-                .dangerous()
-                .with_custom_certificate_verifier(Arc::new(Anybody(provider))),
-            Some(found) => {
-                let mut roots = RootCertStore::empty();
-                if roots.add_parsable_certificates(found).0 == 0 {
-                    return Err("no certificate authority is known here: \
-                                name a file with sslrootcert"
-                        .into());
-                }
-                config.with_root_certificates(roots)
+        let files = self.files.read()?;
+        let config = if self.is_verified {
+            let mut roots = RootCertStore::empty();
+            if roots.add_parsable_certificates(files.roots()?).0 == 0 {
+                return Err("the file of ca holds no authority".into());
             }
+            config.with_root_certificates(roots)
+        } else {
+            config
+                .dangerous()
+                .with_custom_certificate_verifier(Arc::new(Anybody(provider)))
         };
-        let Some((certificate, key)) = &self.identity else {
-            return Ok(config.with_no_client_auth());
-        };
-        let chain = pem("sslcert", certificate)?;
-        let key = certificates::read_key("sslkey", key.as_ref())?;
-        let key = PrivateKeyDer::from_pem_slice(&key)
-            .map_err(|error| format!("the file of sslkey holds no key: {error}"))?;
-        Ok(config.with_client_auth_cert(chain, key)?)
+        Ok(match files.identity()? {
+            None => config.with_no_client_auth(),
+            Some((chain, key)) => config.with_client_auth_cert(chain, key)?,
+        })
     }
 
     /// Reads the files anew.
@@ -96,13 +81,13 @@ impl Protection {
     pub(super) fn connector(&self) -> Result<Connector, Cause> {
         Ok(Connector {
             encryption: self.encryption,
-            verified: self.trust != Trust::Anybody,
+            verified: self.is_verified,
             tls: MakeRustlsConnect::new(self.client()?),
         })
     }
 }
 
-/// Makes connections what their [`Protection`] says.
+/// Makes connections what their [`PgTls`] says.
 #[derive(Clone)]
 pub(super) struct Connector {
     encryption: Encryption,
@@ -151,18 +136,11 @@ impl TlsConnect<Socket> for Handshake {
                     Ok(Guard::tls(stream, self.verified))
                 }
                 ([b'N'], Encryption::Preferred) => Ok(Guard::plain(stream)),
-                ([b'N'], _) => Err("the server has no TLS: set ssl = on there, or, if what is \
-                                    sent may be read and changed on the way, write \
-                                    sslmode=disable"
-                    .into()),
+                ([b'N'], _) => Err(HAS_NO_TLS.into()),
                 _ => Err(Error::new(ErrorKind::InvalidData, "this is no PostgreSQL").into()),
             }
         })
     }
-}
-
-fn pem(parameter: &str, path: &str) -> Result<Vec<CertificateDer<'static>>, String> {
-    certificates::chain(parameter, &certificates::read(parameter, path.as_ref())?)
 }
 
 /// Accepts every certificate, if the peer has its key.

@@ -40,7 +40,7 @@ impl Wire {
     /// Connects to one host after another, until one lets us in.
     pub(super) fn connect(server: &Server, deadline: Deadline) -> Result<Self, Failure> {
         let runtime = Background::new().map_err(Failure::not_done)?;
-        let tls = server.protection.connector().map_err(Failure::NotDone)?;
+        let tls = server.tls.connector().map_err(Failure::NotDone)?;
         let hosts = server.hosts().map_err(Failure::not_done)?;
         let (client, link) = one_of(&hosts, deadline, |config, deadline| {
             let end = deadline.end().into();

@@ -1,27 +1,25 @@
 //! The settings in a URL: the servers, the login, the replicas to wait for.
 
-use std::path::PathBuf;
 use std::{fmt, io};
 
 use redis::{ClientTlsConfig, ConnectionAddr, IntoConnectionInfo, RedisResult, TlsCertificates};
 
-use crate::lease::store::connect::certificates::TlsFiles;
 use crate::lease::store::connect::password::Password;
-use crate::lease::store::connect::peer;
-use crate::lease::store::connect::url::{Host, StoreUrl, Wire};
+use crate::lease::store::connect::tls::{self, Protection, TlsFiles};
+use crate::lease::store::connect::url::{Endpoint, Host, StoreUrl, join};
 use crate::lease::store::options::{OpenError, OpenOptions};
 
 const SCHEMES: [&str; 2] = ["redis", "rediss"];
 const PARAMETERS: [&str; 9] = [
-    "wait",
-    "socket",
-    "sentinel",
-    "sentinel_password_file",
-    "password_file",
     "tls",
     "ca",
     "cert",
     "key",
+    "password_file",
+    "socket",
+    "wait",
+    "sentinel",
+    "sentinel_password_file",
 ];
 /// As for `redis-cli`.
 const VARIABLE: &str = "REDISCLI_AUTH";
@@ -38,30 +36,12 @@ pub(in crate::lease) struct Config {
     /// How many replicas must confirm a write; none for all that are online.
     pub(super) wait: Option<u64>,
     pub(super) accepts_best_effort: bool,
-    wire: Wire,
-    tls: Option<TlsFiles>,
+    protection: Protection,
 }
 
 impl fmt::Display for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let places: Vec<_> = self.endpoints.iter().map(Endpoint::to_string).collect();
-        f.write_str(&places.join(","))
-    }
-}
-
-/// An address to connect to.
-#[derive(Clone, Debug)]
-pub(super) enum Endpoint {
-    Host(Host),
-    Socket(PathBuf),
-}
-
-impl fmt::Display for Endpoint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Host(host) => write!(f, "{host}"),
-            Self::Socket(path) => write!(f, "{}", path.display()),
-        }
+        f.write_str(&join(&self.endpoints))
     }
 }
 
@@ -95,15 +75,11 @@ impl Config {
     pub(super) fn from_url(url: &str, options: &OpenOptions) -> Result<Self, OpenError> {
         let mut url = StoreUrl::parse(url, &SCHEMES, &PARAMETERS)?;
         let sentinel = sentinel(&mut url)?;
-        let hosts = url.hosts(if sentinel.is_some() { 26379 } else { 6379 })?;
-        let wire = url.wire(&hosts, "rediss");
-        let (endpoints, wire) = match url.parameter("socket")? {
-            Some(_) if sentinel.is_some() || hosts.len() > 1 || wire == Ok(Wire::Tls) => {
-                return Err(url.wrong("a Unix socket leads to one server, without TLS"));
-            }
-            Some(path) => (vec![Endpoint::Socket(path.into())], Wire::PlainHere),
-            None => (hosts.into_iter().map(Endpoint::Host).collect(), wire?),
-        };
+        let port = if sentinel.is_some() { 26379 } else { 6379 };
+        let (endpoints, protection) = url.endpoints(port, Some("rediss"))?;
+        if sentinel.is_some() && matches!(*endpoints, [Endpoint::Socket(_)]) {
+            return Err(url.wrong("sentinels have no Unix socket"));
+        }
         let database = match url.path() {
             "" => 0,
             number => number
@@ -120,9 +96,8 @@ impl Config {
                     .ok_or_else(|| url.wrong("give wait as a number of replicas, 0 to 100"))?,
             ),
         };
-        let tls = url.tls_files(wire, "rediss")?;
-        let (user, password) = url.credentials(options, VARIABLE)?;
-        let config = Self {
+        let (user, password) = url.credentials_in_full(options, VARIABLE)?;
+        Ok(Self {
             endpoints,
             sentinel,
             user,
@@ -130,15 +105,8 @@ impl Config {
             database,
             wait,
             accepts_best_effort: options.accepts_best_effort(),
-            wire,
-            tls,
-        };
-        // Reports invalid certificates now and not at the first use.
-        let endpoints = config.endpoints.iter();
-        let clients: RedisResult<Vec<_>> =
-            endpoints.map(|endpoint| config.client(endpoint)).collect();
-        clients.map_err(|error| url.wrong(format!("the certificates can't be used: {error}")))?;
-        Ok(config)
+            protection,
+        })
     }
 
     /// The driver's client. It holds no credentials, so that it has nothing to
@@ -147,25 +115,24 @@ impl Config {
     /// # Errors
     /// The driver's, for certificates that can't be read.
     pub(super) fn client(&self, endpoint: &Endpoint) -> RedisResult<redis::Client> {
-        let Host { name, port } = match endpoint {
-            Endpoint::Host(host) => host.clone(),
-            Endpoint::Socket(path) => {
-                let info = ConnectionAddr::Unix(path.clone()).into_connection_info()?;
-                return redis::Client::open(silent(info));
+        let files = self.protection.files();
+        let address = match endpoint.clone() {
+            Endpoint::Socket(path) => ConnectionAddr::Unix(path),
+            Endpoint::Host(Host { name, port }) if files.is_none() => {
+                ConnectionAddr::Tcp(name, port)
             }
+            Endpoint::Host(Host { name, port }) => ConnectionAddr::TcpTls {
+                host: name,
+                port,
+                insecure: false,
+                tls_params: None,
+            },
         };
-        let Some(tls) = &self.tls else {
-            let info = ConnectionAddr::Tcp(name, port).into_connection_info()?;
-            return redis::Client::open(silent(info));
-        };
-        let address = ConnectionAddr::TcpTls {
-            host: name,
-            port,
-            insecure: false,
-            tls_params: None,
-        };
-        let info = address.into_connection_info()?;
-        redis::Client::build_with_tls(silent(info), load(tls)?)
+        let info = silent(address.into_connection_info()?);
+        match files {
+            None => redis::Client::open(info),
+            Some(files) => redis::Client::build_with_tls(info, load(files)?),
+        }
     }
 
     /// The endpoint of a server that a sentinel named.
@@ -173,17 +140,17 @@ impl Config {
     /// # Errors
     /// The text for people, where the address may not be used.
     pub(super) fn found(&self, host: Host) -> Result<Endpoint, String> {
-        if self.wire == Wire::PlainHere && !peer::is_local(&host.name) {
+        if self.protection == Protection::Local && !tls::is_local(&host.name) {
             return Err(format!(
                 "a sentinel names {host}: {}",
-                peer::refusal("rediss")
+                tls::refusal("rediss")
             ));
         }
         Ok(Endpoint::Host(host))
     }
 
     pub(super) fn is_tls(&self) -> bool {
-        self.tls.is_some()
+        self.protection.files().is_some()
     }
 }
 
@@ -281,8 +248,6 @@ mod tests {
         for (url, part) in [
             ("redis://localhost,b", "rediss://"),
             ("redis://a?socket=/s&sentinel=s", "Unix socket"),
-            ("redis://a,b?socket=/s", "Unix socket"),
-            ("rediss://a?socket=/s", "Unix socket"),
             ("redis://[::1]?sentinel=", "sentinel=NAME"),
             ("redis://[::1]?sentinel_password_file=f", "sentinel=NAME"),
             ("redis://[::1]/first", "number"),
@@ -291,14 +256,9 @@ mod tests {
             ("redis://[::1]?wait=1&wait=2", "twice"),
             (
                 "redis://[::1]?wiat=1",
-                "wait, socket, sentinel, sentinel_password_file, password_file, tls",
+                "tls, ca, cert, key, password_file, socket, wait, sentinel, sentinel_password_file",
             ),
             ("redis://me@[::1]", "password"),
-            ("redis://[::1]?ca=/dev/null", "rediss"),
-            ("redis://a", "rediss://"),
-            ("rediss://a?cert=/dev/null", "neither"),
-            ("rediss://a?ca=/nowhere", "can't be read"),
-            ("rediss://a?cert=/dev/null&key=/dev/null", "can't be used"),
         ] {
             let reason = reason(url);
             assert!(reason.contains(part), "{url}: {reason}");

@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use redis::{FromRedisValue, RedisError, RedisResult, Value};
 
-use super::config::{Config, Endpoint, Sentinel};
+use super::config::{Config, Sentinel};
 use super::durability::Settings;
 use super::script::{self, Call, Entries, Reply};
 use super::verdict::{failure, refused};
-use crate::lease::store::connect::certificates;
 use crate::lease::store::connect::deadline::Deadline;
 use crate::lease::store::connect::durability::DurabilityGate;
-use crate::lease::store::connect::url::Host;
+use crate::lease::store::connect::tls;
+use crate::lease::store::connect::url::{Endpoint, Host};
 use crate::lease::store::options::{Hidden, OpenError, OpenOptions};
 use crate::lease::store::record::Incarnation;
 use crate::lease::store::table::session::{Applied, Cause, Failure, Session, one_of};
@@ -42,7 +42,7 @@ impl RedisSession {
     /// Connects, without a login.
     fn to(config: &Config, endpoint: &Endpoint, deadline: Deadline) -> Result<Self, Failure> {
         if config.is_tls() {
-            certificates::install_tls_provider();
+            tls::install_provider();
         }
         let client = config.client(endpoint).map_err(Failure::not_done)?;
         let left = deadline.left().map_err(Failure::not_done)?;
