@@ -167,9 +167,78 @@ mod tests {
     }
 
     #[test]
-    fn errors_hold_no_password() {
-        for url in ["hunter2", "unknown://me:hunter2@host/", ":hunter2"] {
+    fn errors_name_what_is_wrong_and_hold_no_password() {
+        let ca = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/tls/ca.pem");
+        let with_ca = |url: &str| format!("{url}sslrootcert={ca}");
+        let [off, twice] = ["sslmode=disable&", "ca=x&"]
+            .map(|query| with_ca(&format!("postgres://u:hunter2@h/d?{query}")));
+        for (url, part) in [
+            ("hunter2", "no scheme"),
+            (":hunter2", "no store has the scheme"),
+            ("unknown://me:hunter2@host/", "no store has the scheme"),
+            (
+                "postgres://u:hunter2@h/d?sslmod=require",
+                "parameter sslmod:",
+            ),
+            ("postgres://u:hunter2@h:port/d", "port"),
+            (
+                "postgres://u:hunter2@h/d?connect_timeout=soon",
+                "connect_timeout",
+            ),
+            ("postgres://u:hunter2@/d", "host"),
+            ("postgres://u:hunter2/@h/d", "%2F"),
+            ("postgres://u:hunter2@h/d?sslcert=x", "neither"),
+            ("postgres://u:hunter2@h/d?sslmode=allow", "verify-full"),
+            (
+                "postgres://u:hunter2@h/d?sslmode=require&tls=required",
+                "sslmode",
+            ),
+            (&off, "leave out one"),
+            (&twice, "ca is given twice"),
+            ("mysql://u:hunter2@h/d?ssl=1", "parameter ssl:"),
+            ("mysql://u:hunter2@h/d?require_ssl=true", "use tls, ca"),
+            ("mysql://u:hunter2@h:hunter2/d", "PORT"),
+            (
+                "mysql://u:hunter2@h/d?danger_skip_domain_validation=soon",
+                "neither true nor",
+            ),
+            (
+                "mysql://u:hunter2@[::1]/d?danger_skip_domain_validation=true",
+                "without TLS",
+            ),
+            ("mysql://u:hunter2@h,i/d?socket=x", "one server"),
+            ("mysql://u:hunter2@h,/d", "HOST"),
+            ("mysql://u:hunter2@h/", "database"),
+            ("mysql://u:hunter2/@h/d", "%2F"),
+            ("redis://:hunter2@localhost,b", "rediss://"),
+            ("redis://:hunter2@a?socket=/s&sentinel=s", "Unix socket"),
+            ("redis://:hunter2@[::1]?sentinel=", "sentinel=NAME"),
+            (
+                "redis://:hunter2@[::1]?sentinel_password_file=f",
+                "sentinel=NAME",
+            ),
+            ("redis://:hunter2@[::1]/first", "number"),
+            ("redis://:hunter2@[::1]?wait=all", "wait"),
+            ("redis://:hunter2@[::1]?wait=101", "wait"),
+            (
+                "redis://:hunter2@[::1]?wiat=1",
+                "socket, wait, sentinel, sentinel_password_file",
+            ),
+            ("redis://hunter2@[::1]", "password"),
+            ("etcd://hunter2@a", "ETCDCTL_PASSWORD"),
+            ("etcd://:hunter2@a", "neither"),
+            ("etcd://u:hunter2@a/path", "nothing but parameters"),
+            (
+                "etcd://u:hunter2@[::1]?timeout=1",
+                "tls, ca, cert, key, password_file",
+            ),
+            ("etcd://u:hunter2@a", "etcds://"),
+        ] {
             let error = refused(url);
+            if let OpenError::FeatureOff { .. } = error {
+                continue;
+            }
+            assert!(error.to_string().contains(part), "{url}: {error}");
             assert!(!format!("{error} {error:?}").contains("hunter2"), "{error}");
         }
     }

@@ -48,41 +48,16 @@ impl Config {
 mod tests {
     use super::*;
 
-    fn parsed(url: &str) -> Result<Config, OpenError> {
-        Config::from_url(url, &OpenOptions::new())
-    }
-
     #[test]
     fn a_url_says_where_and_who() {
-        let config = parsed("etcd://me:word@a,b:1?tls=off").unwrap();
+        let parsed = |url| Config::from_url(url, &OpenOptions::new()).unwrap();
+        let config = parsed("etcd://me:word@a,b:1?tls=off");
         let hosts: Vec<_> = config.hosts.iter().map(Host::to_string).collect();
         assert_eq!(hosts, ["a:2379", "b:1"]);
         let (user, password) = config.login.unwrap();
         let password = password.get().unwrap().unwrap();
         assert_eq!((&*user, password.expose()), ("me", "word"));
         assert!(config.tls.is_none());
-        assert!(parsed("etcds://a").unwrap().tls.is_some());
-    }
-
-    #[test]
-    fn what_is_wrong_is_refused() {
-        for (url, part) in [
-            ("etcd://a/path", "nothing but parameters"),
-            ("etcd://me@a", "ETCDCTL_PASSWORD"),
-            ("etcd://:word@a", "neither"),
-            (
-                "etcd://[::1]?timeout=1",
-                "tls, ca, cert, key, password_file",
-            ),
-            ("etcd://a", "etcds://"),
-        ] {
-            match parsed(url) {
-                Err(OpenError::Invalid { reason, .. }) => {
-                    assert!(reason.contains(part), "{url}: {reason}");
-                }
-                Err(other) => panic!("{other}"),
-                Ok(_) => panic!("{url} is accepted"),
-            }
-        }
+        assert!(parsed("etcds://a").tls.is_some());
     }
 }
