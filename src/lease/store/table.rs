@@ -117,6 +117,22 @@
 
 #[cfg(feature = "etcd")]
 pub(crate) mod etcd;
+#[cfg(any(
+    feature = "etcd",
+    feature = "mysql",
+    feature = "postgres",
+    feature = "redis"
+))]
+#[cfg_attr(
+    not(all(
+        feature = "etcd",
+        feature = "mysql",
+        feature = "postgres",
+        feature = "redis"
+    )),
+    allow(dead_code, reason = "each server uses a part of it")
+)]
+mod failure;
 pub(crate) mod memory;
 #[cfg(feature = "mysql")]
 pub(crate) mod mysql;
@@ -315,6 +331,22 @@ impl Blocks {
     pub fn prefix(&self) -> String {
         let (Self::All { namespace } | Self::Lowest { namespace, .. }) = self;
         Key::blocks(namespace)
+    }
+
+    /// The keys that are read whatever their rank: all of the namespace's blocks, or those of
+    /// the window.
+    #[cfg(any(feature = "mysql", feature = "postgres"))]
+    pub(in crate::lease) fn keys(&self) -> Range<String> {
+        match self {
+            // '0' comes after '/'.
+            Self::All { .. } => self.prefix()..self.prefix().replace("/block/", "/block0"),
+            Self::Lowest {
+                namespace, window, ..
+            } => {
+                let key = |index| Key::block(namespace, Block::new(index)).0;
+                key(window.start)..key(window.end)
+            }
+        }
     }
 }
 

@@ -36,10 +36,10 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use self::config::Config;
-use self::gateway::{Failure, Gateway, Reply};
+use self::gateway::{Gateway, Reply};
 use self::history::History;
-use self::verdict::Verdict;
 use self::wire::{Header, RangeReply, Span, TxnReply};
+use super::failure::Failure;
 use super::{
     Blocks, ClockError, Commit, Description, Key, Query, Snapshot, StoreTime, Table, TableError,
     Txn,
@@ -101,13 +101,10 @@ impl EtcdTable {
         })
     }
 
-    fn read_by(&mut self, query: &Query, deadline: &Deadline) -> Result<Snapshot, TableError> {
+    fn read_by(&mut self, query: &Query, deadline: &Deadline) -> Result<Snapshot, Failure> {
         let (ops, rest) = ops(query);
         let body = wire::txn(Vec::new(), ops, Vec::new());
-        let reply: Reply<TxnReply> = self
-            .gateway
-            .ask("/v3/kv/txn", &body, deadline)
-            .map_err(not_done)?;
+        let reply: Reply<TxnReply> = self.gateway.ask("/v3/kv/txn", &body, deadline)?;
         self.snapshot(query, &reply, &rest, deadline)
     }
 
@@ -118,7 +115,7 @@ impl EtcdTable {
         reply: &Reply<TxnReply>,
         rest: &[Key],
         deadline: &Deadline,
-    ) -> Result<Snapshot, TableError> {
+    ) -> Result<Snapshot, Failure> {
         let body = &reply.body;
         let recorded = body.range(0)?.kvs.first();
         let recorded = recorded.map(|kv| text(&kv.value)).transpose()?;
@@ -165,11 +162,8 @@ impl EtcdTable {
         })
     }
 
-    fn page(&mut self, read: Value, deadline: &Deadline) -> Result<RangeReply, TableError> {
-        let reply: Reply<RangeReply> = self
-            .gateway
-            .ask("/v3/kv/range", &read, deadline)
-            .map_err(not_done)?;
+    fn page(&mut self, read: Value, deadline: &Deadline) -> Result<RangeReply, Failure> {
+        let reply: Reply<RangeReply> = self.gateway.ask("/v3/kv/range", &read, deadline)?;
         Ok(reply.body)
     }
 
@@ -180,15 +174,13 @@ impl EtcdTable {
         header: &Header,
         date_ms: Option<u64>,
         deadline: &Deadline,
-    ) -> Result<Incarnation, TableError> {
+    ) -> Result<Incarnation, Failure> {
         let history = match &recorded {
             None => History::beginning(header),
             Some(value) => {
-                let known: History =
-                    serde_json::from_str(value).map_err(|error| TableError::Corrupt {
-                        detail: format!("{HISTORY} is not a history"),
-                        source: Some(Box::new(error)),
-                    })?;
+                let known: History = serde_json::from_str(value).map_err(|error| {
+                    Failure::corrupt(format!("{HISTORY} is not a history"), Some(error.into()))
+                })?;
                 let recorded = known.incarnation();
                 let seen = self.last.seen.take();
                 let seen = seen.filter(|(incarnation, _)| *incarnation == recorded);
@@ -217,7 +209,7 @@ impl EtcdTable {
         &mut self,
         entries: &mut BTreeMap<Key, String>,
         range: &RangeReply,
-    ) -> Result<(), TableError> {
+    ) -> Result<(), Failure> {
         for kv in &range.kvs {
             let key = text(&kv.key)?;
             let key = Key::from(key.strip_prefix(PREFIX).unwrap_or(&key).to_owned());
@@ -272,13 +264,15 @@ impl EtcdTable {
 
 impl Table for EtcdTable {
     fn read(&mut self, query: &Query) -> Result<Snapshot, TableError> {
-        self.read_by(query, &Deadline::after(self.timeout))
+        let read = self.read_by(query, &Deadline::after(self.timeout));
+        read.map_err(Failure::into_error)
     }
 
     fn commit(&mut self, txn: &Txn, instead: &Query) -> Result<Commit, TableError> {
         let deadline = Deadline::after(self.timeout);
         if !self.admits(txn) {
-            let snapshot = self.read_by(instead, &deadline)?;
+            let snapshot = self.read_by(instead, &deadline);
+            let snapshot = snapshot.map_err(Failure::into_error)?;
             if !self.admits(txn) || txn.not_after_unix_ms < u64::MAX {
                 return Ok(Commit::Conflict(snapshot));
             }
@@ -294,14 +288,12 @@ impl Table for EtcdTable {
         let body = wire::txn(compare, puts, ops);
         let reply: Reply<TxnReply> = match self.gateway.send_once("/v3/kv/txn", &body, &deadline) {
             Ok(reply) => reply,
-            Err(failure) if failure.verdict == Verdict::Unknown => {
-                return Ok(Commit::Unknown(failure.source));
-            }
-            Err(failure) => return Err(not_done(failure)),
+            Err(Failure::Unknown(cause)) => return Ok(Commit::Unknown(cause)),
+            Err(failure) => return Err(failure.into_error()),
         };
         if !reply.body.succeeded {
-            let snapshot = self.snapshot(instead, &reply, &rest, &deadline)?;
-            return Ok(Commit::Conflict(snapshot));
+            let snapshot = self.snapshot(instead, &reply, &rest, &deadline);
+            return snapshot.map(Commit::Conflict).map_err(Failure::into_error);
         }
         let (before, header) = (self.last.header, reply.body.header);
         let same = header.cluster_id == before.cluster_id
@@ -326,18 +318,19 @@ impl Table for EtcdTable {
     fn describe(&mut self) -> Result<Description, TableError> {
         let deadline = Deadline::after(self.timeout);
         let nothing = json!({});
-        let mut ask = |path| self.gateway.ask(path, &nothing, &deadline);
+        let mut ask = |path| -> Result<Value, TableError> {
+            let reply: Result<Reply<Value>, _> = self.gateway.ask(path, &nothing, &deadline);
+            Ok(reply.map_err(Failure::into_error)?.body)
+        };
         let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
-        let status: Reply<Value> = ask("/v3/maintenance/status").map_err(not_done)?;
-        let status = status.body;
+        let status = ask("/v3/maintenance/status")?;
         let alarms = list(&status["errors"]);
         if !alarms.is_empty() {
             let alarms: Vec<_> = alarms.iter().filter_map(Value::as_str).collect();
             let text = format!("etcd has raised an alarm: {}", alarms.join(", "));
             return Err(TableError::Unavailable(text.into()));
         }
-        let members: Reply<Value> = ask("/v3/cluster/member/list").map_err(not_done)?;
-        let members = list(&members.body["members"]);
+        let members = list(&ask("/v3/cluster/member/list")?["members"]);
         let leader = members
             .iter()
             .find(|member| member["ID"] == status["leader"]);
@@ -403,18 +396,11 @@ fn span_of(blocks: &Blocks) -> Span {
     Span(first, end)
 }
 
-fn text(bytes: &[u8]) -> Result<String, TableError> {
-    String::from_utf8(bytes.to_vec()).map_err(|error| TableError::Corrupt {
-        detail: format!("a key or a value under {PREFIX} is not UTF-8"),
-        source: Some(Box::new(error)),
+fn text(bytes: &[u8]) -> Result<String, Failure> {
+    String::from_utf8(bytes.to_vec()).map_err(|error| {
+        let detail = format!("a key or a value under {PREFIX} is not UTF-8");
+        Failure::corrupt(detail, Some(error.into()))
     })
-}
-
-fn not_done(failure: Failure) -> TableError {
-    match failure.verdict {
-        Verdict::Denied => TableError::Denied(failure.source),
-        _ => TableError::Unavailable(failure.source),
-    }
 }
 
 impl fmt::Debug for EtcdTable {

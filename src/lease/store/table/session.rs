@@ -1,13 +1,12 @@
 //! Tables on servers that are reached by one connection: how it is opened, kept and closed,
-//! when an operation is repeated, and the meaning of failures. Each server has its own
-//! [`Session`].
+//! and when an operation is repeated. Each server has its own [`Session`].
 
 use std::collections::BTreeMap;
-use std::error::Error;
 use std::fmt;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::failure::Failure;
 use super::{Commit, Description, Key, Query, Snapshot, Table, TableError, Txn};
 use crate::lease::store::connect::deadline::{self, Deadline};
 use crate::lease::store::connect::durability::DurabilityGate;
@@ -29,77 +28,7 @@ const LINGERS: Duration = Duration::from_secs(2);
 /// The pause before a transaction is repeated; doubled up to the second.
 const PAUSE: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(50)];
 
-/// The driver's error, or a text of our own.
-pub(in crate::lease) type Cause = Box<dyn Error + Send + Sync>;
-
-/// How far a transaction was when something failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
-    /// The commit was not sent, or had nothing to commit.
-    Before,
-    /// The commit failed.
-    Commit,
-}
-
-/// The meaning of a server's error code at a stage.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
-    /// Rolled back in favour of another transaction.
-    Again,
-    /// A table is missing.
-    NoTable,
-    /// Only some of the rows were as expected, and the transaction was rolled back.
-    Short,
-    /// The tables, or what is in them, are not ours.
-    Corrupt,
-    /// Certainly nothing was done.
-    NotDone,
-    /// Perhaps it was done.
-    Unknown,
-}
-
-/// Why a step was not completed.
-#[derive(Debug)]
-pub(in crate::lease) enum Failure {
-    /// A repetition may succeed.
-    Again(Cause),
-    NoTable(Cause),
-    /// Not all rows were as expected, and nothing was written.
-    Short(Cause),
-    /// The table can't be used as it is.
-    Refused(TableError),
-    /// Certainly nothing was done.
-    NotDone(Cause),
-    /// The server refused the login.
-    Denied(Cause),
-    /// Perhaps it was done.
-    Unknown(Cause),
-}
-
 impl Failure {
-    /// The server returned an error.
-    pub(super) fn of(verdict: Verdict, cause: Cause) -> Self {
-        match verdict {
-            Verdict::Again => Self::Again(cause),
-            Verdict::NoTable => Self::NoTable(cause),
-            Verdict::Short => Self::Short(cause),
-            Verdict::NotDone => Self::NotDone(cause),
-            Verdict::Unknown => Self::Unknown(cause),
-            Verdict::Corrupt => Self::corrupt(
-                "the server rejects a statement that its tables should allow",
-                Some(cause),
-            ),
-        }
-    }
-
-    /// The server returned nothing, or nothing that makes sense.
-    pub(super) fn silence(stage: Stage, cause: Cause) -> Self {
-        match stage {
-            Stage::Before => Self::NotDone(cause),
-            Stage::Commit => Self::Unknown(cause),
-        }
-    }
-
     /// Fails where the server can lose what it has confirmed and nobody accepted that.
     pub(super) fn admit(gate: &mut DurabilityGate, weaknesses: &[String]) -> Result<(), Self> {
         match gate.refusal(weaknesses) {
@@ -108,49 +37,6 @@ impl Failure {
                 store: gate.store().to_owned(),
                 reason,
             })),
-        }
-    }
-
-    pub(super) fn not_done(cause: impl Into<Cause>) -> Self {
-        Self::NotDone(cause.into())
-    }
-
-    pub(super) fn corrupt(detail: impl Into<String>, source: Option<Cause>) -> Self {
-        Self::Refused(TableError::Corrupt {
-            detail: detail.into(),
-            source,
-        })
-    }
-
-    /// Whether the connection can be used again after a rollback.
-    fn keeps_connection(&self) -> bool {
-        match self {
-            Self::Again(_) | Self::NoTable(_) | Self::Short(_) => true,
-            // A server that is not durable is judged again by the next connection, and a reply
-            // that makes no sense may belong to another request.
-            Self::Refused(_) => false,
-            Self::NotDone(_) | Self::Denied(_) | Self::Unknown(_) => false,
-        }
-    }
-
-    /// The error of a call that has not committed.
-    pub(super) fn into_error(self) -> TableError {
-        match self {
-            Self::Refused(error) => error,
-            Self::Denied(cause) => TableError::Denied(cause),
-            Self::NoTable(cause) => TableError::Corrupt {
-                detail: "a table of ringflake is missing; initialising any new namespace \
-                         creates it"
-                    .to_owned(),
-                source: Some(cause),
-            },
-            Self::Short(cause) => TableError::Corrupt {
-                detail: "the database does not keep all rows that are written".to_owned(),
-                source: Some(cause),
-            },
-            Self::Again(cause) | Self::NotDone(cause) | Self::Unknown(cause) => {
-                TableError::Unavailable(cause)
-            }
         }
     }
 }
@@ -409,26 +295,4 @@ fn is_current<S: Session>(
     }
     let query = Query { keys, blocks: None };
     Ok(is_as_expected(&session.read(&query)?.entries))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_a_commit_that_was_sent_can_be_in_doubt() {
-        let silence = |stage| Failure::silence(stage, "cut".into());
-        assert!(matches!(silence(Stage::Before), Failure::NotDone(_)));
-        assert!(matches!(silence(Stage::Commit), Failure::Unknown(_)));
-    }
-
-    #[test]
-    fn the_connection_is_kept_only_after_a_definite_reply() {
-        assert!(Failure::Again("deadlock".into()).keeps_connection());
-        assert!(Failure::NoTable("none".into()).keeps_connection());
-        assert!(!Failure::corrupt("no reply of ours", None).keeps_connection());
-        assert!(!Failure::NotDone("cut".into()).keeps_connection());
-        assert!(!Failure::Denied("no".into()).keeps_connection());
-        assert!(!Failure::Unknown("cut".into()).keeps_connection());
-    }
 }

@@ -1,7 +1,8 @@
 //! Shared by the tables on SQL servers, beside their sessions.
 
-use super::session::Failure;
-use super::{Key, Put, StoreTime, Txn};
+use super::failure::Failure;
+use super::{Blocks, Key, Put, Query, Snapshot, StoreTime, Txn};
+use crate::lease::store::record::Incarnation;
 
 /// Marks and times are below 2^63.
 pub(super) fn to_bigint(number: u64) -> i64 {
@@ -13,6 +14,39 @@ pub(super) fn store_time(unix_ms: i64) -> Result<StoreTime, Failure> {
     let unix_ms = u64::try_from(unix_ms);
     let before_1970 = |_| Failure::not_done("the server's clock is before 1970");
     Ok(StoreTime::exactly(unix_ms.map_err(before_1970)?))
+}
+
+/// A row of a read.
+pub(super) struct EntryRow {
+    /// Whether it is one of the lowest ranks. Of those, one more is read than the query asks
+    /// for, which shows whether there are more.
+    pub(super) is_lowest: bool,
+    pub(super) key: String,
+    pub(super) value: String,
+    pub(super) rank: Option<i64>,
+}
+
+/// What a query shows, of which these are the rows.
+pub(super) fn snapshot_of(
+    query: &Query,
+    rows: Vec<EntryRow>,
+    (time, incarnation): (StoreTime, Incarnation),
+) -> Snapshot {
+    let limit = match &query.blocks {
+        Some(Blocks::Lowest { limit, .. }) => *limit as usize,
+        _ => 0,
+    };
+    let (mut lowest, others): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.is_lowest);
+    let complete = lowest.len() <= limit;
+    lowest.sort_by_key(|row| row.rank);
+    lowest.truncate(limit);
+    let entries = others.into_iter().chain(lowest);
+    Snapshot {
+        entries: entries.map(|row| (Key::from(row.key), row.value)).collect(),
+        complete,
+        time: Ok(time),
+        incarnation,
+    }
 }
 
 /// A table has the name of the view; another `place` may have none.

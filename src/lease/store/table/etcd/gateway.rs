@@ -1,6 +1,5 @@
 //! Calls of etcd's JSON gateway, on one member after another.
 
-use std::error::Error;
 use std::fmt;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -10,11 +9,12 @@ use ureq::Agent;
 use ureq::tls::{Certificate, ClientCert, PrivateKey, RootCerts, TlsConfig};
 
 use super::config::Config;
-use super::verdict::{self, Verdict};
+use super::verdict;
 use crate::lease::store::connect::deadline::Deadline;
 use crate::lease::store::connect::tls::{TlsContents, TlsFiles};
 use crate::lease::store::connect::url::Host;
 use crate::lease::store::options::Hidden;
+use crate::lease::store::table::failure::Failure;
 
 /// A connection that was idle for longer is not used again.
 const IDLE: Duration = Duration::from_secs(1);
@@ -90,26 +90,6 @@ pub(super) struct Reply<T> {
     pub(super) date_ms: Option<u64>,
 }
 
-/// A call that failed.
-#[derive(Debug)]
-pub(super) struct Failure {
-    pub(super) verdict: Verdict,
-    pub(super) source: Box<dyn Error + Send + Sync>,
-}
-
-impl Failure {
-    fn new(verdict: Verdict, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        Self {
-            verdict,
-            source: source.into(),
-        }
-    }
-
-    fn not_done(source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        Self::new(Verdict::NotDone, source)
-    }
-}
-
 impl Gateway {
     pub(super) fn new(config: Config, start_with: usize) -> Self {
         Self {
@@ -129,7 +109,7 @@ impl Gateway {
     /// until one answers.
     ///
     /// # Errors
-    /// The last member's, with a verdict that is of no interest here.
+    /// The last member's; a refused login at once.
     pub(super) fn ask<T: DeserializeOwned>(
         &mut self,
         path: &str,
@@ -149,7 +129,7 @@ impl Gateway {
             match self.call(path, body, &share) {
                 Ok(reply) => return Ok(reply),
                 // The others would say the same.
-                Err(failure) if failure.verdict == Verdict::Denied => return Err(failure),
+                Err(denied @ Failure::Denied(_)) => return Err(denied),
                 Err(failure) => {
                     last = Some(failure);
                     self.pass_on();
@@ -192,7 +172,7 @@ impl Gateway {
         self.log_in(deadline)?;
         match self.post(path, body, deadline) {
             // Tokens expire, and the request had no effect.
-            Err(failure) if failure.verdict == Verdict::LogIn && !fresh => {
+            Err(Failure::Again(_)) if !fresh => {
                 self.token = None;
                 self.log_in(deadline)?;
                 self.post(path, body, deadline)
@@ -221,7 +201,7 @@ impl Gateway {
     }
 
     /// # Errors
-    /// Always with the verdict that the request itself was not done.
+    /// Never one that leaves the request itself in doubt.
     fn log_in(&mut self, deadline: &Deadline) -> Result<(), Failure> {
         let Some((name, password)) = self.config.login.clone() else {
             return Ok(());
@@ -234,12 +214,9 @@ impl Gateway {
         let body = json!({ "name": name, "password": word });
         let reply: Reply<Value> = self
             .post("/v3/auth/authenticate", &body, deadline)
-            .map_err(|failure| Failure {
-                verdict: match failure.verdict {
-                    Verdict::Denied => Verdict::Denied,
-                    _ => Verdict::NotDone,
-                },
-                source: failure.source,
+            .map_err(|failure| match failure {
+                Failure::Unknown(cause) => Failure::NotDone(cause),
+                other => other,
             })?;
         self.token = reply.body["token"].as_str().map(str::to_owned);
         Ok(())
@@ -253,7 +230,7 @@ impl Gateway {
     ) -> Result<Reply<T>, Failure> {
         let broken = |error: ureq::Error| {
             let verdict = verdict::of_transport(&error);
-            Failure::new(verdict, error)
+            Failure::of(verdict, error.into())
         };
         let (Some(host), Some(client)) = (self.member(), &self.client) else {
             return Err(Failure::not_done("there is no member to ask"));
@@ -289,11 +266,11 @@ impl Gateway {
             .with_config()
             .limit(LONGEST_REPLY)
             .read_to_string()
-            .map_err(|error| Failure::new(Verdict::Unknown, error))?;
+            .map_err(|error| Failure::Unknown(error.into()))?;
         if status == 200 {
             return match serde_json::from_str(&text) {
                 Ok(body) => Ok(Reply { body, date_ms }),
-                Err(error) => Err(Failure::new(Verdict::Unknown, error)),
+                Err(error) => Err(Failure::Unknown(error.into())),
             };
         }
         Err(refusal(status, &text))
@@ -310,12 +287,15 @@ fn refusal(status: u16, text: &str) -> Failure {
             let message = reply["message"].as_str().unwrap_or_default();
             let verdict = verdict::of_refusal(code, message);
             let text = format!("etcd refused with code {code}: {message}");
-            Failure::new(verdict, text)
+            Failure::of(verdict, text.into())
         }
         _ if status == 404 => Failure::not_done(
             "HTTP status 404: the member has no JSON gateway (--enable-grpc-gateway)",
         ),
-        _ => Failure::new(verdict::of_status(status), format!("HTTP status {status}")),
+        _ => {
+            let text = format!("HTTP status {status}");
+            Failure::of(verdict::of_status(status), text.into())
+        }
     }
 }
 
@@ -336,25 +316,22 @@ mod tests {
     #[test]
     fn a_refusal_is_etcds_or_somebody_elses() {
         let text = r#"{"error":"etcdserver: no","message":"etcdserver: no","code":8}trailer"#;
-        let failure = refusal(429, text);
-        assert_eq!(failure.verdict, Verdict::NotDone);
-        assert!(failure.source.to_string().contains("etcdserver: no"));
-
-        for (status, text, verdict, part) in [
-            (
-                503,
-                r#"{"code":14,"message":"timed out"}"#,
-                Verdict::Unknown,
-                "14",
-            ),
-            (404, "Not Found", Verdict::NotDone, "gateway"),
-            (502, "<html>", Verdict::Unknown, "502"),
-            (500, r#"{"code":0}"#, Verdict::Unknown, "500"),
-            (500, "", Verdict::Unknown, "500"),
+        let timed_out = r#"{"code":14,"message":"timed out"}"#;
+        for (status, text, is_unknown, part) in [
+            (429, text, false, "etcdserver: no"),
+            (503, timed_out, true, "14"),
+            (404, "Not Found", false, "gateway"),
+            (502, "<html>", true, "502"),
+            (500, r#"{"code":0}"#, true, "500"),
+            (500, "", true, "500"),
         ] {
-            let failure = refusal(status, text);
-            assert_eq!(failure.verdict, verdict, "{status} {text}");
-            assert!(failure.source.to_string().contains(part), "{failure:?}");
+            let (unknown, cause) = match refusal(status, text) {
+                Failure::Unknown(cause) => (true, cause),
+                Failure::NotDone(cause) => (false, cause),
+                other => panic!("{other:?}"),
+            };
+            assert_eq!(unknown, is_unknown, "{status} {text}");
+            assert!(cause.to_string().contains(part), "{cause}");
         }
     }
 }

@@ -2,20 +2,10 @@
 
 use std::io;
 
-/// What became of a request that failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
-    /// It was not carried out.
-    NotDone,
-    /// It was not carried out, since the token has expired.
-    LogIn,
-    /// It was not carried out, since the login was refused, or missing.
-    Denied,
-    /// It may have been carried out.
-    Unknown,
-}
+use crate::lease::store::table::failure::Verdict;
 
-/// The verdict on a refusal by etcd: a code of gRPC and a message.
+/// The verdict on a refusal by etcd: a code of gRPC and a message. [`Verdict::Again`] is for a
+/// token that has expired.
 ///
 /// Codes that mean "not done" come from checks before a request is proposed to the cluster, or
 /// after it was applied without effect. All others may come from a member that waited in vain for
@@ -34,8 +24,8 @@ pub(super) fn of_refusal(code: u64, message: &str) -> Verdict {
     const UNAUTHENTICATED: u64 = 16;
 
     match code {
-        UNAUTHENTICATED => Verdict::LogIn,
-        INVALID_ARGUMENT if message.contains("revision of auth store is old") => Verdict::LogIn,
+        UNAUTHENTICATED => Verdict::Again,
+        INVALID_ARGUMENT if message.contains("revision of auth store is old") => Verdict::Again,
         INVALID_ARGUMENT
             if message.contains("invalid user ID or password")
                 || message.contains("user name is empty") =>
@@ -92,14 +82,14 @@ mod tests {
             (
                 3,
                 "etcdserver: revision of auth store is old",
-                Verdict::LogIn,
+                Verdict::Again,
             ),
             (
                 8,
                 "etcdserver: mvcc: database space exceeded",
                 Verdict::NotDone,
             ),
-            (16, "etcdserver: invalid auth token", Verdict::LogIn),
+            (16, "etcdserver: invalid auth token", Verdict::Again),
             (2, "unknown", Verdict::Unknown),
             (4, "context deadline exceeded", Verdict::Unknown),
             (14, "etcdserver: leader changed", Verdict::Unknown),

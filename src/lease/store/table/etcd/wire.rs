@@ -10,7 +10,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
-use super::super::TableError;
+use crate::lease::store::table::failure::Failure;
 
 /// What heads every reply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -36,13 +36,10 @@ impl TxnReply {
     /// The range that was asked for at this place.
     ///
     /// # Errors
-    /// [`TableError::Corrupt`] if the reply lacks it.
-    pub(super) fn range(&self, place: usize) -> Result<&RangeReply, TableError> {
+    /// If the reply lacks it.
+    pub(super) fn range(&self, place: usize) -> Result<&RangeReply, Failure> {
         let found = self.responses.get(place).map(|op| &op.response_range);
-        found.ok_or_else(|| TableError::Corrupt {
-            detail: "a reply lacks a range that was asked for".to_owned(),
-            source: None,
-        })
+        found.ok_or_else(|| Failure::corrupt("a reply lacks a range that was asked for", None))
     }
 }
 

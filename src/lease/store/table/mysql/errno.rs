@@ -1,7 +1,7 @@
 //! The meaning of the error codes of MySQL and MariaDB. Both document them; where they
 //! share a number it has one meaning.
 
-use crate::lease::store::table::session::{Stage, Verdict};
+use crate::lease::store::table::failure::{Stage, Verdict};
 
 /// The verdict on an error with this code.
 pub(super) fn verdict(code: u16, stage: Stage) -> Verdict {
@@ -18,10 +18,7 @@ pub(super) fn verdict(code: u16, stage: Stage) -> Verdict {
         // A column is missing or takes other values, a row is missing that
         // another one names, a check fails, a table is not what it says.
         1034 | 1054 | 1264 | 1265 | 1364 | 1366 | 1406 | 1452 | 3819 | 4025 => Verdict::Corrupt,
-        _ => match stage {
-            Stage::Before => Verdict::NotDone,
-            Stage::Commit => Verdict::Unknown,
-        },
+        _ => stage.verdict(),
     }
 }
 

@@ -17,9 +17,10 @@ use crate::lease::store::connect::durability::DurabilityGate;
 use crate::lease::store::connect::url::Endpoint;
 use crate::lease::store::options::{OpenError, OpenOptions};
 use crate::lease::store::record::Incarnation;
-use crate::lease::store::table::session::{Applied, Cause, Failure, Session, Stage, one_of};
-use crate::lease::store::table::sql::{has_view_as_table, store_time};
-use crate::lease::store::table::{Blocks, Key, Query, Snapshot, StoreTime, Txn};
+use crate::lease::store::table::failure::{Cause, Failure, Stage};
+use crate::lease::store::table::session::{Applied, Session, one_of};
+use crate::lease::store::table::sql::{EntryRow, has_view_as_table, snapshot_of, store_time};
+use crate::lease::store::table::{Key, Query, Snapshot, StoreTime, Txn};
 
 /// A connection that is logged in.
 #[allow(
@@ -283,37 +284,25 @@ impl Session for MySession {
         let state = results.next().transpose().map_err(before)?;
         let state = state.and_then(|mut state| state.rows.pop());
         let nothing = || Failure::corrupt("a statement returned no row", None);
-        let (time, incarnation) = self.server_state(&state.ok_or_else(nothing)?)?;
+        let shown = self.server_state(&state.ok_or_else(nothing)?)?;
         let rows = match results.next().transpose().map_err(before) {
             // A missing table is empty.
             Err(Failure::NoTable(_)) => Vec::new(),
             result => result?.map_or_else(Vec::new, |result| result.rows),
         };
-        let mut entries = BTreeMap::new();
-        let mut lowest = Vec::new();
-        for row in &rows {
-            let entry = (
-                Key::from(column::<String>(row, 1)?),
-                column::<String>(row, 2)?,
-            );
-            match column::<i64>(row, 0)? {
-                0 => drop(entries.insert(entry.0, entry.1)),
-                _ => lowest.push((column::<Option<i64>>(row, 3)?, entry)),
-            }
-        }
-        let limit = match &query.blocks {
-            Some(Blocks::Lowest { limit, .. }) => *limit as usize,
-            _ => 0,
-        };
-        let complete = lowest.len() <= limit;
-        lowest.sort();
-        entries.extend(lowest.into_iter().take(limit).map(|(_, entry)| entry));
-        Ok(Snapshot {
-            entries,
-            complete,
-            time: Ok(time),
-            incarnation,
-        })
+        let rows = rows.iter().map(|row| {
+            Ok(EntryRow {
+                is_lowest: column(row, 0)?,
+                key: column(row, 1)?,
+                value: column(row, 2)?,
+                rank: column(row, 3)?,
+            })
+        });
+        Ok(snapshot_of(
+            query,
+            rows.collect::<Result<_, Failure>>()?,
+            shown,
+        ))
     }
 
     fn apply(&mut self, txn: &Txn, _instead: &Query) -> Result<Applied, Failure> {
@@ -379,11 +368,8 @@ fn before(error: Error) -> Failure {
 
 fn failure(error: Error, stage: Stage) -> Failure {
     let verdict = match &error {
-        Error::MySqlError(reply) => Some(verdict(reply.code, stage)),
-        _ => None,
+        Error::MySqlError(reply) => verdict(reply.code, stage),
+        _ => stage.verdict(),
     };
-    match verdict {
-        Some(verdict) => Failure::of(verdict, error.into()),
-        None => Failure::silence(stage, error.into()),
-    }
+    Failure::of(verdict, error.into())
 }

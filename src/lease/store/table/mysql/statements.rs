@@ -6,7 +6,6 @@
 use std::fmt::Write as _;
 
 use super::flavour::Flavour;
-use crate::lease::block::Block;
 use crate::lease::store::record::Incarnation;
 use crate::lease::store::table::sql::{Single, to_bigint};
 use crate::lease::store::table::{Blocks, Key, Put, Query, Txn};
@@ -137,8 +136,8 @@ fn list<T>(items: &[T], item: impl Fn(&T) -> String) -> String {
     items.iter().map(item).collect::<Vec<_>>().join(", ")
 }
 
-/// The reads of a query, if it reads anything. The first column is 1 for one of the lowest
-/// ranks, the last is the rank.
+/// The reads of a query, if it reads anything, with the columns of an
+/// [`EntryRow`](crate::lease::store::table::sql::EntryRow).
 pub(super) fn entries(query: &Query) -> Option<String> {
     let mut parts = Vec::new();
     if !query.keys.is_empty() {
@@ -147,34 +146,23 @@ pub(super) fn entries(query: &Query) -> Option<String> {
             "SELECT 0, `key`, `value`, `rank` FROM ringflake WHERE `key` IN ({keys})"
         ));
     }
-    let mut range = |from: String, to: String| {
+    if let Some(blocks) = &query.blocks {
+        let range = blocks.keys();
+        let (start, end) = (text(&range.start), text(&range.end));
         parts.push(format!(
-            "SELECT 0, `key`, `value`, `rank` FROM ringflake WHERE `key` >= {} AND `key` < {}",
-            text(&from),
-            text(&to)
+            "SELECT 0, `key`, `value`, `rank` FROM ringflake WHERE `key` >= {start} AND `key` < {end}"
         ));
-    };
-    match &query.blocks {
-        None => {}
-        // '0' comes after '/'.
-        Some(all @ Blocks::All { .. }) => {
-            range(all.prefix(), all.prefix().replace("/block/", "/block0"));
-        }
-        Some(Blocks::Lowest {
-            namespace,
-            limit,
-            window,
-        }) => {
-            let key = |index| Key::block(namespace, Block::new(index)).to_string();
-            range(key(window.start), key(window.end));
-            // One more shows whether there are more.
-            parts.push(format!(
-                "(SELECT 1, `key`, `value`, `rank` FROM ringflake WHERE `namespace` = {}
-                ORDER BY `rank` LIMIT {})",
-                text(namespace),
-                u64::from(*limit) + 1
-            ));
-        }
+    }
+    if let Some(Blocks::Lowest {
+        namespace, limit, ..
+    }) = &query.blocks
+    {
+        parts.push(format!(
+            "(SELECT 1, `key`, `value`, `rank` FROM ringflake WHERE `namespace` = {}
+            ORDER BY `rank` LIMIT {})",
+            text(namespace),
+            u64::from(*limit) + 1
+        ));
     }
     (!parts.is_empty()).then(|| parts.join(" UNION ALL "))
 }
@@ -388,6 +376,7 @@ impl Several {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lease::block::Block;
 
     #[test]
     fn literals_hold_no_character_of_the_text() {

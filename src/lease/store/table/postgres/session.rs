@@ -14,13 +14,15 @@ use super::server::Server;
 use super::sqlstate::verdict;
 use super::wire::{Wire, off_runtime};
 use super::{lock, statements as sql};
-use crate::lease::block::Block;
 use crate::lease::store::connect::deadline::Deadline;
 use crate::lease::store::connect::durability::DurabilityGate;
 use crate::lease::store::options::{OpenError, OpenOptions};
 use crate::lease::store::record::Incarnation;
-use crate::lease::store::table::session::{Applied, Failure, Session, Stage};
-use crate::lease::store::table::sql::{Single, has_view_as_table, store_time, to_bigint};
+use crate::lease::store::table::failure::{Failure, Stage};
+use crate::lease::store::table::session::{Applied, Session};
+use crate::lease::store::table::sql::{
+    EntryRow, Single, has_view_as_table, snapshot_of, store_time, to_bigint,
+};
 use crate::lease::store::table::{Blocks, Key, Put, Query, Snapshot, StoreTime, Txn};
 
 /// The first version with generated columns and `AS MATERIALIZED`, as `server_version_num`
@@ -127,7 +129,7 @@ impl PgSession {
         &mut self,
         statement: &str,
         parameters: &[Parameter<'_>],
-    ) -> Result<(StoreTime, Incarnation, Vec<Row>), Failure> {
+    ) -> Result<((StoreTime, Incarnation), Vec<Row>), Failure> {
         let begin = self.begin_read.as_str();
         let answers = self.wire.call(async |client| {
             join4(
@@ -143,14 +145,14 @@ impl PgSession {
         let state = self.answered(state, Stage::Before)?;
         let ended = self.answered(ended, Stage::Before);
         let entries = self.answered(entries, Stage::Before);
-        let (time, incarnation) = self.server_state(&state)?;
+        let shown = self.server_state(&state)?;
         let entries = match entries {
             // A missing table is empty. The transaction has ended.
             Err(Failure::NoTable(_)) => Vec::new(),
             entries => entries?,
         };
         ended?;
-        Ok((time, incarnation, entries))
+        Ok((shown, entries))
     }
 
     /// Runs the one statement of a commit, with its transaction and locks in one round trip.
@@ -321,50 +323,44 @@ impl Session for PgSession {
     fn read(&mut self, query: &Query) -> Result<Snapshot, Failure> {
         let keys: Vec<&str> = query.keys.iter().map(Key::as_str).collect();
         let mut parameters: Vec<Parameter<'_>> = vec![(&keys, Type::TEXT_ARRAY)];
-        let (least, beyond, limit);
-        let (statement, most) = match &query.blocks {
-            None => (sql::ENTRIES, None),
-            Some(all @ Blocks::All { .. }) => {
-                // '0' comes after '/'.
-                (least, beyond) = (all.prefix(), all.prefix().replace("/block/", "/block0"));
-                parameters.extend([(&least as _, Type::TEXT), (&beyond as _, Type::TEXT)]);
-                (sql::ENTRIES_AND_ALL, None)
-            }
-            Some(Blocks::Lowest {
-                namespace,
-                limit: most,
-                window,
-            }) => {
-                let key = |index| Key::block(namespace, Block::new(index)).to_string();
-                (least, beyond) = (key(window.start), key(window.end));
-                limit = i64::from(*most) + 1;
+        let (range, limit);
+        let statement = match &query.blocks {
+            None => sql::ENTRIES,
+            Some(blocks) => {
+                range = blocks.keys();
                 parameters.extend([
-                    (&least as _, Type::TEXT),
-                    (&beyond as _, Type::TEXT),
-                    (namespace as _, Type::TEXT),
-                    (&limit as _, Type::INT8),
+                    (&range.start as _, Type::TEXT),
+                    (&range.end as _, Type::TEXT),
                 ]);
-                (sql::ENTRIES_AND_LOWEST, Some(*most))
+                match blocks {
+                    Blocks::All { .. } => sql::ENTRIES_AND_ALL,
+                    Blocks::Lowest {
+                        namespace,
+                        limit: most,
+                        ..
+                    } => {
+                        limit = i64::from(*most) + 1;
+                        parameters
+                            .extend([(namespace as _, Type::TEXT), (&limit as _, Type::INT8)]);
+                        sql::ENTRIES_AND_LOWEST
+                    }
+                }
             }
         };
-        let (time, incarnation, rows) = self.entries(statement, &parameters)?;
-        let mut entries = BTreeMap::new();
-        let mut complete = true;
-        for row in &rows {
-            // One more than was asked for shows whether there are more.
-            let number = i64::from(column::<i32>(row, 0)?);
-            if most.is_some_and(|most| i64::from(most) < number) {
-                complete = false;
-                continue;
-            }
-            entries.insert(Key::from(column::<String>(row, 1)?), column(row, 2)?);
-        }
-        Ok(Snapshot {
-            entries,
-            complete,
-            time: Ok(time),
-            incarnation,
-        })
+        let (shown, rows) = self.entries(statement, &parameters)?;
+        let rows = rows.iter().map(|row| {
+            Ok(EntryRow {
+                is_lowest: column(row, 0)?,
+                key: column(row, 1)?,
+                value: column(row, 2)?,
+                rank: column(row, 3)?,
+            })
+        });
+        Ok(snapshot_of(
+            query,
+            rows.collect::<Result<_, Failure>>()?,
+            shown,
+        ))
     }
 
     fn apply(&mut self, txn: &Txn, _instead: &Query) -> Result<Applied, Failure> {

@@ -1,16 +1,13 @@
 //! The meaning of PostgreSQL's error codes, which are those of appendix A of its manual.
 
-use crate::lease::store::table::session::{Stage, Verdict};
+use crate::lease::store::table::failure::{Stage, Verdict};
 
 /// The verdict on an error with this SQLSTATE. `fatal` errors end the
 /// connection, and so may come at any moment, also behind a commit that was
 /// done.
 pub(super) fn verdict(code: &str, fatal: bool, stage: Stage) -> Verdict {
     if fatal {
-        return match stage {
-            Stage::Before => Verdict::NotDone,
-            Stage::Commit => Verdict::Unknown,
-        };
+        return stage.verdict();
     }
     match (code, stage) {
         // A deadlock, or a serialization failure: rolled back at any stage.
@@ -30,8 +27,7 @@ pub(super) fn verdict(code: &str, fatal: bool, stage: Stage) -> Verdict {
         {
             Verdict::Corrupt
         }
-        (_, Stage::Before) => Verdict::NotDone,
-        (_, Stage::Commit) => Verdict::Unknown,
+        _ => stage.verdict(),
     }
 }
 

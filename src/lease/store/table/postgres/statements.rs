@@ -223,26 +223,27 @@ pub(super) const CREATE_TABLES: &str = r#"
 
 macro_rules! entries {
     () => {
-        "SELECT 0, key, value FROM ringflake WHERE key = ANY($1)"
+        "SELECT false, key, value, rank FROM ringflake WHERE key = ANY($1)"
     };
 }
 
-/// Parameter 1: keys.
+/// Parameter 1: keys. The columns are those of an
+/// [`EntryRow`](crate::lease::store::table::sql::EntryRow).
 pub(super) const ENTRIES: &str = entries!();
 
 /// Parameters 2 and 3: the least key, and the least that is beyond.
 pub(super) const ENTRIES_AND_ALL: &str = concat!(
     entries!(),
-    " UNION ALL SELECT 0, key, value FROM ringflake WHERE key >= $2 AND key < $3"
+    " UNION ALL SELECT false, key, value, rank FROM ringflake WHERE key >= $2 AND key < $3"
 );
 
 /// Parameters 2 and 3: the window of keys; 4 and 5: the namespace, and how many of the lowest
-/// ranks. The first column numbers those.
+/// ranks.
 pub(super) const ENTRIES_AND_LOWEST: &str = concat!(
     entries!(),
-    " UNION ALL (SELECT (row_number() OVER (ORDER BY rank NULLS FIRST))::int, key, value
+    " UNION ALL (SELECT true, key, value, rank
         FROM ringflake WHERE namespace = $4 ORDER BY rank NULLS FIRST LIMIT $5)
-    UNION ALL SELECT 0, key, value FROM ringflake WHERE key >= $2 AND key < $3"
+    UNION ALL SELECT false, key, value, rank FROM ringflake WHERE key >= $2 AND key < $3"
 );
 
 /// Replaces one entry if all conditions hold. Renewals are such commits, and this statement takes

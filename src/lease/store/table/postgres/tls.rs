@@ -19,7 +19,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::guard::Guard;
 use crate::lease::store::connect::tls::{HAS_NO_TLS, TlsFiles};
-use crate::lease::store::table::session::Cause;
+use crate::lease::store::table::failure::Cause;
 
 /// "May we speak TLS?", of which a server answers S or N.
 const REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];

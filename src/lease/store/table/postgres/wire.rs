@@ -19,7 +19,8 @@ use tokio_postgres::{AsyncMessage, Client, Connection, Error, Socket};
 use super::guard::Guard;
 use super::server::Server;
 use crate::lease::store::connect::deadline::Deadline;
-use crate::lease::store::table::session::{Cause, Failure, one_of};
+use crate::lease::store::table::failure::{Cause, Failure};
+use crate::lease::store::table::session::one_of;
 
 type Link = Connection<Socket, Guard>;
 

@@ -19,7 +19,8 @@ use crate::lease::store::connect::tls;
 use crate::lease::store::connect::url::{Endpoint, Host};
 use crate::lease::store::options::{Hidden, OpenError, OpenOptions};
 use crate::lease::store::record::Incarnation;
-use crate::lease::store::table::session::{Applied, Cause, Failure, Session, one_of};
+use crate::lease::store::table::failure::{Cause, Failure};
+use crate::lease::store::table::session::{Applied, Session, one_of};
 use crate::lease::store::table::{Key, Query, Snapshot, StoreTime, Txn};
 
 /// A connection that is logged in, with the name and durability of its server.

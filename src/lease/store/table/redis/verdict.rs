@@ -2,7 +2,7 @@
 
 use redis::{ErrorKind, RedisError};
 
-use crate::lease::store::table::session::{Failure, Verdict};
+use crate::lease::store::table::failure::{Failure, Verdict};
 
 /// The verdict on a script that was sent.
 ///

@@ -1,0 +1,152 @@
+//! Why a server did not do what it was asked for, and what may have been done.
+
+use std::error::Error;
+
+use super::TableError;
+
+/// The driver's error, or a text of our own.
+pub(in crate::lease) type Cause = Box<dyn Error + Send + Sync>;
+
+/// How far a transaction was when something failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// The commit was not sent, or had nothing to commit.
+    Before,
+    /// The commit failed.
+    Commit,
+}
+
+impl Stage {
+    /// The verdict where the server returned nothing, or nothing that says what was done.
+    pub(super) fn verdict(self) -> Verdict {
+        match self {
+            Self::Before => Verdict::NotDone,
+            Self::Commit => Verdict::Unknown,
+        }
+    }
+}
+
+/// The meaning of a server's error code at a stage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Rolled back in favour of another transaction.
+    Again,
+    /// A table is missing.
+    NoTable,
+    /// Only some of the rows were as expected, and the transaction was rolled back.
+    Short,
+    /// The tables, or what is in them, are not ours.
+    Corrupt,
+    /// The login was refused, or is missing.
+    Denied,
+    /// Certainly nothing was done.
+    NotDone,
+    /// Perhaps it was done.
+    Unknown,
+}
+
+/// Why a step was not completed.
+#[derive(Debug)]
+pub(in crate::lease) enum Failure {
+    /// A repetition may succeed.
+    Again(Cause),
+    NoTable(Cause),
+    /// Not all rows were as expected, and nothing was written.
+    Short(Cause),
+    /// The table can't be used as it is.
+    Refused(TableError),
+    /// Certainly nothing was done.
+    NotDone(Cause),
+    /// The server refused the login.
+    Denied(Cause),
+    /// Perhaps it was done.
+    Unknown(Cause),
+}
+
+impl Failure {
+    /// The server returned an error.
+    pub(super) fn of(verdict: Verdict, cause: Cause) -> Self {
+        match verdict {
+            Verdict::Again => Self::Again(cause),
+            Verdict::NoTable => Self::NoTable(cause),
+            Verdict::Short => Self::Short(cause),
+            Verdict::Denied => Self::Denied(cause),
+            Verdict::NotDone => Self::NotDone(cause),
+            Verdict::Unknown => Self::Unknown(cause),
+            Verdict::Corrupt => Self::corrupt(
+                "the server rejects a statement that its tables should allow",
+                Some(cause),
+            ),
+        }
+    }
+
+    /// The server returned nothing, or nothing that makes sense.
+    pub(super) fn silence(stage: Stage, cause: Cause) -> Self {
+        Self::of(stage.verdict(), cause)
+    }
+
+    pub(super) fn not_done(cause: impl Into<Cause>) -> Self {
+        Self::NotDone(cause.into())
+    }
+
+    pub(super) fn corrupt(detail: impl Into<String>, source: Option<Cause>) -> Self {
+        Self::Refused(TableError::Corrupt {
+            detail: detail.into(),
+            source,
+        })
+    }
+
+    /// Whether the connection can be used again after a rollback.
+    pub(super) fn keeps_connection(&self) -> bool {
+        match self {
+            Self::Again(_) | Self::NoTable(_) | Self::Short(_) => true,
+            // A server that is not durable is judged again by the next connection, and a reply
+            // that makes no sense may belong to another request.
+            Self::Refused(_) => false,
+            Self::NotDone(_) | Self::Denied(_) | Self::Unknown(_) => false,
+        }
+    }
+
+    /// The error of a call that has not committed.
+    pub(super) fn into_error(self) -> TableError {
+        match self {
+            Self::Refused(error) => error,
+            Self::Denied(cause) => TableError::Denied(cause),
+            Self::NoTable(cause) => TableError::Corrupt {
+                detail: "a table of ringflake is missing; initialising any new namespace \
+                         creates it"
+                    .to_owned(),
+                source: Some(cause),
+            },
+            Self::Short(cause) => TableError::Corrupt {
+                detail: "the database does not keep all rows that are written".to_owned(),
+                source: Some(cause),
+            },
+            Self::Again(cause) | Self::NotDone(cause) | Self::Unknown(cause) => {
+                TableError::Unavailable(cause)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_commit_that_was_sent_can_be_in_doubt() {
+        let silence = |stage| Failure::silence(stage, "cut".into());
+        assert!(matches!(silence(Stage::Before), Failure::NotDone(_)));
+        assert!(matches!(silence(Stage::Commit), Failure::Unknown(_)));
+    }
+
+    #[test]
+    fn the_connection_is_kept_only_after_a_definite_reply() {
+        assert!(Failure::Again("deadlock".into()).keeps_connection());
+        assert!(Failure::NoTable("none".into()).keeps_connection());
+        assert!(!Failure::corrupt("no reply of ours", None).keeps_connection());
+        assert!(!Failure::NotDone("cut".into()).keeps_connection());
+        assert!(!Failure::Denied("no".into()).keeps_connection());
+        assert!(!Failure::Unknown("cut".into()).keeps_connection());
+    }
+}
