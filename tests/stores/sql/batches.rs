@@ -31,6 +31,29 @@ pub(crate) fn moved(answers: Answers, grants: &[(&Namespace, &Grant)]) {
     }
 }
 
+/// Sixty renewals, which raise each of the server's `counts` by one.
+pub(crate) fn renewals_of_many_namespaces_are_one_transaction(
+    server: &dyn Database,
+    counts: impl Fn() -> Vec<u64>,
+) {
+    let mut store = server.store();
+    let spaces = ["a", "b", "c"].map(|name| made(&mut store, name, 5));
+    let grants = spaces
+        .each_ref()
+        .map(|space| (space, several(&mut store, space, 20, 10)));
+    let asked = grants.iter().flat_map(|(space, grants)| all(space, grants));
+    let asked: Vec<_> = asked.rev().collect();
+    let before = counts();
+    let answers = renew_all(&mut store, &asked);
+    let after: Vec<_> = before.iter().map(|count| count + 1).collect();
+    assert_eq!(counts(), after);
+    moved(answers, &asked);
+    for (space, grant) in asked {
+        let kept = mark(&mut store, space, grant.block);
+        assert_eq!(kept, Some(grant.ticks.end + 1));
+    }
+}
+
 /// Renewals of the same blocks in opposite orders, by connections of which one alone can
 /// move each, and acquisitions between.
 pub(crate) fn renewals_of_the_same_blocks_share_what_is_added(server: &dyn Database) {
