@@ -3,14 +3,22 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use ringflake_kit::short_or_long;
+use ringflake_kit::tls::file;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 use crate::load::Load;
 use crate::marks::Marks;
 use crate::process::{Home, Serve};
+
+/// A hang becomes a failure after this.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// SplitMix64: the same bytes on every run.
 struct Random(u64);
@@ -56,9 +64,7 @@ const HTTP: [&[u8]; 5] = [
 /// Sends it on a connection of its own and reads what comes until the server closes.
 fn send(port: u16, bytes: &[u8]) {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-    // A hang becomes a failure after this.
-    let patience = Some(Duration::from_secs(60));
-    stream.set_read_timeout(patience).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
     // The server may have closed before all is sent.
     let _ = stream.write_all(bytes);
     let _ = stream.shutdown(Shutdown::Write);
@@ -134,5 +140,127 @@ fn idle_connections_of_http_cost_little() {
     // Two buffers of 8 KiB are what hyper has for each that has asked.
     assert!(opened < 8 * MANY, "{opened} KiB of {MANY} connections");
     assert!(asked < 24 * MANY, "{asked} KiB of {MANY} connections");
+    server.stop();
+}
+
+type TlsStream = StreamOwned<ClientConnection, TcpStream>;
+
+fn trust() -> Arc<ClientConfig> {
+    let mut roots = RootCertStore::empty();
+    let authority = CertificateDer::from_pem_file(file("ca.pem")).unwrap();
+    roots.add(authority).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider);
+    let config = config.with_safe_default_protocol_versions().unwrap();
+    let config = config.with_root_certificates(roots).with_no_client_auth();
+    Arc::new(config)
+}
+
+/// A connection with TLS of a client at the address with this number. Its handshake begins with
+/// the first bytes that are sent, and has this time.
+fn connect_tls(port: u16, address: usize, trust: &Arc<ClientConfig>, time: Duration) -> TlsStream {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.set_read_timeout(Some(time)).unwrap();
+    let header = format!("PROXY TCP4 192.0.2.{address} 192.0.2.99 1 2\r\n");
+    stream.write_all(header.as_bytes()).unwrap();
+    let name = "localhost".try_into().unwrap();
+    let session = ClientConnection::new(Arc::clone(trust), name).unwrap();
+    StreamOwned::new(session, stream)
+}
+
+#[test]
+fn tls_clients_of_http_without_a_token_stay_within_their_budget() {
+    /// Addresses that together use up the budget of unauthorized connections, and how many
+    /// connections each of them has then: `STRANGER_BYTES` of the server in parts of 64 KiB.
+    const ADDRESSES: usize = 8;
+    const EACH: usize = 96;
+    /// Connections of each address above that.
+    const MORE: usize = 150;
+    /// The budget, and 16 MiB for the allocator.
+    const GROWTH_KIB: u64 = (48 + 16) << 10;
+
+    let home = Home::new();
+    let key = std::fs::read_to_string(file("server.key")).unwrap();
+    let settings = format!(
+        "limits.request-time = '1h'\nhttp.proxy-protocol = true\ntls.certificate = '{}'\n\
+         tls.key = '{}'\ntokens.take = '{}'\n[namespaces.orders]\n",
+        file("server.pem"),
+        home.write("server.key", &key).display(),
+        home.write("tokens", "take-0123456789abcdef").display(),
+    );
+    let mut server = Serve::new(&home, "serve", &settings);
+    server.start(&home);
+    let (port, trust) = (server.http, trust());
+    let mut user = connect_tls(port, ADDRESSES + 1, &trust, PATIENCE);
+    let mut take = || {
+        let take = b"POST /v1/ids?namespace=orders HTTP/1.1\r\nhost: x\r\n\
+                     authorization: Bearer take-0123456789abcdef\r\ncontent-length: 0\r\n\r\n";
+        user.write_all(take).unwrap();
+        let mut reply = [0; 1024];
+        let length = user.read(&mut reply).unwrap();
+        let reply = &reply[..length];
+        assert!(
+            reply.starts_with(b"HTTP/1.1 200"),
+            "{}",
+            reply.escape_ascii()
+        );
+    };
+    take();
+    let before = server.kib("VmHWM:");
+
+    let head = format!(
+        "GET /livez HTTP/1.1\r\nhost: x\r\nx: {}",
+        "x".repeat(14_000)
+    );
+    let body = "POST /v1/ids HTTP/1.1\r\nhost: x\r\ncontent-length: 65536\r\n\r\n";
+    let body = format!("{body}{}", "x".repeat(60_000));
+    // A record of 16 KiB, without its last bytes.
+    let record = [&[0x17, 3, 3, 0x40, 0][..], &[b'x'; 16_000]].concat();
+    // It is answered, and closed for the body that is not read, which may reset it.
+    let rejected = |address: usize| {
+        let mut client = connect_tls(port, address, &trust, PATIENCE);
+        let _ = client.write_all(body.as_bytes());
+        let mut reply = [0; 12];
+        let read = client.read_exact(&mut reply);
+        assert!(read.is_err() || &reply == b"HTTP/1.1 401", "{reply:?}");
+        client
+    };
+    let stranger = |address: usize, number: usize| {
+        // One more than may be waits for its handshake.
+        let time = match number < EACH {
+            true => PATIENCE,
+            false => Duration::from_millis(20),
+        };
+        let mut client = connect_tls(port, address, &trust, time);
+        let sent = match number % 2 {
+            0 => client.write_all(head.as_bytes()),
+            _ => client
+                .write_all(b"GET")
+                .and_then(|()| client.sock.write_all(&record)),
+        };
+        (client, sent.is_ok())
+    };
+    let flood = |address: usize| {
+        let rejected: Vec<_> = (0..EACH).map(|_| rejected(address)).collect();
+        let strangers: Vec<_> = (0..EACH + MORE)
+            .map(|number| stranger(address, number))
+            .collect();
+        (rejected, strangers)
+    };
+    let clients: Vec<_> = thread::scope(|scope| {
+        let flood = &flood;
+        let threads: Vec<_> = (1..=ADDRESSES)
+            .map(|address| scope.spawn(move || flood(address)))
+            .collect();
+        threads.into_iter().map(|it| it.join().unwrap()).collect()
+    });
+    let growth = server.kib("VmHWM:") - before;
+    for (_, strangers) in &clients {
+        let accepted = strangers.iter().filter(|(_, is_accepted)| *is_accepted);
+        assert_eq!(accepted.count(), EACH);
+    }
+    assert!(growth < GROWTH_KIB, "{before} KiB and {growth} KiB more");
+    take();
+    drop(clients);
     server.stop();
 }

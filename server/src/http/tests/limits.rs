@@ -1,18 +1,22 @@
 //! Connections, and what a full table does.
 
-use std::io::Read;
+use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use ringflake_kit::eventually;
 use socket2::{Domain, SockRef, Socket, Type};
 
 use super::super::Setup;
-use super::super::buffer_permit::ANSWER_BYTES;
+use super::super::buffer_permit::{ANSWER_BYTES, BYTES_PER_TLS_STRANGER, STRANGER_BYTES};
 use super::served::serve;
-use super::wire::Wire;
+use super::wire::{PATIENCE, TlsWire, Wire};
+use crate::access::Access;
+use crate::buffer_budget::STRANGER_PARTS;
 use crate::listener::Listener;
+use crate::tls;
 
 /// From this address of the machine itself.
 pub(super) fn connect_from(from: [u8; 4], to: SocketAddr) -> Wire {
@@ -20,7 +24,7 @@ pub(super) fn connect_from(from: [u8; 4], to: SocketAddr) -> Wire {
     let from = SocketAddr::from((Ipv4Addr::from(from), 0));
     socket.bind(&from.into()).unwrap();
     socket.connect(&to.into()).unwrap();
-    Wire::new(TcpStream::from(socket))
+    Wire::tcp(TcpStream::from(socket))
 }
 
 #[test]
@@ -34,6 +38,55 @@ fn one_client_leaves_room_for_another() {
     let mut other = connect_from([127, 0, 0, 2], served.at);
     assert_eq!(other.get("/livez").status, 200);
     assert_eq!(one.get("/livez").status, 200);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn strangers_of_one_address_leave_tls_to_others() {
+    /// Connections of one address before their first authorized request.
+    const MOST: usize = STRANGER_BYTES / STRANGER_PARTS / BYTES_PER_TLS_STRANGER;
+    const PART_OF_A_HEAD: &str = "POST /v1/ids HTTP/1.1\r\nhost: x\r\nx: ";
+    /// Of a TLS record of 16 KiB.
+    const PART_OF_A_RECORD: [u8; 6] = [0x17, 3, 3, 0x40, 0, 0];
+
+    let served = serve(|setup| {
+        setup.tls = Some(tls::testing::server());
+        setup.rights = Access::by_name();
+    });
+    let connect = |from| connect_from(from, served.at).with_tls();
+    let [one, another] = [[127, 0, 0, 1], [127, 0, 0, 2]];
+    let stranger = |number: usize| {
+        let mut wire = connect(one);
+        wire.send(PART_OF_A_HEAD);
+        if number % 2 == 1 {
+            wire.stream.sock.write_all(&PART_OF_A_RECORD).unwrap();
+        }
+        wire
+    };
+    let take = |wire: &mut TlsWire| {
+        let token = ["authorization: Bearer take"];
+        wire.post("/v1/ids?namespace=orders", &token).status
+    };
+    let mut strangers: Vec<_> = (1..MOST).map(stranger).collect();
+    // An authorized connection returns its permit.
+    let mut users = Vec::new();
+    for _ in 0..3 {
+        let mut user = connect(one);
+        assert_eq!(take(&mut user), 200);
+        users.push(user);
+    }
+    strangers.push(stranger(0));
+    // The handshake of one more waits for a permit.
+    let mut late = connect(one);
+    let wait = Some(Duration::from_millis(500));
+    late.stream.sock.set_read_timeout(wait).unwrap();
+    let error = late.stream.write_all(b"GET").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::WouldBlock);
+    assert_eq!(take(&mut connect(another)), 200);
+    assert_eq!(take(&mut users[0]), 200);
+    drop(strangers.pop());
+    late.stream.sock.set_read_timeout(Some(PATIENCE)).unwrap();
+    assert_eq!(take(&mut late), 200);
 }
 
 /// Has the sockets of this server buffer little, so that the server itself keeps most of an
@@ -50,7 +103,7 @@ pub(super) fn narrow(to: SocketAddr) -> Wire {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
     socket.set_recv_buffer_size(4096).unwrap();
     socket.connect(&to.into()).unwrap();
-    Wire::new(TcpStream::from(socket))
+    Wire::tcp(TcpStream::from(socket))
 }
 
 /// The head of the largest answer, of which nothing more is read.

@@ -6,8 +6,6 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustls::ClientConnection;
-
 use super::limits::{buffer_little, narrow};
 use super::served::{Served, serve};
 use super::wire::Wire;
@@ -53,20 +51,12 @@ fn a_head_that_never_ends_is_closed() {
     }
 }
 
-/// A connection with TLS that has had an answer to this request.
-fn answered_over_tls(served: &Served, request: &str) -> TcpStream {
+/// The socket of a connection with TLS that has had an answer to this request.
+fn answered_over_tls(served: &Served, method: &str, path: &str) -> TcpStream {
     let answered = |_| {
-        let mut socket = TcpStream::connect(served.at).unwrap();
-        socket
-            .set_read_timeout(Some(Duration::from_secs(60)))
-            .unwrap();
-        let name = "localhost".try_into().unwrap();
-        let mut session = ClientConnection::new(tls::testing::client(), name).unwrap();
-        let mut stream = rustls::Stream::new(&mut session, &mut socket);
-        let head = format!("{request} HTTP/1.1\r\nhost: x\r\n\r\n");
-        stream.write_all(head.as_bytes()).ok()?;
-        let read = stream.read(&mut [0; 1024]).ok()?;
-        (read > 0).then_some(socket)
+        let mut wire = served.connect().with_tls();
+        wire.try_request(method, path, &[], "").ok()?;
+        Some(wire.stream.sock)
     };
     (0..ATTEMPTS).find_map(answered).expect("a first response")
 }
@@ -90,7 +80,7 @@ fn impatient_tls() -> Served {
 #[test]
 fn a_tls_record_that_never_ends_is_closed() {
     let served = impatient_tls();
-    let mut socket = answered_over_tls(&served, "POST /v1/ids?namespace=orders");
+    let mut socket = answered_over_tls(&served, "POST", "/v1/ids?namespace=orders");
     // Of application data, with a length of 16 KiB.
     let part = [&[0x17, 3, 3, 0x40, 0][..], &[0; 1000]].concat();
     socket.write_all(&part).unwrap();
@@ -100,7 +90,7 @@ fn a_tls_record_that_never_ends_is_closed() {
 #[test]
 fn a_tls_connection_without_an_authorized_request_is_closed() {
     let served = impatient_tls();
-    assert_is_closed(answered_over_tls(&served, "GET /livez"));
+    assert_is_closed(answered_over_tls(&served, "GET", "/livez"));
 }
 
 #[test]

@@ -6,14 +6,21 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
+use rustls::{ClientConnection, StreamOwned};
+
+use crate::tls;
+
 /// A hang becomes a failure after this.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(super) struct Wire<S = TcpStream> {
     pub(super) stream: S,
     /// Bytes that were read and belong to what comes next.
     rest: Vec<u8>,
 }
+
+/// A client with TLS.
+pub(super) type TlsWire = Wire<StreamOwned<ClientConnection, TcpStream>>;
 
 pub(super) struct Reply {
     pub(super) status: u16,
@@ -72,10 +79,20 @@ impl Reply {
 
 impl Wire {
     pub(super) fn connect(to: SocketAddr) -> Self {
-        let stream = TcpStream::connect(to).unwrap();
+        Self::tcp(TcpStream::connect(to).unwrap())
+    }
+
+    pub(super) fn tcp(stream: TcpStream) -> Self {
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.set_write_timeout(Some(PATIENCE)).unwrap();
         Self::new(stream)
+    }
+
+    /// The same with TLS. The handshake begins with the first bytes that are sent.
+    pub(super) fn with_tls(self) -> TlsWire {
+        let name = "localhost".try_into().unwrap();
+        let session = ClientConnection::new(tls::testing::client(), name).unwrap();
+        Wire::new(StreamOwned::new(session, self.stream))
     }
 }
 
