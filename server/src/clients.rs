@@ -9,7 +9,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::front::{FrontCounters, add_shared};
+use crate::counters::{Counters, add_shared};
 use crate::limits::Limits;
 
 /// Connections that are counted together.
@@ -110,7 +110,7 @@ pub(crate) struct Admission<T> {
     /// `None` once the place is free.
     client: Option<Client>,
     clients: Arc<Clients>,
-    counters: Arc<FrontCounters>,
+    counters: Arc<Counters>,
     /// A server has ended when the last of these is dropped.
     _task: T,
 }
@@ -120,7 +120,7 @@ impl<T> Admission<T> {
     pub(crate) fn new(
         client: Client,
         clients: &Arc<Clients>,
-        counters: &Arc<FrontCounters>,
+        counters: &Arc<Counters>,
         task: T,
     ) -> Option<Self> {
         if !clients.enter(client) {

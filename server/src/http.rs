@@ -75,14 +75,14 @@ use self::app::App;
 pub(crate) use self::app::{DRAIN_TIME, Setup};
 use self::listen::Listening;
 #[cfg(all(test, unix))]
-use crate::front::FrontCounters;
+use crate::counters::Counters;
 
 pub(crate) struct HttpServer {
     runtime: Runtime,
     /// Each task has a sender; when all are gone, this ends.
     tasks: mpsc::Receiver<Infallible>,
     #[cfg(all(test, unix))]
-    counters: Arc<FrontCounters>,
+    counters: Arc<Counters>,
 }
 
 impl HttpServer {
@@ -128,7 +128,7 @@ impl HttpServer {
     }
 
     #[cfg(all(test, unix))]
-    pub(crate) fn counters(&self) -> &FrontCounters {
+    pub(crate) fn counters(&self) -> &Counters {
         &self.counters
     }
 

@@ -9,10 +9,9 @@
 //!   http: axum on a runtime of its own --------------+
 //! ```
 //!
-//! A connection belongs to one front, and a front knows nothing of the other. Both ask
-//! `Namespaces` for a generator by name, and `Access` for what a client may do. Where
-//! sockets come from, when the server is ready and how it ends is decided in one place,
-//! and fronts see it in `Drain`.
+//! A connection belongs to one protocol, and the protocols know nothing of each other. Both ask
+//! `Namespaces` for a generator by name, and `Access` for what a client may do. `Server` decides
+//! where sockets come from, when it is ready and how it ends; protocols see the end in `Drain`.
 //!
 //! An ID is unique because the generator of its namespace has leases that nobody else has;
 //! nothing here adds to that proof, and nothing here takes from it: an ID that was taken and
@@ -23,9 +22,9 @@ mod buffer_budget;
 mod causes;
 mod clients;
 mod config;
+mod counters;
 mod descriptors;
 mod drain;
-mod front;
 mod http;
 mod limits;
 mod listener;

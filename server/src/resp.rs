@@ -93,8 +93,8 @@ pub(crate) use self::accept::Tls;
 use self::announced::Announced;
 use self::context::{Shared, Worker};
 use crate::access::Access;
+use crate::counters::Counters;
 use crate::drain::Drain;
-use crate::front::FrontCounters;
 use crate::limits::Limits;
 use crate::listener::Listener;
 use crate::namespaces::Namespaces;
@@ -187,7 +187,7 @@ impl Frontend {
     }
 
     /// The counters of the accept loops, and of each worker.
-    pub(crate) fn counters(&self) -> &[Arc<FrontCounters>] {
+    pub(crate) fn counters(&self) -> &[Arc<Counters>] {
         &self.shared.counters
     }
 

@@ -324,7 +324,7 @@ impl Server {
                         workers: front.workers,
                         drain: self.drain.clone(),
                         drain_time: http::DRAIN_TIME,
-                        fronts: resp
+                        counters: resp
                             .map(|counters| (Protocol::Resp.name(), counters))
                             .collect(),
                     });

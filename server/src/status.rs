@@ -8,7 +8,6 @@ mod alerts;
 mod leases;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ringflake::Stats;
@@ -17,7 +16,7 @@ use serde::Serialize;
 use self::alerts::Alert;
 use self::leases::Hold;
 use crate::causes::Causes;
-use crate::front::FrontCounters;
+use crate::counters::{Counters, open, total};
 use crate::namespaces::Namespace;
 use crate::readiness::Obstacle;
 
@@ -35,13 +34,13 @@ pub(crate) struct Status {
     /// Why clients can't begin namespaces though they may.
     #[serde(skip_serializing_if = "Option::is_none")]
     data_dir: Option<String>,
-    fronts: Vec<Front>,
+    fronts: Vec<OfProtocol>,
     namespaces: Vec<OfNamespace>,
 }
 
-/// The counters of a listener.
+/// The counters of a protocol.
 #[derive(Debug, Serialize)]
-pub(crate) struct Front {
+pub(crate) struct OfProtocol {
     name: &'static str,
     /// Connections at this moment.
     open: u64,
@@ -88,7 +87,7 @@ impl Status {
     /// microseconds.
     pub(crate) fn now(
         namespaces: &[Arc<Namespace>],
-        fronts: Vec<Front>,
+        fronts: Vec<OfProtocol>,
         uptime: Duration,
         draining: bool,
         data_dir: Option<Obstacle>,
@@ -146,32 +145,16 @@ impl OfNamespace {
     }
 }
 
-impl Front {
-    /// Connections at this moment.
-    pub(crate) fn open(&self) -> u64 {
-        self.open
-    }
-
-    /// Of the counts of all threads of a front.
-    pub(crate) fn of<'a>(
-        name: &'static str,
-        threads: impl Iterator<Item = &'a FrontCounters> + Clone,
-    ) -> Self {
-        let sum = |count: fn(&FrontCounters) -> &AtomicU64| {
-            let each = threads.clone().map(|of| count(of).load(Ordering::Relaxed));
-            each.fold(0_u64, u64::wrapping_add)
-        };
-        // In this order: one that ends between the two is counted as open at most.
-        let closed = sum(|of| &of.closed);
-        let accepted = sum(|of| &of.accepted);
+impl OfProtocol {
+    pub(crate) fn of(name: &'static str, threads: &[Arc<Counters>]) -> Self {
         Self {
             name,
-            open: accepted.saturating_sub(closed),
-            accepted,
-            turned_away: sum(|of| &of.turned_away),
-            requests: sum(|of| &of.requests),
-            errors: sum(|of| &of.errors),
-            ids: sum(|of| &of.ids),
+            open: open(threads),
+            accepted: total(threads, |of| &of.accepted),
+            turned_away: total(threads, |of| &of.turned_away),
+            requests: total(threads, |of| &of.requests),
+            errors: total(threads, |of| &of.errors),
+            ids: total(threads, |of| &of.ids),
         }
     }
 }
@@ -182,6 +165,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
+    use crate::counters::add;
 
     /// A namespace in a directory of its own.
     fn local(directory: &tempfile::TempDir) -> Arc<Namespace> {
@@ -203,10 +187,10 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let orders = local(&directory);
         orders.generator.take().unwrap();
-        let counters = FrontCounters::default();
-        counters.accepted.store(3, Ordering::Relaxed);
-        counters.closed.store(1, Ordering::Relaxed);
-        let fronts = vec![Front::of("http", [&counters, &counters].into_iter())];
+        let counters = Arc::new(Counters::default());
+        add(&counters.accepted, 3);
+        add(&counters.closed, 1);
+        let fronts = vec![OfProtocol::of("http", &[Arc::clone(&counters), counters])];
         let status = Status::now(&[orders], fronts, Duration::from_millis(1_500), false, None);
         let status: Value = serde_json::from_str(&serde_json::to_string(&status).unwrap()).unwrap();
 

@@ -13,8 +13,8 @@ use super::namespace_metrics::NamespaceMetrics;
 use super::problem::{Kind, Problem};
 use crate::access::Access;
 use crate::buffer_budget::{BufferPermit, ClientBudget};
+use crate::counters::Counters;
 use crate::drain::Drain;
-use crate::front::FrontCounters;
 use crate::limits::Limits;
 use crate::listener::Listener;
 use crate::log_limit::LogLimit;
@@ -50,13 +50,13 @@ pub(crate) struct Setup {
     pub(crate) drain: Drain,
     /// For how long new requests are answered while it drains.
     pub(crate) drain_time: Duration,
-    /// The counters of all fronts, by name, for `/metrics`; those of this one are added.
-    pub(crate) fronts: Vec<(&'static str, Vec<Arc<FrontCounters>>)>,
+    /// The counters of other protocols, by name; those of this one are added.
+    pub(crate) counters: Vec<(&'static str, Vec<Arc<Counters>>)>,
 }
 
 pub(super) struct App {
     pub(super) setup: Setup,
-    pub(super) counters: Arc<FrontCounters>,
+    pub(super) counters: Arc<Counters>,
     pub(super) metrics: NamespaceMetrics,
     /// Warnings about stores that clients have caused.
     pub(super) store_failures: LogLimit,
@@ -68,8 +68,8 @@ impl App {
     ///
     /// When the recorder of the metrics can't be made.
     pub(super) fn new(mut setup: Setup) -> io::Result<Self> {
-        let counters = Arc::new(FrontCounters::default());
-        setup.fronts.push(("http", vec![Arc::clone(&counters)]));
+        let counters = Arc::new(Counters::default());
+        setup.counters.push(("http", vec![Arc::clone(&counters)]));
         Ok(Self {
             setup,
             counters,

@@ -20,7 +20,7 @@ use super::buffer_permit::guarded;
 use super::cross_origin::Hosts;
 use super::deadlines::Deadlines;
 use super::problem::Problem;
-use crate::front::{FrontCounters, add_shared};
+use crate::counters::{Counters, add_shared};
 
 /// Answers the requests of one connection.
 #[derive(Clone)]
@@ -68,7 +68,7 @@ impl hyper::service::Service<Request<Incoming>> for Calls {
     }
 }
 
-fn count(counters: &FrontCounters, status: StatusCode, duration: Duration) {
+fn count(counters: &Counters, status: StatusCode, duration: Duration) {
     add_shared(&counters.requests, 1);
     counters.durations.record(duration, 1, add_shared);
     if status.is_client_error() || status.is_server_error() {

@@ -13,20 +13,19 @@ use super::app::App;
 use super::auth;
 use super::problem::Problem;
 use crate::access::Role;
-use crate::front::{Durations, FrontCounters};
+use crate::counters::{Counters, Durations, open, total};
 use crate::namespaces::Namespace;
-use crate::status::Front;
 use crate::sublease::Counts;
 
 /// The text format of Prometheus.
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-type Fronts = [(&'static str, Vec<Arc<FrontCounters>>)];
+/// The counters of each protocol, by name.
+type Protocols = [(&'static str, Vec<Arc<Counters>>)];
 
-/// A count of a front.
-type Count = fn(&FrontCounters) -> &AtomicU64;
+type Count = fn(&Counters) -> &AtomicU64;
 
-/// Counters of fronts: the name, what it counts, and where it is.
+/// Counters of a protocol: the name, what it counts, and where it is.
 #[rustfmt::skip]
 const COUNTERS: [(&str, &str, Count); 6] = [
     ("connections_accepted", "Connections that were accepted.", |of| &of.accepted),
@@ -46,7 +45,7 @@ pub(super) async fn metrics(State(app): State<Arc<App>>, head: Parts) -> Result<
     let data_dir = tokio::task::spawn_blocking(move || checked.can_begin());
     let data_dir = data_dir.await.unwrap_or(Some(false));
     of_readiness(&app, &namespaces, data_dir, &mut text);
-    of_fronts(&app.setup.fronts, &mut text);
+    of_protocols(&app.setup.counters, &mut text);
     of_leases(app.setup.subleases.counts(), &mut text);
     Ok(([(CONTENT_TYPE, TEXT)], text).into_response())
 }
@@ -107,37 +106,35 @@ fn write_metric(
     }
 }
 
-fn of_fronts(fronts: &Fronts, text: &mut String) {
-    let sum = |threads: &[Arc<FrontCounters>], count: Count| -> f64 {
-        let each = threads.iter().map(|of| count(of).load(Ordering::Relaxed));
-        each.sum::<u64>() as f64
-    };
-    let label = |front: &str| format!("{{front=\"{front}\"}}");
+fn of_protocols(protocols: &Protocols, text: &mut String) {
+    let label = |protocol: &str| format!("{{front=\"{protocol}\"}}");
     for (name, help, count) in COUNTERS {
-        let values = fronts
+        let values = protocols
             .iter()
-            .map(|(front, of)| (label(front), sum(of, count)));
+            .map(|(protocol, of)| (label(protocol), total(of, count) as f64));
         write_metric(text, "counter", &format!("{name}_total"), help, values);
     }
-    let open = fronts.iter().map(|(front, threads)| {
-        let open = Front::of(front, threads.iter().map(|thread| &**thread)).open();
-        (label(front), open as f64)
-    });
+    let open = protocols
+        .iter()
+        .map(|(protocol, of)| (label(protocol), open(of) as f64));
     write_metric(text, "gauge", "connections", "Open connections.", open);
-    let errors = fronts.iter().flat_map(|(front, of)| {
+    let errors = protocols.iter().flat_map(|(protocol, of)| {
         // The parts first, so that the whole is not less.
-        let (denied, unavailable) = (sum(of, |of| &of.denied), sum(of, |of| &of.unavailable));
-        let invalid = (sum(of, |of| &of.errors) - denied - unavailable).max(0.0);
+        let (denied, unavailable) = (total(of, |of| &of.denied), total(of, |of| &of.unavailable));
+        let invalid = total(of, |of| &of.errors).saturating_sub(denied + unavailable);
         let kinds = [
             ("denied", denied),
             ("invalid", invalid),
             ("unavailable", unavailable),
         ];
-        kinds.map(|(kind, value)| (format!("{{front=\"{front}\",kind=\"{kind}\"}}"), value))
+        kinds.map(|(kind, count)| {
+            let label = format!("{{front=\"{protocol}\",kind=\"{kind}\"}}");
+            (label, count as f64)
+        })
     });
     let help = "Requests that were answered with an error.";
     write_metric(text, "counter", "request_errors_total", help, errors);
-    let durations = fronts.iter().flat_map(|(front, threads)| {
+    let durations = protocols.iter().flat_map(|(front, threads)| {
         let mut buckets = [0; 9];
         let each = threads.iter().map(|of| of.durations.add_to(&mut buckets));
         let seconds: f64 = each.sum();
@@ -193,17 +190,17 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::front::add_shared;
+    use crate::counters::add_shared;
 
     #[test]
     fn each_protocol_has_its_counters() {
-        let resp: Vec<Arc<FrontCounters>> = vec![Arc::default(), Arc::default()];
+        let resp: Vec<Arc<Counters>> = vec![Arc::default(), Arc::default()];
         for (thread, errors) in resp.iter().zip([3, 5]) {
             thread.errors.store(errors, Ordering::Relaxed);
             thread.denied.store(2, Ordering::Relaxed);
         }
         resp[0].unavailable.store(1, Ordering::Relaxed);
-        let http = Arc::new(FrontCounters::default());
+        let http = Arc::new(Counters::default());
         http.ids.store(7, Ordering::Relaxed);
         http.accepted.store(9, Ordering::Relaxed);
         http.closed.store(4, Ordering::Relaxed);
@@ -212,7 +209,7 @@ mod tests {
             http.durations.record(duration, 1, add_shared);
         }
         let mut text = String::new();
-        of_fronts(&[("http", vec![http]), ("resp", resp)], &mut text);
+        of_protocols(&[("http", vec![http]), ("resp", resp)], &mut text);
         for line in [
             "# TYPE ringflake_server_ids_total counter",
             "ringflake_server_ids_total{front=\"http\"} 7",

@@ -19,7 +19,7 @@ use super::app::App;
 use super::auth;
 use super::problem::Problem;
 use crate::access::Role;
-use crate::status::{Front, Status};
+use crate::status::{OfProtocol, Status};
 
 const PAGE: &str = include_str!("page.html");
 
@@ -59,10 +59,8 @@ fn inside(element: &str) -> &'static str {
 /// Answers with all that the page shows.
 pub(super) async fn status(State(app): State<Arc<App>>, head: Parts) -> Result<Response, Problem> {
     auth::require(&app.setup.rights, &head, Role::Admin)?;
-    let fronts = app.setup.fronts.iter().map(|(name, counters)| {
-        let threads = counters.iter().map(|counters| &**counters);
-        Front::of(name, threads)
-    });
+    let fronts = app.setup.counters.iter();
+    let fronts = fronts.map(|(name, threads)| OfProtocol::of(name, threads));
     let status = Status::now(
         &app.setup.namespaces.all(),
         fronts.collect(),

@@ -18,7 +18,7 @@ use super::problem::Problem;
 use super::take_request::TakeRequest;
 use super::{auth, body};
 use crate::access::Role;
-use crate::front::add_shared;
+use crate::counters::add_shared;
 
 /// IDs of one batch.
 const BATCH: usize = 1024;

@@ -14,8 +14,8 @@ use super::budget::Budget;
 use super::reply::Errors;
 use crate::access::{Access, Exceeded, Role};
 use crate::clients::Clients;
+use crate::counters::{Counters, add};
 use crate::drain::Drain;
-use crate::front::{FrontCounters, add};
 use crate::limits::Limits;
 use crate::log_limit::LogLimit;
 use crate::namespaces::{Namespace, Namespaces, OpenError};
@@ -45,7 +45,7 @@ pub(super) struct Shared {
     pub(super) key_prefix: String,
     pub(super) started: Instant,
     /// Those of the accept loops first, then those of each worker.
-    pub(super) counters: Vec<Arc<FrontCounters>>,
+    pub(super) counters: Vec<Arc<Counters>>,
     pub(super) budget: Budget,
     auth_failures: LogLimit,
     sessions: AtomicU64,
@@ -90,7 +90,7 @@ impl Shared {
     }
 
     /// Counters of connections, which several threads write.
-    pub(super) fn accept_counters(&self) -> &Arc<FrontCounters> {
+    pub(super) fn accept_counters(&self) -> &Arc<Counters> {
         &self.counters[0]
     }
 
@@ -138,7 +138,7 @@ impl Worker {
 /// The namespaces that a worker has looked up, its counters, and a buffer for IDs.
 pub(super) struct WorkerContext {
     pub(super) shared: Arc<Shared>,
-    counters: Arc<FrontCounters>,
+    counters: Arc<Counters>,
     /// Never shrinks. A request uses an index, so it counts no references.
     known: Vec<Arc<Namespace>>,
     by_name: HashMap<Box<str>, NamespaceIndex>,

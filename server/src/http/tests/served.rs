@@ -14,8 +14,8 @@ use tempfile::TempDir;
 use super::super::{DRAIN_TIME, HttpServer, LAST_PATIENCE, Setup};
 use super::wire::Wire;
 use crate::access::Access;
+use crate::counters::Counters;
 use crate::drain::Drain;
-use crate::front::FrontCounters;
 use crate::limits::Limits;
 use crate::listener::Listener;
 use crate::namespaces::{Namespaces, OpenError};
@@ -145,7 +145,7 @@ pub(super) fn serve_namespaces(
         workers: 2,
         drain: drain.clone(),
         drain_time: DRAIN_TIME,
-        fronts: Vec::new(),
+        counters: Vec::new(),
     };
     change(&mut setup);
     let front = Some(HttpServer::start(setup).unwrap());
@@ -164,7 +164,7 @@ impl Served {
     }
 
     /// The counters of the listener.
-    pub(super) fn counters(&self) -> &FrontCounters {
+    pub(super) fn counters(&self) -> &Counters {
         self.front.as_ref().unwrap().counters()
     }
 

@@ -1,14 +1,11 @@
 //! The commands that say what the server is and has done.
 
 use std::fmt::Write as _;
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::Relaxed;
 
 use super::call::{Call, Command, Flow, Needs, Quoted, by_name};
 use crate::access::Role;
-use crate::front::FrontCounters;
+use crate::counters::{open, total};
 use crate::namespaces::Namespace;
-use crate::resp::context::WorkerContext;
 use crate::resp::reply::Replies;
 
 /// The Redis whose protocol this is. `HELLO` and `INFO` say it, since clients choose by it what
@@ -139,14 +136,14 @@ pub(super) fn info(call: Call<'_, '_>) -> Flow {
     }
     let may_read = call.context.refusal(Role::Admin, call.session.token());
     if may_read.is_none() {
-        let sum = Sum(call.context);
+        let shared = &call.context.shared;
+        let counters = &shared.counters;
         if is_asked("clients") {
-            let closed = sum.of(|count| &count.closed);
-            let open = sum.of(|count| &count.accepted).saturating_sub(closed);
             let _ = write!(
                 text,
-                "# Clients\r\nconnected_clients:{open}\r\nmaxclients:{}\r\n\r\n",
-                call.context.shared.limits.connections,
+                "# Clients\r\nconnected_clients:{}\r\nmaxclients:{}\r\n\r\n",
+                open(counters),
+                shared.limits.connections,
             );
         }
         if is_asked("stats") {
@@ -154,11 +151,11 @@ pub(super) fn info(call: Call<'_, '_>) -> Flow {
                 text,
                 "# Stats\r\ntotal_connections_received:{}\r\nrejected_connections:{}\r\n\
                  total_commands_processed:{}\r\ntotal_error_replies:{}\r\nids_sent:{}\r\n\r\n",
-                sum.of(|count| &count.accepted),
-                sum.of(|count| &count.turned_away),
-                sum.of(|count| &count.requests),
-                sum.of(|count| &count.errors),
-                sum.of(|count| &count.ids),
+                total(counters, |of| &of.accepted),
+                total(counters, |of| &of.turned_away),
+                total(counters, |of| &of.requests),
+                total(counters, |of| &of.errors),
+                total(counters, |of| &of.ids),
             );
         }
     }
@@ -167,19 +164,6 @@ pub(super) fn info(call: Call<'_, '_>) -> Flow {
     }
     call.replies.bulk(text.as_bytes());
     Flow::Done
-}
-
-/// Adds counts of all workers up, each as it is at some moment meanwhile.
-struct Sum<'a>(&'a WorkerContext);
-
-impl Sum<'_> {
-    fn of(&self, count: impl Fn(&FrontCounters) -> &AtomicU64) -> u64 {
-        let counters = &self.0.shared.counters;
-        counters.iter().fold(0, |sum, counters| {
-            // Figures, which order nothing.
-            sum.wrapping_add(count(counters).load(Relaxed))
-        })
-    }
 }
 
 pub(super) fn stats(call: Call<'_, '_>) -> Flow {

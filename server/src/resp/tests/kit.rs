@@ -15,8 +15,8 @@ use ringflake_kit::eventually;
 use rustls::{ClientConnection, StreamOwned};
 
 use crate::access::Access;
+use crate::counters::{Counters, total};
 use crate::drain::Drain;
-use crate::front::FrontCounters;
 use crate::limits::Limits;
 use crate::listener::Listener;
 use crate::namespaces::{Namespaces, OpenError};
@@ -138,9 +138,8 @@ impl Running {
     }
 
     /// The sum of a count of all workers.
-    pub(super) fn count(&self, of: fn(&FrontCounters) -> &AtomicU64) -> u64 {
-        let counters = self.front.as_ref().unwrap().counters().iter();
-        counters.map(|counters| of(counters).load(Relaxed)).sum()
+    pub(super) fn count(&self, of: fn(&Counters) -> &AtomicU64) -> u64 {
+        total(self.front.as_ref().unwrap().counters(), of)
     }
 
     /// Drains, and says whether all of the front has gone and left the namespaces.

@@ -1,13 +1,14 @@
-//! What every front counts.
+//! What a server counts, for each of its protocols.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The counts of one thread of a front, which alone writes them by [`add`], or of several,
-/// which write them by [`add_shared`].
+/// The counts of one thread of a protocol, which alone writes them by [`add`], or of several
+/// threads, which write them by [`add_shared`].
 #[derive(Debug, Default)]
 #[repr(align(128))]
-pub(crate) struct FrontCounters {
+pub(crate) struct Counters {
     pub(crate) accepted: AtomicU64,
     /// Connections that were closed at once, because there were too many.
     pub(crate) turned_away: AtomicU64,
@@ -26,6 +27,20 @@ pub(crate) struct FrontCounters {
     pub(crate) ids: AtomicU64,
     /// How long responses took, from the request as a whole to the response as a whole.
     pub(crate) durations: Durations,
+}
+
+/// A count of several threads, each as it is at some moment meanwhile.
+pub(crate) fn total(threads: &[Arc<Counters>], count: fn(&Counters) -> &AtomicU64) -> u64 {
+    // Figures, which order nothing.
+    let each = threads.iter().map(|of| count(of).load(Ordering::Relaxed));
+    each.fold(0, u64::wrapping_add)
+}
+
+/// Connections at this moment.
+pub(crate) fn open(threads: &[Arc<Counters>]) -> u64 {
+    // First, so that one that ends between the two counts as open at most.
+    let closed = total(threads, |of| &of.closed);
+    total(threads, |of| &of.accepted).saturating_sub(closed)
 }
 
 #[derive(Debug, Default)]
