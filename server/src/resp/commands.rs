@@ -7,13 +7,11 @@ mod connection;
 mod ids;
 mod info;
 
-use std::borrow::Cow;
-
 pub(super) use self::call::Flow;
 use self::call::{Call, Command, Needs, Quoted, by_name, command, number};
-use super::context::{Refusal, WorkerContext};
+use super::context::WorkerContext;
 use super::decode::Words;
-use super::reply::Replies;
+use super::reply::{Rejection, Replies};
 use super::session::Session;
 use crate::access::Role;
 
@@ -52,28 +50,6 @@ static COMMANDS: [Command; 28] = [
     command("READONLY", 1, Needs::AnyRight, "", connection::ok),
     command("READWRITE", 1, Needs::AnyRight, "", connection::ok),
 ];
-
-/// Why a request does not run.
-pub(super) struct Rejection {
-    pub(super) code: &'static str,
-    pub(super) why: Cow<'static, str>,
-}
-
-impl Rejection {
-    pub(super) fn of(why: impl Into<Cow<'static, str>>) -> Self {
-        let why = why.into();
-        Self { code: "ERR", why }
-    }
-}
-
-impl From<Refusal> for Rejection {
-    fn from(Refusal { code, why }: Refusal) -> Self {
-        Self {
-            code,
-            why: why.into(),
-        }
-    }
-}
 
 /// Whether a request runs during a transaction and is not queued.
 pub(super) fn runs_at_once(words: &Words<'_>) -> bool {
@@ -127,16 +103,11 @@ fn check(
         )));
     };
     let token = session.token();
-    let refusal = match command.needs {
-        Needs::Nothing => None,
-        Needs::AnyRight => (!context.shared.knows(token)).then_some(Refusal::UNKNOWN),
-        Needs::Right(role) => context.refusal(role, token),
-    };
-    if let Some(refusal) = refusal {
-        if let Needs::Right(role) = command.needs {
-            session.log_refusal(role, refusal, context);
-        }
-        return Err(refusal.into());
+    match command.needs {
+        Needs::Nothing => {}
+        Needs::AnyRight if context.shared.knows(token) => {}
+        Needs::AnyRight => return Err(Rejection::UNAUTHENTICATED),
+        Needs::Right(role) => session.check_right(role, context)?,
     }
     let most = usize::from(command.arity.unsigned_abs()) - 1;
     let fits = if command.arity < 0 {
@@ -169,8 +140,8 @@ pub(super) fn run(
             context,
             replies,
         }),
-        Err(Rejection { code, why }) => {
-            replies.error(code, why);
+        Err(rejection) => {
+            replies.reject(&rejection);
             Flow::Done
         }
     }

@@ -11,7 +11,7 @@ use ringflake::{Id, TakeError, lease};
 
 use super::announced::Announced;
 use super::budget::Budget;
-use super::reply::Errors;
+use super::reply::{Errors, Rejection};
 use crate::access::{Access, Exceeded, Role};
 use crate::clients::Clients;
 use crate::counters::{Counters, add};
@@ -222,18 +222,13 @@ impl fmt::Display for OpenFailure {
     }
 }
 
-/// Why a client may not do what it asks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Refusal {
-    pub(super) code: &'static str,
-    pub(super) why: &'static str,
-}
-
-impl Refusal {
-    pub(super) const UNKNOWN: Self = Self {
-        code: "NOAUTH",
-        why: "Authentication required.",
-    };
+impl From<OpenFailure> for Rejection {
+    fn from(failure: OpenFailure) -> Self {
+        Self {
+            code: failure.code(),
+            why: failure.to_string().into(),
+        }
+    }
 }
 
 impl WorkerContext {
@@ -315,22 +310,20 @@ impl WorkerContext {
     }
 
     /// Why a client with this token may not do that.
-    pub(super) fn refusal(&self, role: Role, token: Option<&[u8]>) -> Option<Refusal> {
+    pub(super) fn rejection(&self, role: Role, token: Option<&[u8]>) -> Option<Rejection> {
         if self.shared.rights.allows(role, token) {
-            None
-        } else if token.is_none() {
-            Some(Refusal::UNKNOWN)
-        } else {
-            Some(Refusal {
-                code: "NOPERM",
-                why: match role {
-                    Role::Take => "this token may not take IDs",
-                    Role::Inspect => "this token may not inspect IDs",
-                    Role::Lease => "this token may not be given leases",
-                    Role::Admin => "this token may not read the server's figures",
-                },
-            })
+            return None;
         }
+        if token.is_none() {
+            return Some(Rejection::UNAUTHENTICATED);
+        }
+        let why = match role {
+            Role::Take => "this token may not take IDs",
+            Role::Inspect => "this token may not inspect IDs",
+            Role::Lease => "this token may not be given leases",
+            Role::Admin => "this token may not read the server's figures",
+        };
+        Some(Rejection::new("NOPERM", why))
     }
 
     /// Counts IDs, or one request, against the limits of this token.
@@ -340,21 +333,16 @@ impl WorkerContext {
         token: Option<&[u8]>,
         namespace: &str,
         amount: usize,
-    ) -> Option<Refusal> {
-        let spent = self
-            .shared
-            .rights
-            .spend(role, token, namespace, amount as u64);
-        spent.err().map(|exceeded| match exceeded {
-            Exceeded::Namespace => Refusal {
-                code: "NOPERM",
-                why: "this token may not use this namespace",
-            },
-            Exceeded::Rate { .. } => Refusal {
-                code: "NOPERM",
-                why: "this token has used up its rate: try again later, or ask for less",
-            },
-        })
+    ) -> Option<Rejection> {
+        let rights = &self.shared.rights;
+        let why = match rights.spend(role, token, namespace, amount as u64) {
+            Ok(()) => return None,
+            Err(Exceeded::Namespace) => "this token may not use this namespace",
+            Err(Exceeded::Rate { .. }) => {
+                "this token has used up its rate: try again later, or ask for less"
+            }
+        };
+        Some(Rejection::new("NOPERM", why))
     }
 
     /// Takes back what was counted for IDs that this token did not get.

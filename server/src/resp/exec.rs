@@ -1,9 +1,9 @@
 //! Queueing the requests of a transaction, and running them.
 
-use super::commands::{self, Flow, Rejection};
+use super::commands::{self, Flow};
 use super::context::WorkerContext;
 use super::decode::{Arguments, Decoded, Decoder, Words};
-use super::reply::Replies;
+use super::reply::{Rejection, Replies};
 use super::session::{Missing, Session};
 use super::transaction::{Queued, Transaction};
 use super::turn::plain_take;
@@ -64,7 +64,7 @@ impl Session {
                     is_aborted: true,
                     ..Transaction::default()
                 };
-                replies.error(rejection.code, rejection.why);
+                replies.reject(&rejection);
             }
         }
     }
@@ -88,8 +88,8 @@ impl Session {
             let arguments = decode(request)?;
             let name = commands::taken_name(&arguments.of(request))?;
             // The rights may have changed since it was queued.
-            if let Some(refusal) = context.refusal(Role::Take, self.token()) {
-                return Some(Missing::Refused(refusal));
+            if let Some(rejection) = context.rejection(Role::Take, self.token()) {
+                return Some(Missing::Rejected(rejection));
             }
             // The IDs are counted when they are taken.
             self.find_to_take(name, 0, context).err()
@@ -99,12 +99,8 @@ impl Session {
                 self.transaction = Some(transaction);
                 return Flow::Open(name);
             }
-            Some(Missing::Failed(failure)) => {
-                replies.error("EXECABORT", failure);
-                return Flow::Done;
-            }
-            Some(Missing::Refused(refusal)) => {
-                replies.error("EXECABORT", refusal.why);
+            Some(Missing::Rejected(rejection)) => {
+                replies.error("EXECABORT", rejection.why);
                 return Flow::Done;
             }
             None => {}

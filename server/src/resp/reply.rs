@@ -1,5 +1,6 @@
 //! Replies as bytes.
 
+use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 
 use ringflake::{Id, TakeError};
@@ -60,6 +61,27 @@ impl Form {
     }
 }
 
+/// Why a request is not done, as a client may know it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Rejection {
+    pub(super) code: &'static str,
+    pub(super) why: Cow<'static, str>,
+}
+
+impl Rejection {
+    pub(super) const UNAUTHENTICATED: Self = Self::new("NOAUTH", "Authentication required.");
+
+    pub(super) const fn new(code: &'static str, why: &'static str) -> Self {
+        let why = Cow::Borrowed(why);
+        Self { code, why }
+    }
+
+    pub(super) fn of(why: impl Into<Cow<'static, str>>) -> Self {
+        let why = why.into();
+        Self { code: "ERR", why }
+    }
+}
+
 /// Where replies go, one after the other.
 #[derive(Debug)]
 pub(super) struct Replies<'a> {
@@ -103,6 +125,10 @@ impl Replies<'_> {
             }
         }
         self.end();
+    }
+
+    pub(super) fn reject(&mut self, rejection: &Rejection) {
+        self.error(rejection.code, &rejection.why);
     }
 
     pub(super) fn integer(&mut self, number: i64) {

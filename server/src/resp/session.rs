@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 
 use super::budget::UNAUTHENTICATED_BYTES;
-use super::context::{Lookup, NamespaceIndex, OpenFailure, Refusal, Shared, WorkerContext};
+use super::context::{Lookup, NamespaceIndex, OpenFailure, Shared, WorkerContext};
 use super::decode::Decoder;
-use super::reply::{Protocol, Replies};
+use super::reply::{Protocol, Rejection, Replies};
 use super::transaction::Transaction;
 use crate::access::Role;
 use crate::clients::Client;
@@ -102,32 +102,46 @@ impl Session {
             Err(_) => return found,
         };
         match self.spend(Role::Take, namespace, amount, context) {
-            None => found,
-            Some(refusal) => Err(Missing::Refused(refusal)),
+            Ok(()) => found,
+            Err(rejection) => Err(Missing::Rejected(rejection)),
         }
     }
 
+    /// Whether the client has this role. Logs a rejection.
+    pub(super) fn check_right(&self, role: Role, context: &WorkerContext) -> Result<(), Rejection> {
+        self.log(role, context.rejection(role, self.token()), context)
+    }
+
     /// Counts IDs, or one request, against the limits of the token, which has this role. Logs a
-    /// refusal.
+    /// rejection.
     pub(super) fn spend(
         &self,
         role: Role,
         namespace: &str,
         amount: usize,
         context: &WorkerContext,
-    ) -> Option<Refusal> {
-        let refusal = context.spend(role, self.token.as_deref(), namespace, amount);
-        refusal.inspect(|refusal| self.log_refusal(role, *refusal, context))
+    ) -> Result<(), Rejection> {
+        let rejection = context.spend(role, self.token(), namespace, amount);
+        self.log(role, rejection, context)
     }
 
-    pub(super) fn log_refusal(&self, role: Role, refusal: Refusal, context: &WorkerContext) {
-        let rights = &context.shared.rights;
+    fn log(
+        &self,
+        role: Role,
+        rejection: Option<Rejection>,
+        context: &WorkerContext,
+    ) -> Result<(), Rejection> {
+        let Some(rejection) = rejection else {
+            return Ok(());
+        };
         // Each connection has another port, and a network of IPv6 as many addresses as it likes.
         let client = match self.peer.parse::<SocketAddr>() {
             Ok(address) => Client::from(address.ip()).to_string(),
             Err(_) => self.peer.clone(),
         };
-        rights.log_refusal(&client, role, self.token.as_deref(), refusal.why);
+        let rights = &context.shared.rights;
+        rights.log_refusal(&client, role, self.token(), &rejection.why);
+        Err(rejection)
     }
 
     /// The request in front can't be answered: its namespace was not opened.
@@ -142,14 +156,16 @@ impl Session {
     ) -> Result<NamespaceIndex, Missing> {
         match context.find(name) {
             Lookup::Made(namespace) => Ok(namespace),
-            Lookup::Impossible(failure) => Err(Missing::Failed(failure)),
-            Lookup::Unknown(name) => match self.failed.take_if(|(failed, _)| failed == name) {
-                Some((_, failure)) => Err(Missing::Failed(failure)),
-                None => match prefixed(name, &context.shared.key_prefix) {
-                    Some(failure) => Err(Missing::Failed(failure)),
-                    None => Err(Missing::Open(name.to_owned())),
-                },
-            },
+            Lookup::Impossible(failure) => Err(Missing::Rejected(failure.into())),
+            Lookup::Unknown(name) => {
+                let failed = self.failed.take_if(|(failed, _)| failed == name);
+                let rejection = failed.map(|(_, failure)| failure.into());
+                let rejection = rejection.or_else(|| prefixed(name, &context.shared.key_prefix));
+                Err(match rejection {
+                    Some(rejection) => Missing::Rejected(rejection),
+                    None => Missing::Open(name.to_owned()),
+                })
+            }
         }
     }
 
@@ -158,12 +174,13 @@ impl Session {
         &self,
         name: &[u8],
         context: &mut WorkerContext,
-    ) -> Result<NamespaceIndex, OpenFailure> {
+    ) -> Result<NamespaceIndex, Rejection> {
         match context.find(name) {
             Lookup::Made(namespace) => Ok(namespace),
-            Lookup::Impossible(failure) => Err(failure),
+            Lookup::Impossible(failure) => Err(failure.into()),
             Lookup::Unknown(name) => {
-                Err(prefixed(name, &context.shared.key_prefix).unwrap_or(OpenFailure::NotInUse))
+                let rejection = prefixed(name, &context.shared.key_prefix);
+                Err(rejection.unwrap_or_else(|| OpenFailure::NotInUse.into()))
             }
         }
     }
@@ -171,11 +188,11 @@ impl Session {
 
 /// The error for a key such as `app:orders`, of which `name` is left after `stripped` was cut
 /// off. No namespace has a name with a colon.
-fn prefixed(name: &str, stripped: &str) -> Option<OpenFailure> {
+fn prefixed(name: &str, stripped: &str) -> Option<Rejection> {
     let (prefix, rest) = name.rsplit_once(':')?;
     let dotted = name.replace(':', ".");
     let wrong = format!("namespace name {name:?} contains ':', which is not allowed");
-    Some(OpenFailure::Refused(match (stripped, rest) {
+    Some(Rejection::of(match (stripped, rest) {
         ("", "") => format!("{wrong}: use a key such as {dotted:?}"),
         ("", _) => {
             let prefix = format!("{prefix}:");
@@ -199,21 +216,18 @@ fn prefixed(name: &str, stripped: &str) -> Option<OpenFailure> {
 pub(super) enum Missing {
     /// It has to be opened first.
     Open(String),
-    Failed(OpenFailure),
-    /// The token's limits.
-    Refused(Refusal),
+    Rejected(Rejection),
 }
 
 impl Missing {
     /// Refuses `count` requests; or returns the name of a namespace that has to be opened.
     pub(super) fn refuse(self, count: usize, replies: &mut Replies<'_>) -> Option<String> {
-        let (code, why) = match self {
+        let rejection = match self {
             Self::Open(name) => return Some(name),
-            Self::Failed(failure) => (failure.code(), failure.to_string()),
-            Self::Refused(Refusal { code, why }) => (code, why.to_owned()),
+            Self::Rejected(rejection) => rejection,
         };
         for _ in 0..count {
-            replies.error(code, &why);
+            replies.reject(&rejection);
         }
         None
     }

@@ -204,12 +204,9 @@ impl Session {
         context: &mut WorkerContext,
         replies: &mut Replies<'_>,
     ) -> Option<String> {
-        let found = match context.refusal(Role::Take, self.token()) {
-            None => self.find_to_take(name, count, context),
-            Some(refusal) => {
-                self.log_refusal(Role::Take, refusal, context);
-                Err(Missing::Refused(refusal))
-            }
+        let found = match self.check_right(Role::Take, context) {
+            Ok(()) => self.find_to_take(name, count, context),
+            Err(rejection) => Err(Missing::Rejected(rejection)),
         };
         let namespace = match found {
             Ok(namespace) => namespace,

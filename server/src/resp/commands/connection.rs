@@ -3,8 +3,7 @@
 use super::call::{Call, Flow, Quoted, number};
 use super::client;
 use super::info::REDIS_VERSION;
-use crate::resp::context::Refusal;
-use crate::resp::reply::Protocol;
+use crate::resp::reply::{Protocol, Rejection};
 
 pub(super) fn ping(call: Call<'_, '_>) -> Flow {
     match *call.arguments {
@@ -138,7 +137,7 @@ pub(super) fn hello(call: Call<'_, '_>) -> Flow {
         Some(token) if !call.context.shared.knows(Some(token)) => return wrong_token(call),
         None if !call.context.shared.knows(call.session.token()) => {
             call.replies.error(
-                Refusal::UNKNOWN.code,
+                Rejection::UNAUTHENTICATED.code,
                 "HELLO must be called with the client already authenticated, otherwise the HELLO \
                  <proto> AUTH <user> <pass> option can be used to authenticate the client and \
                  select the RESP protocol version at the same time",

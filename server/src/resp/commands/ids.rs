@@ -95,15 +95,12 @@ pub(super) fn inspect(call: Call<'_, '_>) -> Flow {
     let (session, context, replies) = (call.session, call.context, call.replies);
     // First, so that a limited token does not learn which other namespaces there are.
     let used = String::from_utf8_lossy(context.without_prefix(name));
-    if let Some(refusal) = session.spend(Role::Inspect, &used, 1, context) {
-        replies.error(refusal.code, refusal.why);
-        return Flow::Done;
-    }
+    let spent = session.spend(Role::Inspect, &used, 1, context);
     // A look does not begin a namespace.
-    let namespace = match session.find_made(name, context) {
+    let namespace = match spent.and_then(|()| session.find_made(name, context)) {
         Ok(namespace) => namespace,
-        Err(failure) => {
-            replies.error(failure.code(), &failure);
+        Err(rejection) => {
+            replies.reject(&rejection);
             return Flow::Done;
         }
     };

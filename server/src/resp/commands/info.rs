@@ -134,8 +134,8 @@ pub(super) fn info(call: Call<'_, '_>) -> Flow {
             std::process::id(),
         );
     }
-    let may_read = call.context.refusal(Role::Admin, call.session.token());
-    if may_read.is_none() {
+    let rejection = call.context.rejection(Role::Admin, call.session.token());
+    if rejection.is_none() {
         let shared = &call.context.shared;
         let counters = &shared.counters;
         if is_asked("clients") {
@@ -178,7 +178,7 @@ pub(super) fn stats(call: Call<'_, '_>) -> Flow {
         }
         [name] => match call.session.find_made(name, call.context) {
             Ok(namespace) => figures(call.context.namespace(namespace), call.replies),
-            Err(failure) => call.replies.error(failure.code(), &failure),
+            Err(rejection) => call.replies.reject(&rejection),
         },
         _ => return call.refuse("wrong number of arguments for 'ringflake.stats' command"),
     }
