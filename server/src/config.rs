@@ -90,8 +90,8 @@ pub struct Config {
     pub(crate) best_effort: bool,
     pub(crate) drain: Duration,
     pub(crate) open: bool,
-    pub(crate) resp: FrontConfig,
-    pub(crate) http: FrontConfig,
+    pub(crate) resp: ProtocolConfig,
+    pub(crate) http: ProtocolConfig,
     pub(crate) tls: Option<TlsFiles>,
     pub(crate) tokens: TokenSettings,
     pub(crate) limits: Limits,
@@ -100,8 +100,10 @@ pub struct Config {
     pub(crate) namespaces: BTreeMap<String, NamespaceSettings>,
 }
 
+/// The settings of a protocol. The default is for tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct FrontConfig {
+#[cfg_attr(test, derive(Default))]
+pub(crate) struct ProtocolConfig {
     pub(crate) listen: Vec<SocketAddr>,
     /// Whether that is the default, which a socket of the service manager replaces.
     pub(crate) is_default: bool,
@@ -180,8 +182,8 @@ impl Config {
             best_effort: best_effort.unwrap_or(false),
             drain,
             open: open.unwrap_or(false),
-            resp: FrontConfig::new(Protocol::Resp, resp)?,
-            http: FrontConfig::new(Protocol::Http, http)?,
+            resp: ProtocolConfig::new(Protocol::Resp, resp)?,
+            http: ProtocolConfig::new(Protocol::Http, http)?,
             tls: TlsFiles::new(tls)?,
             tokens,
             limits: limits::read(limits)?,
@@ -204,14 +206,14 @@ impl Config {
         }
         let has_tokens = !config.tokens.is_empty();
         for protocol in Protocol::ALL {
-            if config.front(protocol).proxy_protocol && !has_tokens && !config.open {
+            if config.protocol(protocol).proxy_protocol && !has_tokens && !config.open {
                 return Err(ConfigError::value(
                     format!("{protocol}.proxy-protocol"),
                     "clients of a proxy are not local, so they need tokens: give tokens.take, or \
                      say open-to-the-network-without-tokens-or-tls = true",
                 ));
             }
-            for &address in &config.front(protocol).listen {
+            for &address in &config.protocol(protocol).listen {
                 config.check_exposure(address)?;
             }
         }
@@ -227,7 +229,7 @@ impl Config {
         self.on_demand && (names.is_empty() || names.iter().any(matches))
     }
 
-    pub(crate) fn front(&self, protocol: Protocol) -> &FrontConfig {
+    pub(crate) fn protocol(&self, protocol: Protocol) -> &ProtocolConfig {
         match protocol {
             Protocol::Resp => &self.resp,
             Protocol::Http => &self.http,
@@ -305,7 +307,7 @@ pub(crate) fn is_local(address: SocketAddr) -> bool {
     address.ip().to_canonical().is_loopback()
 }
 
-impl FrontConfig {
+impl ProtocolConfig {
     fn new(protocol: Protocol, settings: FrontSettings) -> Result<Self, ConfigError> {
         let FrontSettings {
             listen,

@@ -74,15 +74,11 @@ use tokio::sync::mpsc;
 use self::app::App;
 pub(crate) use self::app::{DRAIN_TIME, Setup};
 use self::listen::Listening;
-#[cfg(all(test, unix))]
-use crate::counters::Counters;
 
 pub(crate) struct HttpServer {
     runtime: Runtime,
     /// Each task has a sender; when all are gone, this ends.
     tasks: mpsc::Receiver<Infallible>,
-    #[cfg(all(test, unix))]
-    counters: Arc<Counters>,
 }
 
 impl HttpServer {
@@ -92,12 +88,8 @@ impl HttpServer {
     ///
     /// When no thread can be started, or a listener can't be made non-blocking.
     pub(crate) fn start(mut setup: Setup) -> io::Result<Self> {
-        let workers = match setup.workers {
-            0 => std::thread::available_parallelism()?.get(),
-            workers => workers,
-        };
         let runtime = Builder::new_multi_thread()
-            .worker_threads(workers)
+            .worker_threads(setup.config.workers)
             .thread_name_fn(thread_name)
             // Polls sockets after each task: a short request does not wait behind several
             // slices of large answers.
@@ -109,8 +101,6 @@ impl HttpServer {
         let draining = setup.drain.subscribe();
         let (task, tasks) = mpsc::channel(1);
         let app = Arc::new(App::new(setup)?);
-        #[cfg(all(test, unix))]
-        let counters = Arc::clone(&app.counters);
         let listening = Listening::new(app, draining, task);
         {
             let _in_runtime = runtime.enter();
@@ -119,25 +109,13 @@ impl HttpServer {
                 runtime.spawn(accepting);
             }
         }
-        Ok(Self {
-            runtime,
-            tasks,
-            #[cfg(all(test, unix))]
-            counters,
-        })
-    }
-
-    #[cfg(all(test, unix))]
-    pub(crate) fn counters(&self) -> &Counters {
-        &self.counters
+        Ok(Self { runtime, tasks })
     }
 
     /// Waits until all connections have ended after the drain has begun, at most until
     /// `deadline`; then ends the rest. Returns whether all ended by themselves.
     pub(crate) fn join(self, deadline: Instant) -> bool {
-        let Self {
-            runtime, mut tasks, ..
-        } = self;
+        let Self { runtime, mut tasks } = self;
         let ended = runtime.block_on(async {
             let all = tasks.recv();
             tokio::time::timeout_at(deadline.into(), all).await.is_ok()

@@ -97,9 +97,9 @@ impl Plan {
         let mut all_local = true;
         let mut sockets = Vec::new();
         for protocol in Protocol::ALL {
-            let front = config.front(protocol);
-            for &address in &front.listen {
-                all_local &= is_local(address) && !front.proxy_protocol;
+            let of = config.protocol(protocol);
+            for &address in &of.listen {
+                all_local &= is_local(address) && !of.proxy_protocol;
                 sockets.push(PlannedSocket {
                     protocol: protocol.name(),
                     address: address.to_string(),
@@ -107,12 +107,12 @@ impl Plan {
                     mode: None,
                 });
             }
-            if let Some(path) = &front.unix {
+            if let Some(path) = &of.unix {
                 sockets.push(PlannedSocket {
                     protocol: protocol.name(),
                     address: Address::Unix(path.clone()).to_string(),
                     tls: false,
-                    mode: Some(format!("{:04o}", front.unix_mode)),
+                    mode: Some(format!("{:04o}", of.unix_mode)),
                 });
             }
         }

@@ -89,15 +89,16 @@ use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::watch;
 
-pub(crate) use self::accept::Tls;
 use self::announced::Announced;
 use self::context::{Shared, Worker};
 use crate::access::Access;
+use crate::config::ProtocolConfig;
 use crate::counters::Counters;
 use crate::drain::Drain;
 use crate::limits::Limits;
 use crate::listener::Listener;
 use crate::namespaces::Namespaces;
+use crate::tls::Tls;
 
 const MAX_WORKERS: usize = 256;
 
@@ -107,7 +108,7 @@ const OPENINGS: usize = 4;
 /// How long a worker waits at its end for a store that does not answer.
 const GRACE: Duration = Duration::from_millis(500);
 
-pub(crate) struct Frontend {
+pub(crate) struct RespServer {
     workers: Vec<JoinHandle<()>>,
     shared: Arc<Shared>,
     stop: watch::Sender<bool>,
@@ -117,30 +118,23 @@ pub(crate) struct Frontend {
 
 pub(crate) struct Options {
     pub(crate) listeners: Vec<Listener>,
+    pub(crate) config: ProtocolConfig,
     pub(crate) namespaces: Arc<Namespaces>,
     pub(crate) rights: Arc<Access>,
     /// For all TCP listeners. Plain text is not accepted on them then.
-    pub(crate) tls: Option<Tls>,
+    pub(crate) tls: Option<Arc<Tls>>,
     pub(crate) limits: Limits,
-    pub(crate) proxy_protocol: bool,
-    pub(crate) announce: Option<String>,
-    pub(crate) key_prefix: String,
-    /// Worker threads; 0 for one per core.
-    pub(crate) workers: usize,
     pub(crate) drain: Drain,
 }
 
-impl Frontend {
+impl RespServer {
     /// Starts to serve, until the drain begins.
     ///
     /// # Errors
     /// No thread or event loop can be created, or a listener can't be registered.
     pub(crate) fn start(options: Options) -> io::Result<Self> {
-        let workers = match options.workers {
-            0 => std::thread::available_parallelism()?.get(),
-            workers => workers,
-        };
-        let workers = workers.min(MAX_WORKERS);
+        let config = options.config;
+        let workers = config.workers.min(MAX_WORKERS);
         let (task, tasks) = mpsc::channel();
         let (stop, stopped) = watch::channel(false);
         let mut shared = Shared::new(
@@ -150,12 +144,12 @@ impl Frontend {
             options.drain.clone(),
             workers,
         );
-        shared.proxy_protocol = options.proxy_protocol;
+        shared.proxy_protocol = config.proxy_protocol;
         shared.has_tls = options.tls.is_some();
-        shared.announced = options.announce.as_deref().and_then(Announced::new);
-        shared.key_prefix = options.key_prefix;
+        shared.announced = config.announce.as_deref().and_then(Announced::new);
+        shared.key_prefix = config.key_prefix;
         let shared = Arc::new(shared);
-        let mut frontend = Self {
+        let mut server = Self {
             workers: Vec::new(),
             shared: Arc::clone(&shared),
             stop,
@@ -166,7 +160,7 @@ impl Frontend {
         for index in 0..workers {
             let (handle, thread) = worker(index, stopped.clone())?;
             handles.push(handle);
-            frontend.workers.push(thread);
+            server.workers.push(thread);
         }
         let draining = options.drain.subscribe();
         let first = handles[0].clone();
@@ -183,7 +177,7 @@ impl Frontend {
             )?;
             first.spawn(accepting);
         }
-        Ok(frontend)
+        Ok(server)
     }
 
     /// The counters of the accept loops, and of each worker.
@@ -207,7 +201,7 @@ impl Frontend {
     }
 }
 
-impl Drop for Frontend {
+impl Drop for RespServer {
     fn drop(&mut self) {
         self.stop.send_replace(true);
         for worker in self.workers.drain(..) {

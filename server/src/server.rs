@@ -1,8 +1,8 @@
 //! A server from its start to its end.
 //!
 //! ```text
-//! start: files read --> sockets bound --> generators made --> fronts accept
-//! stop:  drain: nothing is accepted, what was begun is answered --> fronts gone
+//! start: files read --> sockets bound --> generators made --> protocols accept
+//! stop:  drain: nothing is accepted, what was begun is answered --> protocols gone
 //!        --> generators shut down, leases released --> socket files removed
 //! ```
 //! Each step that fails undoes those before it. So a port that is taken costs no lease, and
@@ -22,7 +22,7 @@ use ringflake::{Shutdown, SystemClock};
 
 pub use self::error::StartError;
 use crate::access::Access;
-use crate::config::{Config, ConfigError, FrontConfig, Protocol, is_local};
+use crate::config::{Config, ConfigError, Protocol, ProtocolConfig, is_local};
 use crate::descriptors;
 use crate::drain::Drain;
 use crate::http;
@@ -97,7 +97,7 @@ pub struct Server {
     supply: Arc<Supply>,
     namespaces: Arc<Namespaces>,
     drain: Drain,
-    resp: Option<resp::Frontend>,
+    resp: Option<resp::RespServer>,
     http: Option<http::HttpServer>,
     #[cfg(unix)]
     socket_files: Vec<SocketFile>,
@@ -173,7 +173,7 @@ impl Server {
         let (resp, http) = inherited.into_iter().partition(is_resp);
         let mut bound = Bound::new();
         for (protocol, given) in [(Protocol::Resp, resp), (Protocol::Http, http)] {
-            let listeners = self.bind_front(protocol, config.front(protocol), given)?;
+            let listeners = self.bind_protocol(protocol, config.protocol(protocol), given)?;
             if !listeners.is_empty() {
                 bound.push((protocol, listeners));
             }
@@ -184,10 +184,10 @@ impl Server {
         }
     }
 
-    fn bind_front(
+    fn bind_protocol(
         &mut self,
         protocol: Protocol,
-        front: &FrontConfig,
+        config: &ProtocolConfig,
         inherited: Vec<Inherited>,
     ) -> Result<Vec<Listener>, StartError> {
         let mut listeners = Vec::new();
@@ -198,7 +198,7 @@ impl Server {
                 source,
             }
         };
-        let replaced = front.is_default && !inherited.is_empty();
+        let replaced = config.is_default && !inherited.is_empty();
         for Inherited { listener, .. } in inherited {
             let unknown = Address::Unix(Default::default());
             let address = listener.address().map_err(refused(unknown))?;
@@ -212,14 +212,14 @@ impl Server {
         }
         let own = match replaced {
             true => &[][..],
-            false => &front.listen,
+            false => &config.listen,
         };
         for &address in own {
             let named = Address::Tcp(address);
             let listener = match Listener::bind(address, is_dual_stack(address, own)) {
                 // A machine without IPv6 has no ::1.
                 Err(error)
-                    if front.is_default
+                    if config.is_default
                         && address.is_ipv6()
                         && error.kind() != ErrorKind::AddrInUse =>
                 {
@@ -231,11 +231,11 @@ impl Server {
             self.listens(protocol, address);
             listeners.push(listener);
         }
-        if let Some(path) = &front.unix {
+        if let Some(path) = &config.unix {
             let address = Address::Unix(path.clone());
             #[cfg(unix)]
             {
-                let bound = Listener::bind_unix(path, front.unix_mode);
+                let bound = Listener::bind_unix(path, config.unix_mode);
                 let (listener, file) = bound.map_err(refused(address.clone()))?;
                 self.socket_files.push(file);
                 self.listens(protocol, address);
@@ -252,7 +252,7 @@ impl Server {
 
     fn listens(&mut self, protocol: Protocol, address: Address) {
         if let Address::Tcp(address) = address {
-            let is_proxied = self.config.front(protocol).proxy_protocol;
+            let is_proxied = self.config.protocol(protocol).proxy_protocol;
             self.is_local &= is_local(address) && !is_proxied;
         }
         tracing::info!(protocol = protocol.name(), %address, "listening");
@@ -288,45 +288,39 @@ impl Server {
     fn accept(&mut self, bound: Bound) -> Result<(), StartError> {
         let namespaces = self.config.namespaces.len();
         let limits = descriptors::limited(&self.config.limits, bound.len(), namespaces);
+        let mut others = Vec::new();
         for (protocol, listeners) in bound {
             let refused = |source| StartError::Front { protocol, source };
-            let front = self.config.front(protocol);
+            let config = self.config.protocol(protocol).clone();
             let rights = Arc::clone(&self.access);
-            let tls = self.tls.as_ref().map(|tls| tls.of(protocol));
             match protocol {
                 Protocol::Resp => {
-                    let started = resp::Frontend::start(resp::Options {
+                    let started = resp::RespServer::start(resp::Options {
                         listeners,
+                        config,
                         namespaces: Arc::clone(&self.namespaces),
                         rights,
-                        tls,
+                        tls: self.tls.clone(),
                         limits: limits.clone(),
-                        proxy_protocol: front.proxy_protocol,
-                        announce: front.announce.clone(),
-                        key_prefix: front.key_prefix.clone(),
-                        workers: front.workers,
                         drain: self.drain.clone(),
                     });
-                    self.resp = Some(started.map_err(refused)?);
+                    let started = started.map_err(refused)?;
+                    others.push((protocol.name(), started.counters().to_vec()));
+                    self.resp = Some(started);
                 }
                 Protocol::Http => {
-                    let resp = self.resp.iter().map(|front| front.counters().to_vec());
                     let started = http::HttpServer::start(http::Setup {
                         listeners,
+                        config,
                         namespaces: Arc::clone(&self.namespaces),
                         subleases: Arc::new(subleases(&self.supply, &self.config)),
                         rights,
-                        tls,
-                        certificate: self.tls.clone(),
-                        proxy_protocol: front.proxy_protocol,
-                        hosts: front.hosts.clone(),
+                        tls: self.tls.clone(),
                         limits: limits.clone(),
-                        workers: front.workers,
                         drain: self.drain.clone(),
                         drain_time: http::DRAIN_TIME,
-                        counters: resp
-                            .map(|counters| (Protocol::Resp.name(), counters))
-                            .collect(),
+                        counters: Arc::default(),
+                        others: std::mem::take(&mut others),
                     });
                     self.http = Some(started.map_err(refused)?);
                 }
@@ -405,8 +399,8 @@ impl Server {
     fn end(&mut self, patience: Duration) -> Stopped {
         self.drain.begin();
         let deadline = Instant::now() + patience;
-        let resp = self.resp.take().map(|front| front.join(deadline));
-        let http = self.http.take().map(|front| front.join(deadline));
+        let resp = self.resp.take().map(|server| server.join(deadline));
+        let http = self.http.take().map(|server| server.join(deadline));
         let has_answered_all = resp.unwrap_or(true) && http.unwrap_or(true);
         let leases = self.namespaces.shutdown(patience);
         #[cfg(unix)]

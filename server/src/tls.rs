@@ -20,8 +20,8 @@ use x509_cert::der::Decode as _;
 use crate::config::{ConfigError, Protocol, TlsFiles};
 
 pub(crate) struct Tls {
-    resp: Arc<ArcSwap<ServerConfig>>,
-    http: Arc<ArcSwap<ServerConfig>>,
+    resp: ArcSwap<ServerConfig>,
+    http: ArcSwap<ServerConfig>,
     /// In Unix seconds; 0 if it can't be read.
     expires: AtomicU64,
 }
@@ -36,18 +36,18 @@ pub(crate) struct Loaded {
 impl Tls {
     pub(crate) fn new(loaded: Loaded) -> Self {
         Self {
-            resp: Arc::new(ArcSwap::new(loaded.resp)),
-            http: Arc::new(ArcSwap::new(loaded.http)),
+            resp: ArcSwap::new(loaded.resp),
+            http: ArcSwap::new(loaded.http),
             expires: AtomicU64::new(loaded.expires),
         }
     }
 
     /// The current settings for new connections of this protocol.
-    pub(crate) fn of(&self, protocol: Protocol) -> Arc<ArcSwap<ServerConfig>> {
-        Arc::clone(match protocol {
-            Protocol::Resp => &self.resp,
-            Protocol::Http => &self.http,
-        })
+    pub(crate) fn of(&self, protocol: Protocol) -> Arc<ServerConfig> {
+        match protocol {
+            Protocol::Resp => self.resp.load_full(),
+            Protocol::Http => self.http.load_full(),
+        }
     }
 
     /// When the certificate expires, in Unix seconds; `None` if its time can't be read.
@@ -145,7 +145,7 @@ pub(crate) mod testing {
 
     use super::*;
 
-    pub(crate) fn server() -> Arc<ArcSwap<ServerConfig>> {
+    pub(crate) fn server() -> Arc<Tls> {
         let chain = CertificateDer::pem_file_iter(file("server.pem")).unwrap();
         let key = PrivateKeyDer::from_pem_file(file("server.key")).unwrap();
         let config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
@@ -154,7 +154,12 @@ pub(crate) mod testing {
             .with_no_client_auth()
             .with_single_cert(chain.collect::<Result<_, _>>().unwrap(), key)
             .unwrap();
-        Arc::new(ArcSwap::from_pointee(config))
+        let config = Arc::new(config);
+        Arc::new(Tls::new(Loaded {
+            resp: Arc::clone(&config),
+            http: config,
+            expires: 0,
+        }))
     }
 
     pub(crate) fn client() -> Arc<ClientConfig> {
@@ -205,15 +210,12 @@ mod tests {
         let tls = Tls::new(Loaded::from_files(&files(&identity)).unwrap());
         // As `openssl x509 -enddate` prints it.
         assert_eq!(tls.expires_unix_seconds(), Some(4_731_436_800));
-        let http = tls.of(Protocol::Http).load_full();
+        let [resp, http] = Protocol::ALL.map(|protocol| tls.of(protocol));
         assert_eq!(http.alpn_protocols, [b"http/1.1"]);
-        let resp = tls.of(Protocol::Resp);
-        assert!(resp.load().alpn_protocols.is_empty());
-
-        let before = resp.load_full();
+        assert!(resp.alpn_protocols.is_empty());
         tls.replace(Loaded::from_files(&files(&identity)).unwrap());
-        assert!(!Arc::ptr_eq(&before, &resp.load_full()));
-        assert!(!Arc::ptr_eq(&http, &tls.of(Protocol::Http).load_full()));
+        assert!(!Arc::ptr_eq(&resp, &tls.of(Protocol::Resp)));
+        assert!(!Arc::ptr_eq(&http, &tls.of(Protocol::Http)));
     }
 
     #[test]

@@ -4,7 +4,6 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use arc_swap::ArcSwap;
 use axum::http::Request;
 
 use super::buffer_permit::{SMALL_BYTES, StrangerPermits};
@@ -13,6 +12,7 @@ use super::namespace_metrics::NamespaceMetrics;
 use super::problem::{Kind, Problem};
 use crate::access::Access;
 use crate::buffer_budget::{BufferPermit, ClientBudget};
+use crate::config::{Protocol, ProtocolConfig};
 use crate::counters::Counters;
 use crate::drain::Drain;
 use crate::limits::Limits;
@@ -23,9 +23,6 @@ use crate::readiness::Obstacle;
 use crate::sublease::Subleases;
 use crate::tls::Tls;
 
-/// The TLS settings of new connections: certificates change while the server runs.
-pub(crate) type TlsConfig = Arc<ArcSwap<rustls::ServerConfig>>;
-
 /// For how long a draining server still answers new requests: clients learn from their next
 /// answer that they have to connect elsewhere.
 pub(crate) const DRAIN_TIME: Duration = Duration::from_millis(500);
@@ -34,29 +31,23 @@ pub(crate) const DRAIN_TIME: Duration = Duration::from_millis(500);
 pub(crate) struct Setup {
     /// Taken when the server starts.
     pub(crate) listeners: Vec<Listener>,
+    pub(crate) config: ProtocolConfig,
     pub(crate) namespaces: Arc<Namespaces>,
     pub(crate) subleases: Arc<Subleases>,
     pub(crate) rights: Arc<Access>,
     /// For all TCP listeners; those of Unix sockets have none.
-    pub(crate) tls: Option<TlsConfig>,
-    /// The certificate, for its expiry in `/metrics`.
-    pub(crate) certificate: Option<Arc<Tls>>,
-    pub(crate) proxy_protocol: bool,
-    /// The server's names, in lower case, beside addresses and those of this machine.
-    pub(crate) hosts: Vec<String>,
+    pub(crate) tls: Option<Arc<Tls>>,
     pub(crate) limits: Limits,
-    /// Threads; 0 for one on each core.
-    pub(crate) workers: usize,
     pub(crate) drain: Drain,
     /// For how long new requests are answered while it drains.
     pub(crate) drain_time: Duration,
+    pub(crate) counters: Arc<Counters>,
     /// The counters of other protocols, by name; those of this one are added.
-    pub(crate) counters: Vec<(&'static str, Vec<Arc<Counters>>)>,
+    pub(crate) others: Vec<(&'static str, Vec<Arc<Counters>>)>,
 }
 
 pub(super) struct App {
     pub(super) setup: Setup,
-    pub(super) counters: Arc<Counters>,
     pub(super) metrics: NamespaceMetrics,
     /// Warnings about stores that clients have caused.
     pub(super) store_failures: LogLimit,
@@ -68,11 +59,10 @@ impl App {
     ///
     /// When the recorder of the metrics can't be made.
     pub(super) fn new(mut setup: Setup) -> io::Result<Self> {
-        let counters = Arc::new(Counters::default());
-        setup.counters.push(("http", vec![Arc::clone(&counters)]));
+        let counters = vec![Arc::clone(&setup.counters)];
+        setup.others.push((Protocol::Http.name(), counters));
         Ok(Self {
             setup,
-            counters,
             metrics: NamespaceMetrics::new().map_err(io::Error::other)?,
             store_failures: LogLimit::default(),
             started: Instant::now(),

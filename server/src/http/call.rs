@@ -58,7 +58,7 @@ impl hyper::service::Service<Request<Incoming>> for Calls {
             if app.setup.drain.has_begun() {
                 headers.insert(CONNECTION, HeaderValue::from_static("close"));
             }
-            count(&app.counters, response.status(), now.elapsed());
+            count(&app.setup.counters, response.status(), now.elapsed());
             let (head, body) = response.into_parts();
             // Every body is whole: it is one part, which is moved.
             let bytes = axum::body::to_bytes(body, usize::MAX).await;

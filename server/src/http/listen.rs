@@ -13,7 +13,7 @@ use tokio::net::UnixStream;
 use tokio::sync::{mpsc, watch};
 use tokio_rustls::TlsAcceptor;
 
-use super::app::{App, TlsConfig};
+use super::app::App;
 use super::buffer_permit::{BYTES_PER_TLS_STRANGER, Budgets, ClientBudgets};
 use super::connection::{Shared, http1, serve};
 use super::cross_origin::Hosts;
@@ -21,8 +21,10 @@ use super::deadlines::Tap;
 use super::problem::{Kind, PROBLEM_JSON, Problem};
 use super::routes;
 use crate::clients::{self, Clients};
+use crate::config::Protocol;
 use crate::listener::{Acceptor, Listener, Stream};
 use crate::proxy_protocol;
+use crate::tls::Tls;
 
 /// Held by every connection until its end.
 type Admission = clients::Admission<mpsc::Sender<Infallible>>;
@@ -45,7 +47,7 @@ impl Listening {
     ) -> Self {
         let hosts = match app.setup.tls {
             Some(_) => Hosts::All,
-            None => Hosts::Known(app.setup.hosts.clone().into()),
+            None => Hosts::Known(app.setup.config.hosts.clone().into()),
         };
         Self {
             clients: Arc::new(Clients::new(&app.setup.limits)),
@@ -61,8 +63,8 @@ impl Listening {
         }
     }
 
-    fn tls(&self) -> Option<&TlsConfig> {
-        self.shared.app.setup.tls.as_ref()
+    fn tls(&self) -> Option<&Tls> {
+        self.shared.app.setup.tls.as_deref()
     }
 
     /// Accepts from this listener until the server has drained, and closes it then. Clients that
@@ -77,7 +79,7 @@ impl Listening {
     ) -> io::Result<impl Future<Output = ()> + Send> {
         let acceptor = Acceptor::new(listener, "http")?;
         Ok(async move {
-            let counters = &self.shared.app.counters;
+            let counters = &self.shared.app.setup.counters;
             let drain_time = self.shared.app.setup.drain_time;
             let mut draining = self.shared.draining.clone();
             let mut drained = pin!(drained(&mut draining, drain_time));
@@ -92,7 +94,7 @@ impl Listening {
 
     fn spawn(self, stream: Stream, admission: Admission) {
         match stream {
-            Stream::Tcp(stream) if self.shared.app.setup.proxy_protocol => {
+            Stream::Tcp(stream) if self.shared.app.setup.config.proxy_protocol => {
                 drop(tokio::spawn(proxied(self, stream, admission)));
             }
             Stream::Tcp(stream) => drop(tokio::spawn(tcp(self, stream, admission))),
@@ -136,7 +138,7 @@ async fn tcp(listening: Listening, stream: TcpStream, admission: Admission) {
     let Some(tls) = listening.tls() else {
         return serve(stream, Tap::default(), None, budgets, listening.shared).await;
     };
-    let acceptor = TlsAcceptor::from(tls.load_full());
+    let acceptor = TlsAcceptor::from(tls.of(Protocol::Http));
     // It is larger by far, and a connection without TLS has no room for it.
     Box::pin(with_tls(acceptor, stream, budgets, listening.shared)).await;
 }

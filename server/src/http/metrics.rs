@@ -45,7 +45,7 @@ pub(super) async fn metrics(State(app): State<Arc<App>>, head: Parts) -> Result<
     let data_dir = tokio::task::spawn_blocking(move || checked.can_begin());
     let data_dir = data_dir.await.unwrap_or(Some(false));
     of_readiness(&app, &namespaces, data_dir, &mut text);
-    of_protocols(&app.setup.counters, &mut text);
+    of_protocols(&app.setup.others, &mut text);
     of_leases(app.setup.subleases.counts(), &mut text);
     Ok(([(CONTENT_TYPE, TEXT)], text).into_response())
 }
@@ -73,7 +73,7 @@ fn of_readiness(
     gauge("namespaces", "Namespaces that are open.", Some(open as f64));
     let help = "How many namespaces may be open, those of the configuration included.";
     gauge("namespaces_limit", help, Some(limit as f64));
-    let tls = app.setup.certificate.as_ref();
+    let tls = app.setup.tls.as_ref();
     let expires = tls.and_then(|tls| tls.expires_unix_seconds());
     let help = "When the TLS certificate expires, in Unix seconds.";
     let expires = expires.map(|seconds| seconds as f64);

@@ -59,7 +59,7 @@ fn inside(element: &str) -> &'static str {
 /// Answers with all that the page shows.
 pub(super) async fn status(State(app): State<Arc<App>>, head: Parts) -> Result<Response, Problem> {
     auth::require(&app.setup.rights, &head, Role::Admin)?;
-    let fronts = app.setup.counters.iter();
+    let fronts = app.setup.others.iter();
     let fronts = fronts.map(|(name, threads)| OfProtocol::of(name, threads));
     let status = Status::now(
         &app.setup.namespaces.all(),

@@ -5,8 +5,6 @@ use std::io;
 use std::pin::pin;
 use std::sync::{Arc, mpsc};
 
-use arc_swap::ArcSwap;
-use rustls::ServerConfig;
 use tokio::net::TcpStream;
 #[cfg(unix)]
 use tokio::net::UnixStream;
@@ -20,16 +18,15 @@ use super::connection;
 use super::context::Shared;
 use super::session::Session;
 use crate::clients;
+use crate::config::Protocol;
 use crate::listener::{Acceptor, Listener, Stream};
 use crate::proxy_protocol;
-
-/// The current certificate and TLS settings.
-pub(crate) type Tls = Arc<ArcSwap<ServerConfig>>;
+use crate::tls::Tls;
 
 /// Response to a client that is turned away.
 const FULL: &[u8] = b"-ERR max number of clients reached\r\n";
 
-/// `Frontend::join` waits until the last one is dropped.
+/// `RespServer::join` waits until the last one is dropped.
 type Admission = clients::Admission<mpsc::Sender<Infallible>>;
 
 /// Accepts from `listener` until the drain begins, and spawns connections on the workers in
@@ -39,7 +36,7 @@ type Admission = clients::Admission<mpsc::Sender<Infallible>>;
 /// The listener can't be registered with the current runtime.
 pub(super) fn accept_from(
     listener: Listener,
-    tls: Option<Tls>,
+    tls: Option<Arc<Tls>>,
     shared: Arc<Shared>,
     workers: Arc<[Handle]>,
     mut draining: watch::Receiver<bool>,
@@ -59,7 +56,7 @@ pub(super) fn accept_from(
                     let worker = &workers[session.number as usize % workers.len()];
                     spawn(
                         stream,
-                        tls.as_ref(),
+                        tls.as_deref(),
                         session,
                         admission,
                         &shared,
@@ -105,7 +102,7 @@ fn spawn(
                 }));
                 return;
             };
-            let acceptor = TlsAcceptor::from(tls.load_full());
+            let acceptor = TlsAcceptor::from(tls.of(Protocol::Resp));
             drop(worker.spawn(async move {
                 let Ok(mut stream) = TcpStream::from_std(socket) else {
                     return;

@@ -128,7 +128,7 @@ fn replies_come_in_the_order_of_requests() {
 
 #[test]
 fn a_client_that_does_not_read_stops_nobody() {
-    let setup = serve(|it| it.workers = 1);
+    let setup = serve(|it| it.config.workers = 1);
     let mut deaf = setup.connect(true);
     // More than the sockets have room for.
     let asked = request(&["LPOP", "orders", "60000"]).repeat(24);
@@ -161,7 +161,7 @@ fn a_silence_is_not_counted_to_the_request_after_it() {
 
     let limits = timeouts(REQUEST_TIME, Limits::default().idle_time);
     let setup = serve(|it| {
-        it.workers = 1;
+        it.config.workers = 1;
         it.limits = limits;
     });
     setup.namespaces.open("orders").unwrap();

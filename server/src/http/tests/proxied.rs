@@ -22,7 +22,7 @@ const REQUEST: &str = "GET /livez HTTP/1.1\r\nhost: localhost\r\nconnection: clo
 
 #[test]
 fn a_request_behind_the_header_is_answered() {
-    let served = serve(|setup| setup.proxy_protocol = true);
+    let served = serve(|setup| setup.config.proxy_protocol = true);
     for header in [HEADER, "PROXY UNKNOWN\r\n"] {
         let answer = exchange(&served, &format!("{header}{REQUEST}"));
         assert!(answer.starts_with("HTTP/1.1 200 "), "{header}: {answer}");
@@ -35,7 +35,7 @@ fn a_request_behind_the_header_is_answered() {
 fn the_client_is_the_one_that_the_header_names() {
     let access = Access::by_name();
     let served = serve(|setup| {
-        setup.proxy_protocol = true;
+        setup.config.proxy_protocol = true;
         setup.rights = Arc::clone(&access);
     });
     let take = "POST /v1/ids?namespace=orders HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\

@@ -14,6 +14,7 @@ use tempfile::TempDir;
 use super::super::{DRAIN_TIME, HttpServer, LAST_PATIENCE, Setup};
 use super::wire::Wire;
 use crate::access::Access;
+use crate::config::ProtocolConfig;
 use crate::counters::Counters;
 use crate::drain::Drain;
 use crate::limits::Limits;
@@ -28,6 +29,7 @@ const REQUEST_TIME: Duration = Duration::from_secs(3600);
 pub(super) struct Served {
     pub(super) drain: Drain,
     pub(super) namespaces: Arc<Namespaces>,
+    counters: Arc<Counters>,
     pub(super) at: SocketAddr,
     front: Option<HttpServer>,
     _directory: TempDir,
@@ -129,29 +131,32 @@ pub(super) fn serve_namespaces(
     let at = listener.local_addr().unwrap();
     let (drain, namespaces) = (Drain::default(), Namespaces::new(Box::new(build), 8));
     let namespaces = Arc::new(namespaces);
+    let counters = Arc::default();
     let mut setup = Setup {
         listeners: vec![Listener::Tcp(listener)],
+        config: ProtocolConfig {
+            workers: 2,
+            ..ProtocolConfig::default()
+        },
         namespaces: Arc::clone(&namespaces),
         subleases: leases_of(&directory),
         rights: Access::open(),
         tls: None,
-        certificate: None,
-        proxy_protocol: false,
-        hosts: Vec::new(),
         limits: Limits {
             request_time: REQUEST_TIME,
             ..Limits::default()
         },
-        workers: 2,
         drain: drain.clone(),
         drain_time: DRAIN_TIME,
-        counters: Vec::new(),
+        counters: Arc::clone(&counters),
+        others: Vec::new(),
     };
     change(&mut setup);
     let front = Some(HttpServer::start(setup).unwrap());
     Served {
         drain,
         namespaces,
+        counters,
         at,
         front,
         _directory: directory,
@@ -165,7 +170,7 @@ impl Served {
 
     /// The counters of the listener.
     pub(super) fn counters(&self) -> &Counters {
-        self.front.as_ref().unwrap().counters()
+        &self.counters
     }
 
     /// Waits until so many connections have been accepted.

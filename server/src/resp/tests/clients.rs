@@ -33,7 +33,7 @@ fn the_client_is_the_one_that_the_proxy_names() {
     let setup = serve(|it| {
         it.rights = Arc::clone(&access);
         it.limits = limits;
-        it.proxy_protocol = true;
+        it.config.proxy_protocol = true;
     });
     let connect = |address: &str| {
         let mut client = setup.connect(true);
@@ -56,7 +56,7 @@ fn the_client_is_the_one_that_the_proxy_names() {
 
 #[test]
 fn a_connection_without_the_header_of_a_proxy_gets_no_reply() {
-    let setup = serve(|it| it.proxy_protocol = true);
+    let setup = serve(|it| it.config.proxy_protocol = true);
     let mut client = setup.connect(true);
     client.send(&request(&["PING"]).repeat(3));
     assert_eq!(client.read_to_end(), b"");

@@ -15,13 +15,14 @@ use ringflake_kit::eventually;
 use rustls::{ClientConnection, StreamOwned};
 
 use crate::access::Access;
+use crate::config::ProtocolConfig;
 use crate::counters::{Counters, total};
 use crate::drain::Drain;
 use crate::limits::Limits;
 use crate::listener::Listener;
 use crate::namespaces::{Namespaces, OpenError};
 use crate::resp::context::Shared;
-use crate::resp::{Frontend, Options, Tls};
+use crate::resp::{Options, RespServer};
 use crate::tls;
 
 /// Far longer than anything here takes.
@@ -48,11 +49,6 @@ pub(in crate::resp) fn generator() -> CachedGenerator {
         .unwrap()
 }
 
-/// TLS on TCP, for [`Running::connect_tls`].
-pub(super) fn server_tls() -> Tls {
-    tls::testing::server()
-}
-
 /// A server for everybody, with this changed.
 pub(super) fn serve(change: impl FnOnce(&mut Options)) -> Running {
     let fails = Arc::new(AtomicBool::new(false));
@@ -74,17 +70,17 @@ pub(super) fn serve(change: impl FnOnce(&mut Options)) -> Running {
         listeners: vec![Listener::Tcp(tcp), Listener::Unix(unix)],
         namespaces: Arc::clone(&namespaces),
         rights: Access::open(),
+        config: ProtocolConfig {
+            workers: 2,
+            ..ProtocolConfig::default()
+        },
         tls: None,
         limits: patient(),
-        proxy_protocol: false,
-        announce: None,
-        key_prefix: String::new(),
-        workers: 2,
         drain: drain.clone(),
     };
     change(&mut options);
     Running {
-        front: Some(Frontend::start(options).unwrap()),
+        front: Some(RespServer::start(options).unwrap()),
         namespaces,
         drain,
         address,
@@ -96,7 +92,7 @@ pub(super) fn serve(change: impl FnOnce(&mut Options)) -> Running {
 
 /// A server that runs. Dropped, it must end by itself.
 pub(super) struct Running {
-    front: Option<Frontend>,
+    front: Option<RespServer>,
     pub(super) namespaces: Arc<Namespaces>,
     pub(super) drain: Drain,
     address: SocketAddr,
@@ -122,7 +118,7 @@ impl Running {
         Client::new(stream)
     }
 
-    /// A client of [`server_tls`]. What it sends at once is a record of its own.
+    /// A client of [`tls::testing::server`]. What it sends at once is a record of its own.
     pub(super) fn connect_tls(&self) -> Client {
         let name = "localhost".try_into().unwrap();
         let session = ClientConnection::new(tls::testing::client(), name).unwrap();

@@ -7,14 +7,15 @@ use std::time::{Duration, Instant};
 use redis_protocol::resp2::types::OwnedFrame;
 use ringflake_kit::eventually;
 
-use super::kit::{incr, request, serve, server_tls};
+use super::kit::{incr, request, serve};
 use super::{distinct, integers};
 use crate::access::Access;
 use crate::limits::Limits;
+use crate::tls;
 
 #[test]
 fn requests_may_be_cut_by_records_anywhere() {
-    let setup = serve(|it| it.tls = Some(server_tls()));
+    let setup = serve(|it| it.tls = Some(tls::testing::server()));
     let mut client = setup.connect_tls();
     let mut ids = Vec::new();
     // A byte a record, some bytes, and a pipeline of several records.
@@ -30,7 +31,7 @@ fn requests_may_be_cut_by_records_anywhere() {
 
 #[test]
 fn a_reply_of_many_records_is_whole() {
-    let setup = serve(|it| it.tls = Some(server_tls()));
+    let setup = serve(|it| it.tls = Some(tls::testing::server()));
     let mut client = setup.connect_tls();
     // Several times what the sockets have room for, and asked for before any of it is read.
     client.send(&request(&["LPOP", "orders", "60000"]).repeat(16));
@@ -40,7 +41,7 @@ fn a_reply_of_many_records_is_whole() {
 
 #[test]
 fn a_connection_ends_with_the_goodbye_of_tls() {
-    let setup = serve(|it| it.tls = Some(server_tls()));
+    let setup = serve(|it| it.tls = Some(tls::testing::server()));
     let mut client = setup.connect_tls();
     client.send(&request(&["QUIT"]));
     // Without it the end of file would be an error, as anybody on the way can cause one.
@@ -54,7 +55,7 @@ fn a_handshake_has_the_time_of_a_request() {
         ..Limits::default()
     };
     let setup = serve(|it| {
-        it.tls = Some(server_tls());
+        it.tls = Some(tls::testing::server());
         it.limits = limits;
     });
     // One that is done, behind which there is silence as anywhere. A busy machine may need more
@@ -85,7 +86,7 @@ fn a_handshake_has_the_time_of_a_request() {
 
 #[test]
 fn without_tls_there_is_no_reply_where_it_is_due() {
-    let setup = serve(|it| it.tls = Some(server_tls()));
+    let setup = serve(|it| it.tls = Some(tls::testing::server()));
     let mut plain = setup.connect(true);
     // Long enough for a header of TLS, which it is not.
     plain.send(&incr("orders"));
@@ -105,7 +106,7 @@ fn without_tls_there_is_no_reply_where_it_is_due() {
 #[test]
 fn a_permit_for_unauthenticated_connections_is_given_back() {
     let setup = serve(|it| {
-        it.tls = Some(server_tls());
+        it.tls = Some(tls::testing::server());
         it.rights = Access::by_name();
     });
     let free = || setup.shared().budget.free_tls();
