@@ -220,7 +220,6 @@ impl Access {
             .into_iter()
             .find_map(|role| find(&table, role, token));
         let token = tokens.and_then(Token::name);
-        let suppressed = (suppressed > 0).then_some(suppressed);
         tracing::warn!(
             peer,
             role = role.name(),

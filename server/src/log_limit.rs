@@ -26,9 +26,11 @@ struct Logged {
 }
 
 impl LogLimit {
-    /// How many lines of this cause were suppressed since the last one, if it may be logged now.
-    pub(crate) fn permit(&self, cause: &str) -> Option<u64> {
-        self.permit_at(cause, Instant::now())
+    /// If a line of this cause may be logged now: how many were suppressed since the last one,
+    /// `None` where none was, so that the line leaves it out.
+    pub(crate) fn permit(&self, cause: &str) -> Option<Option<u64>> {
+        let suppressed = self.permit_at(cause, Instant::now())?;
+        Some(Some(suppressed).filter(|&lines| lines > 0))
     }
 
     #[cfg(test)]

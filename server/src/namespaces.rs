@@ -196,10 +196,9 @@ impl Namespaces {
         self
     }
 
-    /// Whether clients can begin namespaces; `None` where they may not.
-    pub(crate) fn can_begin(&self) -> Option<bool> {
-        let check = self.data_dir.as_ref()?;
-        Some(check.obstacle().is_none())
+    /// Whether clients may begin namespaces.
+    pub(crate) fn is_on_demand(&self) -> bool {
+        self.data_dir.is_some()
     }
 
     /// Why clients can't begin namespaces though they may. Asks the file system at most once
@@ -290,7 +289,6 @@ impl Namespaces {
         }
         // A full disk is one cause, whatever names are asked for.
         if let Some(suppressed) = self.failures.permit(&root_cause(error)) {
-            let suppressed = (suppressed > 0).then_some(suppressed);
             let (help, error) = (error.help(), Causes(error).to_string());
             tracing::warn!(
                 namespace = name,

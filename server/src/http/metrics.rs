@@ -40,10 +40,9 @@ pub(super) async fn metrics(State(app): State<Arc<App>>, head: Parts) -> Result<
     auth::require(&app.setup.rights, &head, Role::Admin)?;
     let namespaces = app.setup.namespaces.all();
     let mut text = app.metrics.render(&namespaces);
-    // It writes to a disk.
-    let checked = Arc::clone(&app.setup.namespaces);
-    let data_dir = tokio::task::spawn_blocking(move || checked.can_begin());
-    let data_dir = data_dir.await.unwrap_or(Some(false));
+    let obstacle = app.data_dir_obstacle().await;
+    let is_on_demand = app.setup.namespaces.is_on_demand();
+    let data_dir = is_on_demand.then_some(obstacle.is_none());
     of_readiness(&app, &namespaces, data_dir, &mut text);
     of_protocols(&app.setup.others, &mut text);
     of_leases(app.setup.subleases.counts(), &mut text);

@@ -92,7 +92,6 @@ impl Acceptor {
 
     fn warn(&self, error: &io::Error) {
         if let Some(suppressed) = self.failures.permit("accept") {
-            let suppressed = (suppressed > 0).then_some(suppressed);
             tracing::warn!(
                 protocol = self.protocol,
                 %error,

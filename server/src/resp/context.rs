@@ -367,7 +367,6 @@ impl WorkerContext {
         add(&self.counters.auth_failures, 1);
         // One cause, wherever they come from.
         if let Some(suppressed) = self.shared.auth_failures.permit("authentication") {
-            let suppressed = (suppressed > 0).then_some(suppressed);
             tracing::warn!(peer, suppressed, "authentication failed");
         }
     }
