@@ -25,6 +25,7 @@ mod config;
 mod counters;
 mod descriptors;
 mod drain;
+mod factory;
 mod http;
 mod limits;
 mod listener;
@@ -40,10 +41,11 @@ mod resp;
 mod server;
 mod status;
 mod sublease;
-mod supply;
 mod tls;
 mod tokens;
 mod watched_files;
+#[cfg(all(test, unix))]
+mod wire;
 mod wording;
 
 pub use self::access::Role;

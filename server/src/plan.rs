@@ -10,9 +10,9 @@ use serde::Serialize;
 
 use crate::access::{Access, Right, Role};
 use crate::config::{Config, Protocol, is_local};
+use crate::factory::GeneratorFactory;
 use crate::listener::Address;
 use crate::server::StartError;
-use crate::supply::Supply;
 use crate::tls::Loaded;
 
 /// What a server of a [`Config`] would do. Binds nothing, asks no store, issues nothing and
@@ -130,8 +130,8 @@ impl Plan {
             .into_iter()
             .zip(rights.iter().map(who))
             .collect();
-        let supply = Supply::new(Arc::new(config.clone()));
-        let data_dir = match supply.data_dir() {
+        let factory = GeneratorFactory::new(Arc::new(config.clone()));
+        let data_dir = match factory.data_dir() {
             Ok(path) => Some(path),
             Err(error) if config.on_demand => return Err(StartError::DataDir(error)),
             Err(_) => None,
@@ -143,20 +143,23 @@ impl Plan {
             rights,
             data_dir,
             on_demand: config.on_demand,
-            namespaces: namespaces(config, &supply)?,
+            namespaces: namespaces(config, &factory)?,
             limits: limits(config),
             drain_ms: in_ms(config.drain),
         })
     }
 }
 
-fn namespaces(config: &Config, supply: &Supply) -> Result<Vec<PlannedNamespace>, StartError> {
+fn namespaces(
+    config: &Config,
+    factory: &GeneratorFactory,
+) -> Result<Vec<PlannedNamespace>, StartError> {
     let planned = config.namespaces.iter().map(|(name, settings)| {
         let refused = |source| StartError::Namespace {
             name: name.clone(),
             source,
         };
-        let check = supply.check(name).map_err(refused)?;
+        let check = factory.check(name).map_err(refused)?;
         let layout = settings.layout.unwrap_or(Layout::RANDFLAKE);
         let store = match (&settings.store, &settings.store_url_file) {
             (Some(url), _) => url.scheme().to_owned(),

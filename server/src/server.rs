@@ -25,6 +25,7 @@ use crate::access::Access;
 use crate::config::{Config, ConfigError, Protocol, ProtocolConfig, is_local};
 use crate::descriptors;
 use crate::drain::Drain;
+use crate::factory::GeneratorFactory;
 use crate::http;
 #[cfg(unix)]
 use crate::listener::SocketFile;
@@ -33,7 +34,6 @@ use crate::namespaces::{Namespaces, OpenError};
 use crate::readiness::Obstacle;
 use crate::resp;
 use crate::sublease::Subleases;
-use crate::supply::Supply;
 use crate::tls::{Loaded, Tls};
 use crate::watched_files::WatchedFiles;
 
@@ -94,7 +94,7 @@ pub struct Server {
     tls: Option<Arc<Tls>>,
     /// Those of tokens and TLS.
     files: WatchedFiles,
-    supply: Arc<Supply>,
+    factory: Arc<GeneratorFactory>,
     namespaces: Arc<Namespaces>,
     drain: Drain,
     resp: Option<resp::RespServer>,
@@ -135,7 +135,7 @@ impl Server {
         let files = WatchedFiles::new(config.reloadable_files());
         let tls = config.tls.as_ref().map(Loaded::from_files).transpose()?;
         let tls = tls.map(Tls::new).map(Arc::new);
-        let supply = Arc::new(Supply::new(Arc::clone(&config)));
+        let factory = Arc::new(GeneratorFactory::new(Arc::clone(&config)));
 
         let mut server = Self {
             access: Arc::new(Access::new(Access::read(
@@ -147,8 +147,8 @@ impl Server {
             addresses: Vec::new(),
             files,
             tls,
-            namespaces: Arc::new(namespaces(&supply, &config)),
-            supply,
+            namespaces: Arc::new(namespaces(&factory, &config)),
+            factory,
             drain: Drain::default(),
             resp: None,
             http: None,
@@ -264,7 +264,7 @@ impl Server {
         let mut settings = self.config.namespaces.values();
         // A tier has its file there.
         if self.config.on_demand || settings.any(|settings| settings.tier == Some(true)) {
-            let made = self.supply.make_data_dir();
+            let made = self.factory.make_data_dir();
             made.map_err(StartError::DataDir)?;
         }
         let opened: Vec<_> = std::thread::scope(|scope| {
@@ -313,7 +313,7 @@ impl Server {
                         listeners,
                         config,
                         namespaces: Arc::clone(&self.namespaces),
-                        subleases: Arc::new(subleases(&self.supply, &self.config)),
+                        subleases: Arc::new(subleases(&self.factory, &self.config)),
                         rights,
                         tls: self.tls.clone(),
                         limits: limits.clone(),
@@ -379,7 +379,7 @@ impl Server {
             tls.replace(loaded);
         }
         let mut waits = self.config.needs_restart(config);
-        waits.extend(self.supply.changed_files());
+        waits.extend(self.factory.changed_files());
         Ok(waits)
     }
 
@@ -448,13 +448,13 @@ impl Stopped {
     }
 }
 
-fn namespaces(supply: &Arc<Supply>, config: &Config) -> Namespaces {
-    let supply = Arc::clone(supply);
+fn namespaces(factory: &Arc<GeneratorFactory>, config: &Config) -> Namespaces {
+    let factory = Arc::clone(factory);
     // Those of the configuration are not counted as begun by clients.
     let most = config.limits.namespaces + config.namespaces.len();
-    let data_dir = config.on_demand.then(|| supply.data_dir());
-    let admits = Arc::clone(&supply);
-    let namespaces = Namespaces::new(Box::new(move |name| supply.build(name)), most)
+    let data_dir = config.on_demand.then(|| factory.data_dir());
+    let admits = Arc::clone(&factory);
+    let namespaces = Namespaces::new(Box::new(move |name| factory.build(name)), most)
         .admit(Box::new(move |name| admits.admit(name)));
     match data_dir {
         Some(Ok(path)) => namespaces.on_demand(path),
@@ -463,9 +463,9 @@ fn namespaces(supply: &Arc<Supply>, config: &Config) -> Namespaces {
     }
 }
 
-fn subleases(supply: &Arc<Supply>, config: &Config) -> Subleases {
-    let supply = Arc::clone(supply);
-    let open = Box::new(move |name: &str| supply.origin(name));
+fn subleases(factory: &Arc<GeneratorFactory>, config: &Config) -> Subleases {
+    let factory = Arc::clone(factory);
+    let open = Box::new(move |name: &str| factory.origin(name));
     Subleases::new(open, Arc::new(SystemClock), &config.limits)
 }
 

@@ -283,4 +283,4 @@ impl Subleases {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

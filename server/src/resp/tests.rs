@@ -6,6 +6,7 @@ mod tls;
 
 use std::collections::HashSet;
 use std::io::Read as _;
+use std::net::Shutdown;
 use std::time::{Duration, Instant};
 
 use redis_protocol::resp2::types::OwnedFrame;
@@ -184,7 +185,7 @@ fn a_silence_is_not_counted_to_the_request_after_it() {
         });
         // As is one that waits for its namespace, which each attempt has to itself.
         let is_fresh_answered = is_answered(|| {
-            fresh.try_send(&incr(&format!("fresh-{attempt}")))?;
+            fresh.try_send(incr(&format!("fresh-{attempt}")))?;
             fresh.try_replies(1)
         });
         if is_whole_answered && is_fresh_answered {
@@ -207,7 +208,7 @@ fn a_client_that_has_sent_nothing_yet_may_be_silent_as_any_other() {
     // From the first byte on, it is a request: the idle timeout would keep it open for an hour.
     let mut half = setup.connect(true);
     half.send(b"*");
-    assert!(half.is_closed());
+    half.assert_closed();
 }
 
 #[test]
@@ -217,7 +218,7 @@ fn a_client_that_never_sends_anything_ends_at_the_idle_timeout() {
     let limits = timeouts(Duration::from_millis(50), IDLE_TIME);
     let setup = serve(|it| it.limits = limits);
     let start = Instant::now();
-    assert!(setup.connect(true).is_closed());
+    setup.connect(true).assert_closed();
     // The server counts in ticks, of which one may be half over.
     let passed = start.elapsed();
     assert!(passed >= IDLE_TIME.mul_f64(0.9), "{passed:?}");
@@ -239,7 +240,7 @@ fn malformed_bytes_get_an_error_and_the_end() {
         error(&replies[3]),
         "ERR Protocol error: expected '$', got ':'"
     );
-    assert!(client.is_closed());
+    client.assert_closed();
 }
 
 #[test]
@@ -254,7 +255,7 @@ fn a_browser_is_closed_before_its_body_is_read() {
         );
         let last = error(&replies[count - 1]);
         assert!(last.contains("not HTTP"), "{line}: {last}");
-        assert!(client.is_closed(), "{line}");
+        client.assert_closed();
     }
     assert_eq!(setup.count(|it| &it.ids), 0);
 }
@@ -265,16 +266,16 @@ fn a_drain_answers_what_has_come_and_closes() {
     let mut idle = setup.connect(false);
     idle.ask(&request(&["PING"]), 1);
     let mut busy = setup.connect(true);
-    busy.send(&request(&["LPOP", "orders", "60000"]));
-    busy.send(&incr("orders").repeat(100));
+    busy.send(request(&["LPOP", "orders", "60000"]));
+    busy.send(incr("orders").repeat(100));
     eventually("two requests are answered", || {
         setup.count(|it| &it.requests) >= 2
     });
     setup.drain.begin();
     let replies = busy.replies(101);
     integers(&replies[1..]);
-    assert!(busy.is_closed());
-    assert!(idle.is_closed());
+    busy.assert_closed();
+    idle.assert_closed();
     assert!(setup.end());
 }
 
@@ -282,7 +283,7 @@ fn a_drain_answers_what_has_come_and_closes() {
 fn a_drain_leaves_a_deaf_client_at_its_deadline() {
     let mut setup = serve(|_| {});
     let mut deaf = setup.connect(true);
-    deaf.send(&request(&["LPOP", "orders", "60000"]).repeat(16));
+    deaf.send(request(&["LPOP", "orders", "60000"]).repeat(16));
     let mut first = [0; 8];
     deaf.stream.read_exact(&mut first).unwrap();
     assert_eq!(&first, b"*60000\r\n");
@@ -294,11 +295,11 @@ fn a_drain_leaves_a_deaf_client_at_its_deadline() {
 #[test]
 fn a_client_that_has_ended_its_side_is_answered() {
     let setup = serve(|_| {});
-    let mut client = setup.connect(true);
-    client.send(&incr("orders").repeat(1_000));
-    client.end_output();
+    let mut client = setup.connect_tcp();
+    client.send(incr("orders").repeat(1_000));
+    client.stream.shutdown(Shutdown::Write).unwrap();
     integers(&client.replies(1_000));
-    assert!(client.is_closed());
+    client.assert_closed();
 }
 
 #[test]
@@ -341,7 +342,7 @@ fn a_client_has_the_request_timeout_to_authenticate() {
         it.limits = limits;
         it.rights = Access::by_name();
     });
-    assert!(setup.connect(true).is_closed());
+    setup.connect(true).assert_closed();
     let mut stranger = setup.connect(true);
     let since = Instant::now();
     // Each gets an error, which is progress.
@@ -382,7 +383,7 @@ fn a_client_that_resets_has_the_request_timeout_again() {
         }
         let since = Instant::now();
         client.ask(&request(&["RESET"]), 1);
-        let sent = client.try_send(&request(&["AUTH", "take"]));
+        let sent = client.try_send(request(&["AUTH", "take"]));
         let is_in = sent.is_ok() && client.try_replies(1).is_ok();
         assert!(is_in || since.elapsed() >= time, "it was closed at once");
         is_in
@@ -402,7 +403,7 @@ fn a_client_that_is_quiet_when_the_server_drains_gets_no_reset() {
         assert_eq!(rest, b"");
         // As a client does that has not looked yet. The first one would be answered by a reset,
         // and the second one fail.
-        let sent = [(); 2].map(|()| client.try_send(&incr("orders")));
+        let sent = [(); 2].map(|()| client.try_send(incr("orders")));
         let is_well = sent.iter().all(Result::is_ok);
         // For half a second.
         let is_late = since.elapsed() >= Duration::from_millis(400);
@@ -425,12 +426,12 @@ fn a_client_over_the_budget_is_closed_with_an_error() {
     let mut stranger = setup.connect(true);
     let replies = stranger.ask(&part, 1);
     assert!(error(&replies[0]).starts_with("ERR no memory for unfinished requests"));
-    assert!(stranger.is_closed());
+    stranger.assert_closed();
     // One that is authenticated has another budget.
     let mut client = setup.connect(true);
     client.ask(&request(&["AUTH", "take"]), 1);
     client.send(&part[..part.len() - 1]);
-    client.send(&[&[b'x'; 101][..], b"\r\n"].concat());
+    client.send([&[b'x'; 101][..], b"\r\n"].concat());
     assert!(error(&client.replies(1)[0]).starts_with("ERR unknown command"));
 }
 
@@ -451,7 +452,7 @@ fn a_full_table_refuses_with_words_and_recovers() {
         error(&late.replies(1)[0]),
         "ERR max number of clients reached"
     );
-    assert!(late.is_closed());
+    late.assert_closed();
     // Another client has its own places.
     for _ in 0..2 {
         let mut client = setup.connect(false);
@@ -480,12 +481,12 @@ fn a_silent_client_ends_at_its_deadline() {
     eventually("a client is answered before its deadline", || {
         connections += 1;
         let mut client = setup.connect(true);
-        let sent = client.try_send(&request(&["PING"]));
+        let sent = client.try_send(request(&["PING"]));
         let is_answered = sent.is_ok() && client.try_replies(1).is_ok();
         silent = is_answered.then_some(client);
         is_answered
     });
-    assert!(silent.unwrap().is_closed());
+    silent.unwrap().assert_closed();
     eventually("all connections are counted", || {
         setup.count(|it| &it.closed) == connections
     });

@@ -16,7 +16,7 @@ use tempfile::TempDir;
 use super::text::Key;
 use super::*;
 use crate::config::{Config, NamespaceSettings, Settings, StoreUrl};
-use crate::supply::Supply;
+use crate::factory::GeneratorFactory;
 
 const NOW: u64 = 1_760_000_000_000;
 const HORIZON: Duration = Duration::from_secs(600);
@@ -24,16 +24,16 @@ const SECRET: Secret = Secret::from_bytes(*b"leases of others");
 
 /// A namespace of few blocks, and the servers before its store.
 #[derive(Clone)]
-struct Site {
+pub(crate) struct Site {
     clock: ManualClock,
-    store: Faulty,
+    pub(crate) store: Faulty,
     namespace: Namespace,
-    limits: Limits,
+    pub(crate) limits: Limits,
 }
 
 impl Site {
     /// With 2^`bits` blocks.
-    fn new(bits: u32) -> Self {
+    pub(crate) fn new(bits: u32) -> Self {
         let clock = ManualClock::new(NOW);
         let layout = Layout::RANDFLAKE;
         let namespace = Namespace::new("orders", &layout, Fingerprint::of(&SECRET)).unwrap();
@@ -64,7 +64,7 @@ impl Site {
     }
 
     /// A server; also one that is started again, as a server keeps nothing.
-    fn server(&self) -> Subleases {
+    pub(crate) fn server(&self) -> Subleases {
         let site = self.clone();
         let open = move |name: &str| match name {
             "orders" => Ok(site.origin()),
@@ -533,7 +533,7 @@ fn private_directory() -> TempDir {
 }
 
 /// A server whose configuration says this, and the generators of its namespaces.
-fn configured(settings: Settings) -> (Arc<Supply>, Subleases) {
+pub(crate) fn configured(settings: Settings) -> (Arc<GeneratorFactory>, Subleases) {
     let config = Config::new(Settings {
         best_effort: Some(true),
         ..settings
@@ -543,10 +543,13 @@ fn configured(settings: Settings) -> (Arc<Supply>, Subleases) {
         leases_per_minute: 1000,
         ..config.limits.clone()
     };
-    let supply = Arc::new(Supply::new(config));
-    let of_server = Arc::clone(&supply);
+    let factory = Arc::new(GeneratorFactory::new(config));
+    let of_server = Arc::clone(&factory);
     let open = Box::new(move |name: &str| of_server.origin(name));
-    (supply, Subleases::new(open, Arc::new(SystemClock), &limits))
+    (
+        factory,
+        Subleases::new(open, Arc::new(SystemClock), &limits),
+    )
 }
 
 /// The servers of a data directory, one after the other, with generators of their own.
@@ -558,12 +561,12 @@ fn servers_of_a_data_directory_give_disjoint_leases() {
     // Killed, as it were: they give nothing back.
     let mut killed = Vec::new();
     for _ in 0..3 {
-        let (supply, server) = configured(Settings {
+        let (factory, server) = configured(Settings {
             data_dir: Some(directory.path().to_owned()),
             ..Settings::default()
         });
-        assert!(matches!(supply.origin("others"), Err(OpenError::Unknown)));
-        let generator = supply.build("orders").unwrap();
+        assert!(matches!(factory.origin("others"), Err(OpenError::Unknown)));
+        let generator = factory.build("orders").unwrap();
         let given = acquire(&server, 3, 60).unwrap();
         let mut added: Vec<_> = given
             .leases
@@ -598,12 +601,12 @@ fn a_lease_of_a_local_plain_namespace_is_renewed_and_released() {
         plain: Some(true),
         ..NamespaceSettings::default()
     };
-    let (supply, server) = configured(Settings {
+    let (factory, server) = configured(Settings {
         data_dir: Some(directory.path().to_owned()),
         namespaces: [("orders".to_owned(), plain)].into(),
         ..Settings::default()
     });
-    let _generator = supply.build("orders").unwrap();
+    let _generator = factory.build("orders").unwrap();
     let given = acquire(&server, 1, 60).unwrap();
     assert_eq!(given.parameters.namespace, "orders");
     let lease = one(server.renew(&given.leases[0].text, seconds(90)));
@@ -632,13 +635,13 @@ fn leases_of_a_server_with_a_tier_come_from_the_store_above_it() {
             tier: Some(tier),
             ..NamespaceSettings::default()
         };
-        let (supply, server) = configured(Settings {
+        let (factory, server) = configured(Settings {
             data_dir: Some(at(name)),
             namespaces: [("orders".to_owned(), orders)].into(),
             ..Settings::default()
         });
-        supply.make_data_dir().unwrap();
-        (supply.build("orders").unwrap(), server)
+        factory.make_data_dir().unwrap();
+        (factory.build("orders").unwrap(), server)
     };
     let (generator, first) = server("a", true);
     let lease = one(acquire(&first, 1, 60));

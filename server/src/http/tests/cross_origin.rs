@@ -1,14 +1,14 @@
 //! Browsers that the page of another site has made to send something.
 
-use std::os::unix::net::UnixStream;
 use std::sync::atomic::Ordering;
 
 use tempfile::TempDir;
 
 use super::served::{Served, serve};
-use super::wire::{Reply, Wire};
+use super::wire::Reply;
 use crate::access::Access;
 use crate::listener::Listener;
+use crate::wire::Wire;
 
 const EVIL: &str = "host: evil.example:7464";
 const TAKE: &str = "/v1/ids?namespace=orders";
@@ -148,7 +148,7 @@ fn a_unix_socket_is_asked_by_any_name() {
     let (listener, _file) = Listener::bind_unix(&path, 0o600).unwrap();
     let _served = serve(|setup| setup.listeners.push(listener));
     let status = |fields: &[&str]| {
-        let mut wire = Wire::new(UnixStream::connect(&path).unwrap());
+        let mut wire = Wire::unix(&path);
         wire.exactly("POST", TAKE, fields);
         wire.reply().status
     };

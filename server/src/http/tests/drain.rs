@@ -6,19 +6,17 @@ use std::sync::{Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use ringflake_kit::eventually;
-use tempfile::TempDir;
-
 use super::served::{Served, serve, serve_namespaces};
-use super::wire::Wire;
 use crate::namespaces::OpenError;
+use crate::wire::Wire;
+use ringflake_kit::eventually;
 
 const LONG: Duration = Duration::from_secs(60);
 
 /// For how long new requests are answered, where a busy machine must not miss that.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A connection whose request has begun: the front asks for the rest of it.
+/// A connection whose request has begun: the server asks for the rest of it.
 fn begun(served: &Served) -> Wire {
     let mut wire = served.connect();
     wire.send(
@@ -44,7 +42,7 @@ fn clients_that_come_back_at_once_do_not_keep_the_listener_open() {
         connections
     });
     served.until_accepted(5);
-    let ended = served.end_front(Duration::from_secs(20));
+    let ended = served.end_server(Duration::from_secs(20));
     assert!(ended, "the drain is not over after its time");
     assert!(client.join().unwrap() >= 5);
 }
@@ -114,9 +112,8 @@ fn a_store_that_does_not_answer_does_not_hold_the_end_up() {
     let (answer, never) = mpsc::channel::<()>();
     let channels = Mutex::new((asked, never));
     let mut served = serve_namespaces(
-        TempDir::new().unwrap(),
         |_| {},
-        move |_| {
+        move |_, _| {
             let (asked, never) = &*channels.lock().unwrap();
             asked.send(()).unwrap();
             never.recv().unwrap_err();
@@ -127,7 +124,7 @@ fn a_store_that_does_not_answer_does_not_hold_the_end_up() {
     wire.exactly("POST", "/v1/ids?namespace=orders", &["host: x"]);
     waits.recv_timeout(LONG).unwrap();
     let (ended, ends) = mpsc::channel();
-    let ending = thread::spawn(move || ended.send(served.end_front(Duration::ZERO)));
+    let ending = thread::spawn(move || ended.send(served.end_server(Duration::ZERO)));
     // Not by itself.
     assert_eq!(ends.recv_timeout(LONG), Ok(false));
     wire.assert_closed();

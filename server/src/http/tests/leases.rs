@@ -4,16 +4,14 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringflake::lease::{Fingerprint, History, Init, LeaseStore, MemoryStore, Namespace};
-use ringflake::{IdWidth, Layout, Secret, SystemClock};
 use ringflake_kit::eventually;
-use ringflake_kit::faulty_store::Faulty;
+use ringflake_kit::faulty_store::Fault;
 use serde_json::{Value, json};
 
-use super::served::{Served, serve};
-use super::wire::{Reply, Wire};
-use crate::limits::Limits;
-use crate::sublease::{Origin, Subleases};
+use super::served::serve;
+use super::wire::Reply;
+use crate::sublease::tests::Site;
+use crate::wire::Wire;
 
 const ACQUIRE: &str = "/v1/leases";
 const RENEW: &str = "/v1/leases/renew";
@@ -127,45 +125,15 @@ fn what_is_wrong_with_a_request_for_a_lease_is_said() {
     assert_eq!((reply.status, &*reply.headers["allow"]), (405, "POST"));
 }
 
-/// `orders` with a store of one block.
-fn serve_store(limits: &Limits) -> (Served, Faulty) {
-    let secret = Secret::from_bytes([9; 16]);
-    let namespace = Namespace::new("orders", &Layout::RANDFLAKE, Fingerprint::of(&secret)).unwrap();
-    let namespace = namespace.with_block_bits(17).unwrap();
-    let mut store = MemoryStore::new(Arc::new(SystemClock));
-    let now = ringflake::Clock::unix_ms(&SystemClock);
-    store
-        .init(&namespace, &Init::new(History::New, now))
-        .unwrap();
-    let store = Faulty::new(store);
-    let of_server = store.clone();
-    let open = move |_: &str| {
-        Ok(Origin {
-            name: "orders".to_owned(),
-            namespace: namespace.clone(),
-            secret: Some(secret.clone()),
-            id_width: IdWidth::Full,
-            store: Box::new(of_server.clone()),
-        })
-    };
-    let subleases = Subleases::new(Box::new(open), Arc::new(SystemClock), limits);
-    let request_time = limits.request_time;
-    let served = serve(move |setup| {
-        setup.subleases = Arc::new(subleases);
-        setup.limits.request_time = request_time;
-    });
-    // The test is about the store's answer, not about the start of a generator.
-    served.namespaces.open("orders").unwrap();
-    (served, store)
-}
-
 #[test]
 fn a_lease_that_comes_after_its_request_timed_out_is_released() {
-    let limits = Limits {
-        request_time: Duration::from_secs(3),
-        ..Limits::default()
-    };
-    let (served, store) = serve_store(&limits);
+    let site = Site::new(0);
+    let subleases = Arc::new(site.server());
+    let served = serve(|setup| {
+        setup.subleases = subleases;
+        setup.limits.request_time = Duration::from_secs(3);
+    });
+    served.namespaces.open("orders").unwrap();
     let body = json!({ "namespace": "orders" }).to_string();
     // No response if a busy machine has stopped the client or the server for as long.
     let ask = || {
@@ -173,10 +141,10 @@ fn a_lease_that_comes_after_its_request_timed_out_is_released() {
         let mut wire = served.connect();
         wire.try_request("POST", ACQUIRE, &json, &body).ok()
     };
-    store.hold();
+    site.store.hold();
     let reply = (0..5).find_map(|_| ask()).expect("a response");
     assert_eq!((reply.status, &*reply.problem()), (503, "no-lease"));
-    store.let_go();
+    site.store.let_go();
     // The store has one block.
     eventually("the block is given again", || {
         ask().is_some_and(|reply| reply.status == 200)
@@ -186,19 +154,19 @@ fn a_lease_that_comes_after_its_request_timed_out_is_released() {
 
 #[test]
 fn a_lease_that_can_be_had_later_says_when() {
-    let limits = Limits {
-        leases_per_minute: 2,
-        request_time: Duration::from_secs(3600),
-        ..Limits::default()
-    };
-    let (served, store) = serve_store(&limits);
+    let mut site = Site::new(0);
+    site.limits.leases_per_minute = 2;
+    let subleases = Arc::new(site.server());
+    let served = serve(|setup| setup.subleases = subleases);
+    // The test is about the store's answer, not about the start of a generator.
+    served.namespaces.open("orders").unwrap();
     let mut wire = served.connect();
     let body = json!({ "namespace": "orders", "duration_s": 300 });
-    store.fail(ringflake_kit::faulty_store::Fault::Down);
+    site.store.fail(Fault::Down);
     let reply = ask(&mut wire, ACQUIRE, &body);
     assert_eq!((reply.status, &*reply.problem()), (503, "no-lease"));
     assert!(reply.headers.contains_key("retry-after"));
-    store.heal();
+    site.store.heal();
     let first = ask(&mut wire, ACQUIRE, &body).json();
     let reply = ask(&mut wire, ACQUIRE, &body);
     assert_eq!((reply.status, &*reply.problem()), (503, "no-lease"));

@@ -2,7 +2,7 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixListener;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use socket2::{Domain, SockRef, Socket, Type};
 use super::super::Setup;
 use super::super::buffer_permit::{ANSWER_BYTES, BYTES_PER_TLS_STRANGER, STRANGER_BYTES};
 use super::served::serve;
-use super::wire::{PATIENCE, TlsWire, Wire};
 use crate::access::Access;
 use crate::buffer_budget::STRANGER_PARTS;
 use crate::listener::Listener;
 use crate::tls;
+use crate::wire::{PATIENCE, TlsWire, Wire};
 
 /// From this address of the machine itself.
 pub(super) fn connect_from(from: [u8; 4], to: SocketAddr) -> Wire {
@@ -181,10 +181,10 @@ fn a_unix_socket_is_served_as_well() {
         setup.listeners.push(Listener::Unix(listener));
         setup.limits.connections_per_client = 1;
     });
-    let mut one = Wire::new(UnixStream::connect(&path).unwrap());
+    let mut one = Wire::unix(&path);
     assert_eq!(one.post("/v1/ids?namespace=orders", &[]).status, 200);
     // Its user is a client of its own.
-    let mut again = Wire::new(UnixStream::connect(&path).unwrap());
+    let mut again = Wire::unix(&path);
     assert_eq!(again.reply().problem(), "busy");
     assert_eq!(served.counters().turned_away.load(Ordering::Relaxed), 1);
     assert_eq!(served.connect().get("/livez").status, 200);

@@ -1,4 +1,4 @@
-//! A front, its namespaces and its address.
+//! A server, its namespaces and its address.
 
 use std::net::{SocketAddr, TcpListener};
 use std::ops::Range;
@@ -6,21 +6,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use ringflake::{CachedGenerator, IdWidth, Layout, Local, ManualClock, PaddingFill, Shutdown};
+use ringflake::{CachedGenerator, ManualClock, PaddingFill, Shutdown};
 use ringflake_kit::eventually;
 use ringflake_kit::small;
 use tempfile::TempDir;
 
 use super::super::{DRAIN_TIME, HttpServer, LAST_PATIENCE, Setup};
-use super::wire::Wire;
 use crate::access::Access;
-use crate::config::ProtocolConfig;
+use crate::config::{ProtocolConfig, Settings};
 use crate::counters::Counters;
 use crate::drain::Drain;
+use crate::factory::GeneratorFactory;
 use crate::limits::Limits;
 use crate::listener::Listener;
 use crate::namespaces::{Namespaces, OpenError};
-use crate::sublease::{Origin, Subleases};
+use crate::sublease::tests::configured;
+use crate::wire::Wire;
 
 /// The request timeout of tests that are about something else: a busy machine may stop a
 /// client or the server for seconds.
@@ -31,25 +32,20 @@ pub(super) struct Served {
     pub(super) namespaces: Arc<Namespaces>,
     counters: Arc<Counters>,
     pub(super) at: SocketAddr,
-    front: Option<HttpServer>,
+    server: Option<HttpServer>,
     _directory: TempDir,
 }
 
 /// With `orders` and `others`, which are local, and those of [`finite`]; and with this
 /// changed.
 pub(super) fn serve(change: impl FnOnce(&mut Setup)) -> Served {
-    let directory = TempDir::new().unwrap();
-    let path = directory.path().to_owned();
-    serve_namespaces(directory, change, move |name| match name {
-        "orders" | "others" => Ok(ringflake::local_in(&path, name)?),
-        _ => Err(OpenError::Unknown),
-    })
+    serve_namespaces(change, |local, name| local.build(name))
 }
 
 /// With one namespace, `few`, that has so many IDs and no more.
 pub(super) fn serve_few(ids: u64, change: impl FnOnce(&mut Setup)) -> Served {
     let generator = finite(ids);
-    serve_namespaces(TempDir::new().unwrap(), change, move |name| match name {
+    serve_namespaces(change, move |_, name| match name {
         "few" => Ok(generator.clone()),
         _ => Err(OpenError::Unknown),
     })
@@ -71,9 +67,8 @@ pub(super) fn serve_ahead(ticks: Range<u64>) -> (Served, ManualClock) {
         .build()
         .unwrap();
     let served = serve_namespaces(
-        TempDir::new().unwrap(),
         |_| {},
-        move |name| match name {
+        move |_, name| match name {
             "ahead" => Ok(generator.clone()),
             _ => Err(OpenError::Unknown),
         },
@@ -82,30 +77,11 @@ pub(super) fn serve_ahead(ticks: Range<u64>) -> (Served, ManualClock) {
     (served, clock)
 }
 
-/// Gives leases of the namespaces in this directory.
-fn leases_of(directory: &TempDir) -> Arc<Subleases> {
-    let path = directory.path().to_owned();
-    let open = move |name: &str| {
-        let local = Local::new(name).in_directory(&path);
-        let space = local.find(&Layout::RANDFLAKE);
-        let space = space.map_err(|_| OpenError::Unknown)?;
-        Ok(Origin {
-            name: name.to_owned(),
-            store: Box::new(space.sqlite().map_err(|_| OpenError::Unknown)?),
-            namespace: space.namespace,
-            secret: space.secret,
-            id_width: IdWidth::Full,
-        })
-    };
-    let clock = Arc::new(ringflake::SystemClock);
-    Arc::new(Subleases::new(Box::new(open), clock, &Limits::default()))
-}
-
 /// A generator of so many IDs, by the thousand.
 fn finite(ids: u64) -> CachedGenerator {
     let layout = small::layout(20, 2, 10);
     let ticks = ids.div_ceil(layout.sequences());
-    let clock = ringflake::ManualClock::new(layout.epoch_unix_ms());
+    let clock = ManualClock::new(layout.epoch_unix_ms());
     let generator = CachedGenerator::builder(layout)
         .plain()
         .lease(small::lease(layout, 1..2, 0..ticks))
@@ -121,12 +97,19 @@ fn finite(ids: u64) -> CachedGenerator {
     generator
 }
 
-/// With those that `build` makes.
+/// With the namespaces that `build` makes, beside those that are local.
 pub(super) fn serve_namespaces(
-    directory: TempDir,
     change: impl FnOnce(&mut Setup),
-    build: impl Fn(&str) -> Result<CachedGenerator, OpenError> + Send + Sync + 'static,
+    build: impl Fn(&GeneratorFactory, &str) -> Result<CachedGenerator, OpenError>
+    + Send
+    + Sync
+    + 'static,
 ) -> Served {
+    let directory = TempDir::new().unwrap();
+    let text = "data-dir = 'data'\non-demand-names = ['orders', 'others']";
+    let settings = Settings::from_toml(text, &directory.path().join("serve.toml"));
+    let (local, subleases) = configured(settings.unwrap());
+    let build = move |name: &str| build(&local, name);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = listener.local_addr().unwrap();
     let (drain, namespaces) = (Drain::default(), Namespaces::new(Box::new(build), 8));
@@ -139,7 +122,7 @@ pub(super) fn serve_namespaces(
             ..ProtocolConfig::default()
         },
         namespaces: Arc::clone(&namespaces),
-        subleases: leases_of(&directory),
+        subleases: Arc::new(subleases),
         rights: Access::open(),
         tls: None,
         limits: Limits {
@@ -152,13 +135,13 @@ pub(super) fn serve_namespaces(
         others: Vec::new(),
     };
     change(&mut setup);
-    let front = Some(HttpServer::start(setup).unwrap());
+    let server = Some(HttpServer::start(setup).unwrap());
     Served {
         drain,
         namespaces,
         counters,
         at,
-        front,
+        server,
         _directory: directory,
     }
 }
@@ -189,26 +172,26 @@ impl Served {
         });
     }
 
-    /// Ends the front; answers whether all connections ended by themselves.
-    pub(super) fn end_front(&mut self, patience: Duration) -> bool {
+    /// Ends the server; answers whether all connections ended by themselves.
+    pub(super) fn end_server(&mut self, patience: Duration) -> bool {
         self.drain.begin();
-        let front = self.front.take().unwrap();
-        front.join(Instant::now() + patience)
+        let server = self.server.take().unwrap();
+        server.join(Instant::now() + patience)
     }
 
     /// The same, after which nobody has its namespaces.
     pub(super) fn end(mut self, patience: Duration) -> bool {
         let joining = Instant::now();
-        let ended = self.end_front(patience);
+        let ended = self.end_server(patience);
         let Self { namespaces, .. } = self;
         if joining.elapsed() >= LAST_PATIENCE {
             // `join` has given up on threads that a busy machine did not run in that time.
-            eventually("the front lets go of its namespaces", || {
+            eventually("the server lets go of its namespaces", || {
                 Arc::strong_count(&namespaces) == 1
             });
         }
-        // Nothing of the front has them any more.
-        let namespaces = Arc::into_inner(namespaces).expect("the front let go of them");
+        // Nothing of the server has them any more.
+        let namespaces = Arc::into_inner(namespaces).expect("the server let go of them");
         for (name, shutdown) in namespaces.shutdown(Duration::from_secs(60)) {
             // Those of the test are the test's, too.
             if name != "few" && name != "ahead" {

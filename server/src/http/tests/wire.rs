@@ -1,26 +1,9 @@
-//! A client that sends what a test wants and says what it got.
+//! Requests and responses of HTTP, as a test writes and reads them.
 
 use std::collections::HashMap;
-use std::fmt;
-use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+use std::{fmt, io};
 
-use rustls::{ClientConnection, StreamOwned};
-
-use crate::tls;
-
-/// A hang becomes a failure after this.
-pub(super) const PATIENCE: Duration = Duration::from_secs(60);
-
-pub(super) struct Wire<S = TcpStream> {
-    pub(super) stream: S,
-    /// Bytes that were read and belong to what comes next.
-    rest: Vec<u8>,
-}
-
-/// A client with TLS.
-pub(super) type TlsWire = Wire<StreamOwned<ClientConnection, TcpStream>>;
+use crate::wire::{Stream, Wire};
 
 pub(super) struct Reply {
     pub(super) status: u16,
@@ -77,37 +60,7 @@ impl Reply {
     }
 }
 
-impl Wire {
-    pub(super) fn connect(to: SocketAddr) -> Self {
-        Self::tcp(TcpStream::connect(to).unwrap())
-    }
-
-    pub(super) fn tcp(stream: TcpStream) -> Self {
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.set_write_timeout(Some(PATIENCE)).unwrap();
-        Self::new(stream)
-    }
-
-    /// The same with TLS. The handshake begins with the first bytes that are sent.
-    pub(super) fn with_tls(self) -> TlsWire {
-        let name = "localhost".try_into().unwrap();
-        let session = ClientConnection::new(tls::testing::client(), name).unwrap();
-        Wire::new(StreamOwned::new(session, self.stream))
-    }
-}
-
-impl<S: Read + Write> Wire<S> {
-    pub(super) fn new(stream: S) -> Self {
-        Self {
-            stream,
-            rest: Vec::new(),
-        }
-    }
-
-    pub(super) fn send(&mut self, bytes: impl AsRef<[u8]>) {
-        self.stream.write_all(bytes.as_ref()).unwrap();
-    }
-
+impl<S: Stream> Wire<S> {
     pub(super) fn get(&mut self, path: &str) -> Reply {
         self.request("GET", path, &[], "")
     }
@@ -143,7 +96,7 @@ impl<S: Read + Write> Wire<S> {
         let request = format!(
             "{method} {path} HTTP/1.1\r\nhost: x\r\n{headers}content-length: {length}\r\n\r\n{body}"
         );
-        self.stream.write_all(request.as_bytes())?;
+        self.try_send(request)?;
         self.try_reply()
     }
 
@@ -203,25 +156,5 @@ impl<S: Read + Write> Wire<S> {
         let rest = self.rest.split_off(count);
         out.append(&mut std::mem::replace(&mut self.rest, rest));
         Ok(true)
-    }
-
-    /// Reads more; false at the end. A reset is an end, too.
-    fn more(&mut self) -> io::Result<bool> {
-        let mut buffer = vec![0; 256 << 10];
-        match self.stream.read(&mut buffer) {
-            Ok(count) => {
-                self.rest.extend_from_slice(&buffer[..count]);
-                Ok(count > 0)
-            }
-            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Ok(false),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Asserts that the server has closed the connection and sent nothing more.
-    #[track_caller]
-    pub(super) fn assert_closed(&mut self) {
-        let (has_more, rest) = (self.more().unwrap(), self.rest.escape_ascii());
-        assert!(!has_more && self.rest.is_empty(), "{rest}");
     }
 }

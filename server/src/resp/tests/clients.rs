@@ -39,7 +39,7 @@ fn the_client_is_the_one_that_the_proxy_names() {
         let mut client = setup.connect(true);
         let header = format!("PROXY TCP4 {address} 198.51.100.1 1 2\r\n");
         let auth = request(&["AUTH", "t"]);
-        client.send(&[header.as_bytes(), &auth, &incr("invoices")].concat());
+        client.send([header.as_bytes(), &auth, &incr("invoices")].concat());
         client
     };
     let mut first = connect("192.0.2.1");
@@ -58,6 +58,6 @@ fn the_client_is_the_one_that_the_proxy_names() {
 fn a_connection_without_the_header_of_a_proxy_gets_no_reply() {
     let setup = serve(|it| it.config.proxy_protocol = true);
     let mut client = setup.connect(true);
-    client.send(&request(&["PING"]).repeat(3));
+    client.send(request(&["PING"]).repeat(3));
     assert_eq!(client.read_to_end(), b"");
 }

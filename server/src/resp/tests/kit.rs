@@ -1,8 +1,8 @@
 //! A front on free ports with generators of its own, and a client.
 
-use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::io::{self, ErrorKind};
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -12,7 +12,6 @@ use redis_protocol::resp2::decode::decode;
 use redis_protocol::resp2::types::OwnedFrame;
 use ringflake::{CachedGenerator, Layout, StaticLease};
 use ringflake_kit::eventually;
-use rustls::{ClientConnection, StreamOwned};
 
 use crate::access::Access;
 use crate::config::ProtocolConfig;
@@ -23,10 +22,7 @@ use crate::listener::Listener;
 use crate::namespaces::{Namespaces, OpenError};
 use crate::resp::context::Shared;
 use crate::resp::{Options, RespServer};
-use crate::tls;
-
-/// Far longer than anything here takes.
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::wire::{PATIENCE, Stream, Wire};
 
 /// The limits of tests that are about something else than the request timeout: a busy machine
 /// may stop a client or the server for seconds.
@@ -102,27 +98,19 @@ pub(super) struct Running {
 }
 
 impl Running {
-    fn connect_tcp(&self) -> TcpStream {
-        let stream = TcpStream::connect(self.address).unwrap();
-        stream.set_nodelay(true).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream
-    }
-
     pub(super) fn connect(&self, tcp: bool) -> Client {
-        if tcp {
-            return Client::new(self.connect_tcp());
+        match tcp {
+            true => self.connect_tcp().boxed(),
+            false => Wire::unix(&self.path).boxed(),
         }
-        let stream = UnixStream::connect(&self.path).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        Client::new(stream)
     }
 
-    /// A client of [`tls::testing::server`]. What it sends at once is a record of its own.
+    pub(super) fn connect_tcp(&self) -> Wire {
+        Wire::connect(self.address)
+    }
+
     pub(super) fn connect_tls(&self) -> Client {
-        let name = "localhost".try_into().unwrap();
-        let session = ClientConnection::new(tls::testing::client(), name).unwrap();
-        Client::new(StreamOwned::new(session, self.connect_tcp()))
+        self.connect_tcp().with_tls().boxed()
     }
 
     pub(super) fn fail_builds(&self, fails: bool) {
@@ -166,58 +154,9 @@ impl Drop for Running {
     }
 }
 
-pub(super) trait Stream: Read + Write + Send {
-    fn end_output(&self) -> io::Result<()>;
-}
+pub(super) type Client = Wire<Box<dyn Stream>>;
 
-impl Stream for TcpStream {
-    fn end_output(&self) -> io::Result<()> {
-        self.shutdown(Shutdown::Write)
-    }
-}
-
-impl Stream for UnixStream {
-    fn end_output(&self) -> io::Result<()> {
-        self.shutdown(Shutdown::Write)
-    }
-}
-
-impl Stream for StreamOwned<ClientConnection, TcpStream> {
-    fn end_output(&self) -> io::Result<()> {
-        self.sock.end_output()
-    }
-}
-
-pub(super) struct Client {
-    pub(super) stream: Box<dyn Stream>,
-    input: Vec<u8>,
-    /// How many bytes of the input are decoded.
-    at: usize,
-}
-
-impl Client {
-    fn new(stream: impl Stream + 'static) -> Self {
-        Self {
-            stream: Box::new(stream),
-            input: Vec::new(),
-            at: 0,
-        }
-    }
-
-    pub(super) fn send(&mut self, bytes: &[u8]) {
-        self.try_send(bytes).unwrap();
-    }
-
-    /// The same, with an error if the server has closed the connection.
-    pub(super) fn try_send(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.stream.write_all(bytes)?;
-        self.stream.flush()
-    }
-
-    pub(super) fn end_output(&self) {
-        let _ = self.stream.end_output();
-    }
-
+impl<S: Stream> Wire<S> {
     pub(super) fn replies(&mut self, count: usize) -> Vec<OwnedFrame> {
         self.try_replies(count).unwrap()
     }
@@ -229,50 +168,33 @@ impl Client {
 
     /// [`replies`](Self::replies), with an error if the server closes the connection before.
     pub(super) fn try_replies(&mut self, count: usize) -> io::Result<Vec<OwnedFrame>> {
-        let replies = (0..count).map(|_| self.reply()).collect();
-        self.input.drain(..self.at);
-        self.at = 0;
+        let mut at = 0;
+        let replies = (0..count).map(|_| self.frame(&mut at)).collect();
+        self.rest.drain(..at);
         replies
     }
 
-    fn reply(&mut self) -> io::Result<OwnedFrame> {
+    /// The reply that begins there in what was read.
+    fn frame(&mut self, at: &mut usize) -> io::Result<OwnedFrame> {
         loop {
-            let rest = &self.input[self.at..];
+            let rest = &self.rest[*at..];
             // A list one by one, as a long one is not there at once.
             if rest.starts_with(b"*") {
                 if let Some(end) = rest.iter().position(|&byte| byte == b'\n') {
                     let length = std::str::from_utf8(&rest[1..end - 1]).unwrap();
                     let length = length.parse().unwrap();
-                    self.at += end + 1;
-                    let items = (0..length).map(|_: usize| self.reply());
+                    *at += end + 1;
+                    let items = (0..length).map(|_: usize| self.frame(at));
                     return items.collect::<io::Result<_>>().map(OwnedFrame::Array);
                 }
             } else if let Some((reply, used)) = decode(rest).unwrap() {
-                self.at += used;
+                *at += used;
                 return Ok(reply);
             }
-            let mut more = [0; 1 << 16];
-            match self.stream.read(&mut more)? {
-                0 => return Err(ErrorKind::UnexpectedEof.into()),
-                read => self.input.extend_from_slice(&more[..read]),
+            if !self.more()? {
+                return Err(ErrorKind::UnexpectedEof.into());
             }
         }
-    }
-
-    /// Whether the server closes it, without another reply.
-    pub(super) fn is_closed(&mut self) -> bool {
-        self.input.is_empty() && self.read_to_end().is_empty()
-    }
-
-    /// All that comes before the server closes.
-    pub(super) fn read_to_end(&mut self) -> Vec<u8> {
-        let mut rest = Vec::new();
-        match self.stream.read_to_end(&mut rest) {
-            Ok(_) => {}
-            Err(error) if error.kind() == ErrorKind::ConnectionReset => {}
-            Err(error) => panic!("{error}"),
-        }
-        rest
     }
 }
 

@@ -26,7 +26,7 @@ use crate::wording::help_of_store;
 /// How long the start waits for a store unless the configuration says otherwise.
 const WAIT: Duration = Duration::from_secs(5);
 
-pub(crate) struct Supply {
+pub(crate) struct GeneratorFactory {
     config: Arc<Config>,
     /// The stores that generators use, by namespace.
     kept: Mutex<HashMap<String, Upstream>>,
@@ -47,7 +47,7 @@ struct Draft {
     upstream: Option<(Upstream, Duration)>,
 }
 
-impl Supply {
+impl GeneratorFactory {
     pub(crate) fn new(config: Arc<Config>) -> Self {
         Self {
             config,
@@ -381,7 +381,7 @@ mod tests {
 
     /// With a namespace whose leases come from a store, and whose secret is a file of the data
     /// directory.
-    fn supply(home: &Path, on_demand: bool) -> Supply {
+    fn factory(home: &Path, on_demand: bool) -> GeneratorFactory {
         let text = format!(
             "
             data-dir = 'data'
@@ -395,16 +395,16 @@ mod tests {
             "
         );
         let settings = Settings::from_toml(&text, &home.join("serve.toml")).unwrap();
-        Supply::new(Arc::new(Config::new(settings).unwrap()))
+        GeneratorFactory::new(Arc::new(Config::new(settings).unwrap()))
     }
 
     #[test]
     fn a_secret_of_the_data_directory_is_not_used_with_a_store() {
         let home = tempfile::tempdir().unwrap();
-        let supply = supply(home.path(), true);
+        let factory = factory(home.path(), true);
         // It is drawn, and IDs are made with it.
-        supply.build("orders").unwrap().take().unwrap();
-        let error = supply.build("shared").unwrap_err();
+        factory.build("orders").unwrap().take().unwrap();
+        let error = factory.build("shared").unwrap_err();
         assert!(matches!(error, OpenError::Local(_)), "{error:?}");
         assert!(error.to_string().contains("orders"), "{error}");
         assert!(!home.path().join("leases.db").exists(), "nothing is made");
@@ -413,15 +413,15 @@ mod tests {
     #[test]
     fn a_secret_that_a_store_was_given_makes_no_ids_in_the_data_directory() {
         let home = tempfile::tempdir().unwrap();
-        let supply = supply(home.path(), true);
+        let factory = factory(home.path(), true);
         // It is drawn, and no ID is made with it.
         let data = DataDir::new(home.path().join("data"));
         let (secret, _) = data.keep_secret().unwrap();
         std::fs::copy(secret, data.secret_of("orders")).unwrap();
-        let shared = supply.build("shared").unwrap();
+        let shared = factory.build("shared").unwrap();
         assert_eq!(shared.leases()[0].nodes().count(), 8);
         assert!(home.path().join("leases.db").exists());
-        let error = supply.build("orders").unwrap_err();
+        let error = factory.build("orders").unwrap_err();
         assert!(matches!(error, OpenError::Build(_)), "{error:?}");
     }
 
@@ -454,14 +454,16 @@ mod tests {
     #[test]
     fn clients_begin_only_what_they_may() {
         let home = tempfile::tempdir().unwrap();
-        let error = supply(home.path(), true).check("Orders").unwrap_err();
+        let error = factory(home.path(), true).check("Orders").unwrap_err();
         assert!(matches!(error, OpenError::Name(_)), "{error:?}");
-        supply(home.path(), true).check("more").unwrap();
-        let closed = supply(home.path(), false);
+        factory(home.path(), true).check("more").unwrap();
+        let closed = factory(home.path(), false);
         let error = closed.admit("more").unwrap_err();
         assert!(matches!(error, OpenError::Unknown), "{error:?}");
         closed.admit("shared").unwrap();
-        let error = supply(home.path(), true).admit("orders-plain").unwrap_err();
+        let error = factory(home.path(), true)
+            .admit("orders-plain")
+            .unwrap_err();
         assert!(matches!(error, OpenError::LocalName(_)), "{error:?}");
     }
 }
