@@ -13,19 +13,19 @@ const OF_A_PROCESS: u64 = 64;
 const OF_A_NAMESPACE: u64 = 8;
 
 /// These limits, with as many connections as there are files for. Says so if those are fewer.
-pub(crate) fn limited(limits: &Limits, fronts: usize, namespaces: usize) -> Limits {
+pub(crate) fn limited(limits: &Limits, protocols: usize, namespaces: usize) -> Limits {
     let mut limits = limits.clone();
     let Some(files) = most() else {
         return limits;
     };
     let kept = OF_A_PROCESS + OF_A_NAMESPACE * namespaces as u64;
-    let (each, wanted) = (connections(files, kept, fronts), limits.connections);
+    let (each, wanted) = (connections(files, kept, protocols), limits.connections);
     if each >= wanted {
         return limits;
     }
     limits.connections = each;
     limits.connections_per_client = limits.connections_per_client.min(each);
-    let enough = (wanted as u64).saturating_mul(fronts as u64);
+    let enough = (wanted as u64).saturating_mul(protocols as u64);
     let text = format!(
         "there are {each} connections of each protocol, not limits.connections = {wanted}: this \
          process may have {files} files open, and stores need some; raise LimitNOFILE or ulimit -n \
@@ -48,11 +48,11 @@ fn most() -> Option<u64> {
     None
 }
 
-/// The connections of each front where so many files are kept. A quarter of the files where there
+/// The connections of each protocol where so many files are kept. A quarter of the files where there
 /// are hardly any: nothing works well then.
-fn connections(files: u64, kept: u64, fronts: usize) -> usize {
+fn connections(files: u64, kept: u64, protocols: usize) -> usize {
     let left = files.saturating_sub(kept).max(files / 4);
-    let each = left / fronts.max(1) as u64;
+    let each = left / protocols.max(1) as u64;
     usize::try_from(each).unwrap_or(usize::MAX).max(1)
 }
 
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn connections_leave_files_for_stores() {
-        for (files, kept, fronts, each) in [
+        for (files, kept, protocols, each) in [
             (2064, 64, 2, 1000),
             (2063, 64, 2, 999),
             (1024, 144, 2, 440),
@@ -71,7 +71,7 @@ mod tests {
             (80, 64, 2, 10),
             (3, 64, 2, 1),
         ] {
-            assert_eq!(connections(files, kept, fronts), each, "{files}");
+            assert_eq!(connections(files, kept, protocols), each, "{files}");
         }
     }
 }

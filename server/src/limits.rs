@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-/// Limits of every front. Each has its bounds, outside of which a [`Config`](crate::Config) is refused.
+/// Limits of both protocols. Each has its bounds, outside of which a [`Config`](crate::Config) is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Open connections, of each front.
+    /// Open connections, of each protocol.
     pub connections: usize,
     /// Those of one client: an address, or a user on a Unix socket.
     pub connections_per_client: usize,

@@ -323,7 +323,7 @@ impl Namespaces {
     }
 
     /// Shuts all generators down side by side, and answers what became of their leases, by
-    /// name. One that a front still has is [`Shutdown::InUse`]. None is made any more.
+    /// name. One that a connection still has is [`Shutdown::InUse`]. None is made any more.
     pub(crate) fn shutdown(&self, patience: Duration) -> Vec<(String, Shutdown)> {
         let made = {
             let mut making = self.lock();

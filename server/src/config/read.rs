@@ -57,13 +57,13 @@ pub(super) fn addresses<'de, D: Deserializer<'de>>(
         untagged,
         expecting = "addresses such as [\"127.0.0.1:6379\"], or \"off\""
     )]
-    enum Given {
+    enum Addresses {
         List(Vec<String>),
         Text(String),
     }
-    let read = match Given::deserialize(from)? {
-        Given::List(list) => list.iter().map(|text| text::parse_address(text)).collect(),
-        Given::Text(text) => text::parse_addresses(&text),
+    let read = match Addresses::deserialize(from)? {
+        Addresses::List(list) => list.iter().map(|text| text::parse_address(text)).collect(),
+        Addresses::Text(text) => text::parse_addresses(&text),
     };
     read.map(Some).map_err(Error::custom)
 }

@@ -118,7 +118,7 @@ layers! {
         pub tls: TlsSettings,
         /// Files of tokens, by role.
         pub tokens: TokenSettings,
-        /// Limits of every front.
+        /// Limits of both protocols.
         pub limits: LimitSettings,
         /// The format and the level of the log.
         pub log: LogSettings,
@@ -126,7 +126,7 @@ layers! {
         pub namespaces: BTreeMap<String, NamespaceSettings>,
     }
 
-    /// Where a front listens.
+    /// Where a protocol listens.
     pub struct FrontSettings {
         /// Addresses with ports, or `"off"`. `[::]` also accepts IPv4, unless an IPv4 address with
         /// the same port is in the list. Default: the loopback addresses, port 6379 for the Redis

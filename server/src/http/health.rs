@@ -133,47 +133,29 @@ mod tests {
     }
 
     #[test]
-    fn the_first_to_end_decides() {
-        for (each, ready, shortest) in [
-            (&[][..], true, None),
-            (&[Ok(7), Ok(5), Ok(9)], true, Some(5)),
+    fn the_first_to_end_and_the_last_to_come_decide() {
+        #[rustfmt::skip]
+        let table = [
+            (&[][..], true, None, None, None),
+            (&[Ok(7), Ok(5), Ok(9)], true, Some(5), None, None),
             // The rest of a ring.
-            (&[Ok(7), Ok(0)], true, Some(0)),
-            (&[Ok(7), NO_LEASE, Ok(9)], false, Some(0)),
-        ] {
+            (&[Ok(7), Ok(0)], true, Some(0), None, None),
+            (&[Ok(7), NO_LEASE, Ok(9)], false, Some(0), None, Some("no lease is in force")),
+            (&[Err(Some(7)), Err(Some(9)), Ok(3)], false, Some(0), Some(9), Some("retry in 9s")),
+            (&[Err(Some(7)), NO_LEASE, Ok(3)], false, Some(0), None, Some("no lease is in force")),
+        ];
+        for (each, ready, seconds, wait, detail) in table {
             let readiness = Readiness::of(of(each), None, false, true);
-            assert_eq!((readiness.ready, readiness.seconds), (ready, shortest));
-            assert_eq!(readiness.detail.is_none(), ready);
+            assert_eq!((readiness.ready, readiness.seconds), (ready, seconds));
+            assert_eq!(readiness.ready_in_seconds, wait);
+            let said = readiness.detail.unwrap_or_default();
+            assert!(said.ends_with(detail.unwrap_or_default()), "{said}");
+            assert_eq!(said.is_empty(), ready);
             assert!(readiness.namespaces.is_some());
         }
-    }
-
-    #[test]
-    fn the_last_to_come_decides() {
-        for (each, wait, detail) in [
-            (
-                &[Err(Some(7)), Err(Some(9)), Ok(3)][..],
-                Some(9),
-                "retry in 9s",
-            ),
-            (
-                &[Err(Some(7)), NO_LEASE, Ok(3)],
-                None,
-                "no lease is in force",
-            ),
-        ] {
-            let readiness = Readiness::of(of(each), None, false, false);
-            assert_eq!(readiness.ready_in_seconds, wait);
-            let said = readiness.detail.unwrap();
-            assert!(said.ends_with(detail), "{said}");
-        }
-    }
-
-    #[test]
-    fn who_drains_is_not_ready() {
-        let readiness = Readiness::of(of(&[Ok(7)]), None, true, false);
-        assert!(!readiness.ready && readiness.draining);
-        assert_eq!(readiness.seconds, Some(7));
-        assert!(readiness.namespaces.is_none(), "not everybody's to see");
+        let draining = Readiness::of(of(&[Ok(7)]), None, true, false);
+        assert!(!draining.ready && draining.draining);
+        assert_eq!(draining.seconds, Some(7));
+        assert!(draining.namespaces.is_none(), "not everybody's to see");
     }
 }

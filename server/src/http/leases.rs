@@ -203,12 +203,8 @@ async fn ask(
     });
     let outcome = tokio::time::timeout_at(context.until.into(), receiver).await;
     let outcome = outcome.map_err(|_| {
-        if let Some(suppressed) = app.store_failures.permit("slow") {
-            tracing::warn!(
-                suppressed,
-                "the store is slower than the time limit of a lease request"
-            );
-        }
+        let slow = "the store is slower than the time limit of a lease request";
+        warn(app, slow, None);
         store_away("the store is slow to respond")
     })?;
     let outcome = outcome.map_err(|_| store_away("the store failed"))?;
@@ -265,23 +261,29 @@ fn of_store(app: &App, error: &StoreError) -> Problem {
         StoreError::HistoryLost { .. } => problem.retry_after(app::SOON),
         StoreError::LayoutEnded { .. } => problem,
         StoreError::Ambiguous { .. } => {
-            let error = Causes(error);
-            if let Some(suppressed) = app.store_failures.permit("ambiguous") {
-                tracing::warn!(%error, suppressed, "the outcome of a lease request is unknown");
-            }
+            warn(
+                app,
+                "the outcome of a lease request is unknown",
+                Some(error),
+            );
             store_away("the connection to the store broke before it replied")
         }
         error => {
             // It names servers and files, which are not the client's business.
-            let error = Causes(error);
-            if let Some(suppressed) = app.store_failures.permit("refused") {
-                tracing::warn!(%error, suppressed, "the store rejected a lease request");
-            }
+            warn(app, "the store rejected a lease request", Some(error));
             let detail = "the store rejected the request or can't be reached; nothing was changed: \
                           issue IDs only within known leases, and try again; the server's log has \
                           the cause";
             Problem::new(Kind::NO_LEASE, detail).retry_after(app::SOON)
         }
+    }
+}
+
+/// Clients can cause these lines as often as they like.
+fn warn(app: &App, message: &'static str, error: Option<&StoreError>) {
+    if let Some(suppressed) = app.store_failures.permit(message) {
+        let error = error.map(|error| Causes(error).to_string());
+        tracing::warn!(error, suppressed, "{message}");
     }
 }
 

@@ -133,7 +133,7 @@ fn of_protocols(protocols: &Protocols, text: &mut String) {
     });
     let help = "Requests that were answered with an error.";
     write_metric(text, "counter", "request_errors_total", help, errors);
-    let durations = protocols.iter().flat_map(|(front, threads)| {
+    let durations = protocols.iter().flat_map(|(protocol, threads)| {
         let mut buckets = [0; 9];
         let each = threads.iter().map(|of| of.durations.add_to(&mut buckets));
         let seconds: f64 = each.sum();
@@ -144,13 +144,13 @@ fn of_protocols(protocols: &Protocols, text: &mut String) {
             .map(|(bound, bucket)| {
                 count += bucket;
                 (
-                    format!("_bucket{{front=\"{front}\",le=\"{bound}\"}}"),
+                    format!("_bucket{{front=\"{protocol}\",le=\"{bound}\"}}"),
                     count as f64,
                 )
             })
             .collect();
-        values.push((format!("_sum{}", label(front)), seconds));
-        values.push((format!("_count{}", label(front)), count as f64));
+        values.push((format!("_sum{}", label(protocol)), seconds));
+        values.push((format!("_count{}", label(protocol)), count as f64));
         values
     });
     let help = "Time to answer a request that has arrived.";

@@ -1,4 +1,4 @@
-//! The front over sockets, each test with one of its own.
+//! The server over sockets, each test with one of its own.
 
 mod cross_origin;
 mod drain;

@@ -1,4 +1,4 @@
-//! The front with sockets, and what its tests share.
+//! The server with sockets, and what its tests share.
 
 mod clients;
 pub(super) mod kit;

@@ -22,6 +22,7 @@ use super::decode::{Arguments, Decoded};
 use super::reply::{Errors, Form, Replies, refuse_take};
 use super::session::{Missing, Session};
 use crate::access::Role;
+use crate::proxy_protocol;
 
 /// Requests that a client has answered in one turn; then it is the next one's.
 pub(super) const REQUESTS: usize = 512;
@@ -250,7 +251,7 @@ impl Session {
 /// Whether the input of a connection starts with a header of the PROXY protocol; `None` if there is
 /// not enough input to decide.
 fn starts_proxy_header(input: &[u8]) -> Option<bool> {
-    const STARTS: [&[u8]; 2] = [b"PROXY ", b"\r\n\r\n\0\r\nQUIT\n"];
+    const STARTS: [&[u8]; 2] = [proxy_protocol::V1, proxy_protocol::V2];
     if STARTS.iter().any(|start| input.starts_with(start)) {
         return Some(true);
     }

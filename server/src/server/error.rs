@@ -35,7 +35,7 @@ pub enum StartError {
         /// The reason.
         source: OpenError,
     },
-    /// The threads of a front could not be started.
+    /// The threads of a protocol could not be started.
     Front {
         /// Which one.
         protocol: Protocol,

@@ -1,4 +1,4 @@
-//! A front on free ports with generators of its own, and a client.
+//! A server on free ports with generators of its own, and a client.
 
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpListener};
@@ -76,7 +76,7 @@ pub(super) fn serve(change: impl FnOnce(&mut Options)) -> Running {
     };
     change(&mut options);
     Running {
-        front: Some(RespServer::start(options).unwrap()),
+        server: Some(RespServer::start(options).unwrap()),
         namespaces,
         drain,
         address,
@@ -88,7 +88,7 @@ pub(super) fn serve(change: impl FnOnce(&mut Options)) -> Running {
 
 /// A server that runs. Dropped, it must end by itself.
 pub(super) struct Running {
-    front: Option<RespServer>,
+    server: Option<RespServer>,
     pub(super) namespaces: Arc<Namespaces>,
     pub(super) drain: Drain,
     address: SocketAddr,
@@ -118,28 +118,28 @@ impl Running {
     }
 
     pub(super) fn shared(&self) -> &Shared {
-        self.front.as_ref().unwrap().shared()
+        self.server.as_ref().unwrap().shared()
     }
 
     /// The sum of a count of all workers.
     pub(super) fn count(&self, of: fn(&Counters) -> &AtomicU64) -> u64 {
-        total(self.front.as_ref().unwrap().counters(), of)
+        total(self.server.as_ref().unwrap().counters(), of)
     }
 
-    /// Drains, and says whether all of the front has gone and left the namespaces.
+    /// Drains, and says whether all of the server has gone and left the namespaces.
     pub(super) fn end(mut self) -> bool {
         self.end_within(PATIENCE)
     }
 
     pub(super) fn end_within(&mut self, patience: Duration) -> bool {
-        let Some(front) = self.front.take() else {
+        let Some(server) = self.server.take() else {
             return true;
         };
         self.drain.begin();
-        let has_answered_all = front.join(Instant::now() + patience);
+        let has_answered_all = server.join(Instant::now() + patience);
         // Whatever the clients do. `join` does not wait for long for a worker that a busy machine
         // does not run.
-        eventually("the front lets go of its namespaces", || {
+        eventually("the server lets go of its namespaces", || {
             Arc::strong_count(&self.namespaces) == 1
         });
         has_answered_all
