@@ -336,7 +336,7 @@ fn the_reply_to_a_failed_authentication_is_late() {
 }
 
 #[test]
-fn a_client_has_the_request_timeout_to_authenticate() {
+fn a_client_has_the_request_timeout_to_authenticate_whatever_it_sends() {
     let limits = timeouts(Duration::from_millis(300), Duration::from_secs(3600));
     let setup = serve(|it| {
         it.limits = limits;
@@ -346,21 +346,12 @@ fn a_client_has_the_request_timeout_to_authenticate() {
     let mut stranger = setup.connect(true);
     let since = Instant::now();
     // Each gets an error, which is progress.
-    while stranger.try_send(&request(&["PING"])).is_ok() && stranger.try_replies(1).is_ok() {
+    while stranger.try_send(request(&["PING"])).is_ok() && stranger.try_replies(1).is_ok() {
         assert!(since.elapsed() < Duration::from_secs(60), "it has no end");
     }
-}
-
-#[test]
-fn a_client_that_always_has_more_to_say_has_no_longer_to_authenticate() {
-    let limits = timeouts(Duration::from_millis(300), Duration::from_secs(3600));
-    let setup = serve(|it| {
-        it.limits = limits;
-        it.rights = Access::by_name();
-    });
+    // One that always has more to say, which waits for 200 ms each.
     let mut stranger = setup.connect(true);
-    // Each waits for 200 ms.
-    stranger.send(&request(&["AUTH", "wrong"]).repeat(20));
+    stranger.send(request(&["AUTH", "wrong"]).repeat(20));
     let replies = (0..)
         .take_while(|_| stranger.try_replies(1).is_ok())
         .count();
