@@ -53,20 +53,3 @@ impl fmt::Debug for Drain {
         f.debug_tuple("Drain").field(&self.has_begun()).finish()
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn everybody_sees_the_beginning_whenever_they_subscribe() {
-        let drain = Drain::default();
-        let before = drain.subscribe();
-        assert!(!drain.has_begun() && !*before.borrow());
-        for _ in 0..2 {
-            drain.clone().begin();
-            assert!(drain.has_begun());
-            assert!(*before.borrow() && *drain.subscribe().borrow());
-        }
-    }
-}

@@ -127,19 +127,3 @@ pub(super) fn guarded<G: Send + 'static>(
         _guard: guard,
     })
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_permit_returns_with_the_last_of_its_bytes() {
-        let budget = BufferBudget::new(2 << 10).client(Client::User(None));
-        let bytes = guarded("several", budget.try_acquire(1 << 10));
-        let rest = bytes.slice(3..);
-        drop(bytes);
-        assert!(budget.try_acquire(1).is_none(), "{} are left", rest.len());
-        drop(rest);
-        assert!(budget.try_acquire(1).is_some());
-    }
-}

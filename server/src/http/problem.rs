@@ -12,6 +12,8 @@ use axum::response::{IntoResponse, Response};
 use ringflake::TakeError;
 use serde::Serialize;
 
+use crate::readiness::whole_seconds;
+
 pub(super) const PROBLEM_JSON: &str = "application/problem+json";
 
 /// A kind of error: programs distinguish them by its name, which never changes.
@@ -135,11 +137,6 @@ fn whole_milliseconds(wait: Duration) -> u64 {
     u64::try_from(milliseconds).unwrap_or(u64::MAX)
 }
 
-/// For `Retry-After`, which has no smaller unit.
-fn whole_seconds(wait: Duration) -> u64 {
-    whole_milliseconds(wait).div_ceil(1000).max(1)
-}
-
 impl From<TakeError> for Problem {
     fn from(error: TakeError) -> Self {
         let problem = Self::new(Kind::CANNOT_ISSUE, error.to_string());
@@ -157,7 +154,8 @@ impl IntoResponse for Problem {
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));
         if let Some(wait) = self.retry_after {
-            headers.insert(RETRY_AFTER, whole_seconds(wait).into());
+            // It has no smaller unit.
+            headers.insert(RETRY_AFTER, whole_seconds(wait).max(1).into());
         }
         if let Some(challenge) = self.challenge {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));

@@ -186,31 +186,6 @@ fn a_certificate_is_changed_while_connections_go_on() {
 }
 
 #[test]
-fn a_connection_ends_when_its_token_is_removed() {
-    let (removed, kept) = ("take-0123456789abcdef", "take-fedcba9876543210");
-    let home = Home::new();
-    home.write("tokens", &format!("{removed}\n{kept}"));
-    let config = home.config("tokens.take = 'tokens'\nhttp.listen = 'off'");
-    let server = Server::start(config.clone()).unwrap();
-    let [mut first, mut second] = [removed, kept].map(|token| {
-        let mut client = BufReader::new(connect(port(&server, Protocol::Resp)));
-        let answer = ask(&mut client, &format!("AUTH {token}"));
-        assert_eq!(answer.as_deref(), Some("+OK"));
-        client
-    });
-    assert_eq!(ask(&mut first, "MULTI").as_deref(), Some("+OK"));
-
-    server.reload(&config).unwrap();
-    assert_eq!(ask(&mut first, "PING").as_deref(), Some("+QUEUED"));
-    home.write("tokens", kept);
-    server.reload(&config).unwrap();
-    assert_eq!(first.read_line(&mut String::new()).unwrap(), 0);
-    assert_eq!(ask(&mut second, "PING").as_deref(), Some("+PONG"));
-    // Its idle timeout is longer.
-    assert!(server.stop(PATIENCE).has_answered_all);
-}
-
-#[test]
 fn a_reload_is_checked_against_the_sockets_that_stay() {
     const OPEN: &str = "open-to-the-network-without-tokens-or-tls";
     let home = Home::new();

@@ -29,19 +29,6 @@ pub(super) fn connect_from(from: [u8; 4], to: SocketAddr) -> Wire {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn one_client_leaves_room_for_another() {
-    let served = serve(|setup| setup.limits.connections_per_client = 1);
-    let mut one = connect_from([127, 0, 0, 1], served.at);
-    assert_eq!(one.get("/livez").status, 200);
-    let mut again = connect_from([127, 0, 0, 1], served.at);
-    assert_eq!(again.reply().problem(), "busy");
-    let mut other = connect_from([127, 0, 0, 2], served.at);
-    assert_eq!(other.get("/livez").status, 200);
-    assert_eq!(one.get("/livez").status, 200);
-}
-
-#[test]
-#[cfg(target_os = "linux")]
 fn strangers_of_one_address_leave_tls_to_others() {
     /// Connections of one address before their first authorized request.
     const MOST: usize = STRANGER_BYTES / STRANGER_PARTS / BYTES_PER_TLS_STRANGER;
