@@ -220,36 +220,31 @@ fn store_away(why: &str) -> Problem {
 }
 
 fn problem(app: &App, refusal: &Refusal) -> Problem {
-    let (kind, detail) = match refusal {
-        Refusal::Invalid(reason) => return Problem::invalid(reason.as_str()),
-        Refusal::Open(error) => return app::refused(error),
-        Refusal::Store(error) => return of_store(app, error),
+    match refusal {
+        Refusal::Invalid(reason) => Problem::invalid(reason.as_str()),
+        Refusal::Open(error) => app::refused(error),
+        Refusal::Store(error) => of_store(app, error),
         Refusal::Busy => {
             let detail = "too many requests wait for the store: try again";
-            return Problem::new(Kind::BUSY, detail).retry_after(app::SOON);
+            Problem::new(Kind::BUSY, detail).retry_after(app::SOON)
         }
         Refusal::OverBudget(wait) => {
             let detail = "the limit of new leases in a minute is reached: keep and renew the leases at \
                           hand, or raise limits.leases-per-minute in the server's configuration";
-            return Problem::new(Kind::TOO_MANY_LEASES, detail).retry_after(*wait);
+            Problem::new(Kind::TOO_MANY_LEASES, detail).retry_after(*wait)
         }
-        Refusal::Unknown => (
+        Refusal::Unknown => Problem::new(
             Kind::LEASE_LOST,
-            "unknown lease: issue no IDs from it, and request another one at /v1/leases".to_owned(),
+            "unknown lease: issue no IDs from it, and request another one at /v1/leases",
         ),
-        Refusal::Lost(error) => {
-            let why = match error {
-                StoreError::Fenced { fence, .. } => fence.to_string(),
-                error => error.to_string(),
-            };
+        Refusal::Lost(fence) => {
             let detail = format!(
-                "the lease is no longer yours: {why}. Issue no more IDs from it, and request another \
-                 one at /v1/leases, with this one in had"
+                "the lease is no longer yours: {fence}. Issue no more IDs from it, and request \
+                 another one at /v1/leases, with this one in had"
             );
-            (Kind::LEASE_LOST, detail)
+            Problem::new(Kind::LEASE_LOST, detail)
         }
-    };
-    Problem::new(kind, detail)
+    }
 }
 
 fn of_store(app: &App, error: &StoreError) -> Problem {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use ringflake::lease::{Grant, LeaseStore, Namespace, StoreError};
+use ringflake::lease::{Fence, Grant, LeaseStore, Namespace, StoreError};
 use ringflake::{IdWidth, Layout, Secret};
 
 use crate::namespaces::OpenError;
@@ -81,7 +81,7 @@ pub(crate) enum Refusal {
     /// The text names no lease of a namespace that is served here.
     Unknown,
     /// The lease is not its holder's any more: the store's reason.
-    Lost(StoreError),
+    Lost(Fence),
     /// So many blocks were given away that others have to wait.
     OverBudget(Duration),
     /// Too many calls wait for the store.
@@ -95,7 +95,7 @@ pub(crate) enum Refusal {
 impl From<StoreError> for Refusal {
     fn from(error: StoreError) -> Self {
         match error {
-            error @ StoreError::Fenced { .. } => Self::Lost(error),
+            StoreError::Fenced { fence, .. } => Self::Lost(fence),
             error => Self::Store(error),
         }
     }

@@ -127,10 +127,7 @@ macro_rules! fenced {
     ($outcome:expr, $fence:pat $(if $condition:expr)?) => {
         let outcome = $outcome;
         assert!(
-            matches!(
-                outcome,
-                Err(Refusal::Lost(StoreError::Fenced { fence: $fence, .. })) $(if $condition)?
-            ),
+            matches!(outcome, Err(Refusal::Lost($fence)) $(if $condition)?),
             "{outcome:?}"
         );
     };
