@@ -85,24 +85,7 @@ fn spawn(
             let Ok(socket) = socket.into_std() else {
                 return;
             };
-            let Some(tls) = tls else {
-                drop(worker.spawn(async move {
-                    if let Ok(mut stream) = TcpStream::from_std(socket)
-                        && let Some(share) = identify(
-                            &mut stream,
-                            &mut session,
-                            &mut admission,
-                            &shared,
-                            &mut draining,
-                        )
-                        .await
-                    {
-                        connection::serve(stream, session, share, &shared, draining).await;
-                    }
-                }));
-                return;
-            };
-            let acceptor = TlsAcceptor::from(tls.of(Protocol::Resp));
+            let acceptor = tls.map(|tls| TlsAcceptor::from(tls.of(Protocol::Resp)));
             drop(worker.spawn(async move {
                 let Ok(mut stream) = TcpStream::from_std(socket) else {
                     return;
@@ -117,14 +100,17 @@ fn spawn(
                 let Some(mut share) = share.await else {
                     return;
                 };
+                let Some(acceptor) = acceptor else {
+                    return connection::serve(stream, session, share, &shared, draining).await;
+                };
                 let handshake = async {
                     shared.budget.add_tls(&mut share).await;
                     Some((acceptor.accept(stream).await.ok()?, share))
                 };
-                // A handshake's future is large. A connection does not keep it.
+                // These are large, and a connection without TLS has no room for them.
                 let handshake = Box::pin(begin(handshake, &shared, &mut draining));
                 if let Some((stream, share)) = handshake.await {
-                    connection::serve(stream, session, share, &shared, draining).await;
+                    Box::pin(connection::serve(stream, session, share, &shared, draining)).await;
                 }
             }));
         }
