@@ -136,11 +136,15 @@ pub use self::store::limits::StoreLimits;
 pub use self::store::obstacle::Obstacle;
 pub use self::store::options::{OpenError, OpenOptions};
 pub use self::store::quarantine::Quarantined;
+#[cfg(all(test, feature = "sqlite"))]
+pub(crate) use self::store::quarantine::fault;
 pub use self::store::record::{Incarnation, LowestMarks, MarkWindow, StoreRecord};
 pub use self::store::report::{Durability, Listing, StoreReport};
 pub use self::store::request::{Acquire, Floor, History, Init, MAX_ACQUIRE, Renew};
 #[doc(inline)]
 pub use self::store::table;
 pub use self::store::table::memory::MemorySnapshot;
+#[cfg(all(test, feature = "sqlite"))]
+pub(crate) use self::store::table::sqlite::clock_step;
 #[cfg(feature = "sqlite")]
 pub(crate) use self::store::table::sqlite::location::{refuse_foreign, sync};

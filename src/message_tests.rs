@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 use std::io;
+use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use ringflake_kit::messages;
@@ -9,17 +10,19 @@ use ringflake_kit::snapshot::{assert_snapshot, entry};
 
 use crate::cipher::SecretError;
 use crate::cipher::{Backend, BackendUnavailable, IdWidth, IdWidthUnavailable, Secret};
+use crate::clock::ManualClock;
 use crate::facade::FacadeError;
 use crate::fill::PolicyError;
-use crate::generator::{AlreadyInitialised, BackfillError, BuildError, TakeError};
+use crate::generator::{AlreadyInitialised, BackfillError, BuildError, CachedGenerator, TakeError};
 use crate::id::{Id, ParseIdError};
 use crate::layout::ParseLayoutError;
 use crate::layout::{Layout, LayoutError, LayoutField, MissingPart, NodeFieldsError};
 use crate::lease::protocol::PlanError;
 use crate::lease::table::{ClockError, TableError};
 use crate::lease::{
-    Block, Confirmed, Epoch, Fence, Fingerprint, LeaseError, NamespaceError, Obstacle, OpenError,
-    StoreError, StoreFailure, StoreFailureKind,
+    Block, Confirmed, Epoch, Fence, Fingerprint, History, Init, LeaseError, LeaseStore,
+    MemoryStore, Namespace, NamespaceError, Obstacle, OpenError, StaticLease, StoreError,
+    StoreFailure, StoreFailureKind, StoreLimits, clock_step, fault,
 };
 use crate::local::LocalError;
 use crate::plan::{Burst, Load, Rate, SizingError};
@@ -47,7 +50,35 @@ fn print(byte: u8) -> Fingerprint {
     Fingerprint::of(&Secret::from_bytes([byte; 16]))
 }
 
+fn orders(block_bits: u32) -> Namespace {
+    let plain = Namespace::new("orders", &Layout::RANDFLAKE, Fingerprint::PLAIN).unwrap();
+    plain.with_block_bits(block_bits).unwrap()
+}
+
+/// Why a block with this epoch and mark is quarantined.
+fn quarantine_reason(epoch: u64, mark: u64) -> String {
+    fault(&orders(5), 7, epoch, mark).unwrap()
+}
+
+/// The refusal of a failover time below its minimum.
+fn too_short_a_failover() -> (&'static str, u64, u64, u64) {
+    let limits = StoreLimits::default().with_failover(Duration::from_secs(5));
+    let init = Init::new(History::New, NOW).with_limits(limits);
+    let mut store = MemoryStore::new(Arc::new(ManualClock::new(NOW)));
+    match store.init(&orders(5), &init) {
+        Err(StoreError::Invalid {
+            what,
+            value,
+            min,
+            max,
+        }) => (what, value, min, max),
+        other => panic!("{other:?}"),
+    }
+}
+
 fn store_errors() -> String {
+    let step_ms = u64::try_from(clock_step::LIMIT.as_millis()).unwrap();
+    let (what, value, min, max) = too_short_a_failover();
     let show = |name: &str, error: &StoreError| {
         entry(
             name,
@@ -58,7 +89,10 @@ fn store_errors() -> String {
     messages!(show, StoreError {
         NotInitialised { namespace: "orders".into() },
         AlreadyInitialised { namespace: "orders".into() },
-        HistoryUnknown { namespace: "orders".into(), reason: "the table is new".into() },
+        HistoryUnknown {
+            namespace: "orders".into(),
+            reason: "sqlite:leases.db: there was one, and it was removed".into(),
+        },
         FingerprintMismatch {
             namespace: "orders".into(),
             recorded: print(1),
@@ -69,13 +103,13 @@ fn store_errors() -> String {
         Format { namespace: "orders".into(), recorded: 4, known: 3 },
         LayoutMismatch {
             namespace: "orders".into(),
-            recorded: "30/17/17@2024-10-27T03:33:20Z/1s, blocks of 32 nodes".into(),
-            offered: "30/17/17@2024-10-27T03:33:20Z/1s, blocks of 64 nodes".into(),
+            recorded: orders(5).shape(),
+            offered: orders(6).shape(),
         },
         Fenced { block: Block::new(7), fence: Fence::End { known: 100, recorded: 160 } },
         Fenced {
             block: Block::new(7),
-            fence: Fence::Quarantined { reason: "its epoch 9 is above its mark 3".into() },
+            fence: Fence::Quarantined { reason: quarantine_reason(9, 3) },
         },
         Exhausted { wanted: 3, blocks: 4096, retry_after: Duration::from_millis(90_500) },
         BeforeFloor {
@@ -132,15 +166,18 @@ fn store_errors() -> String {
         },
         ClockStepped {
             expected_unix_ms: NOW,
-            shown_unix_ms: NOW + 79_000,
-            limit: Duration::from_secs(12),
-            retry_after: MINUTE,
+            shown_unix_ms: NOW + step_ms + 79_000,
+            limit: clock_step::LIMIT,
+            retry_after: clock_step::SETTLE,
         },
         Unavailable { source: broken() },
         Denied { source: broken() },
         Ambiguous { operation: "acquire", source: broken() },
-        Invalid { what: "horizon in seconds", value: 5, min: 10, max: 86_400 },
-        Corrupt { detail: "the horizon is no number".into(), source: None },
+        Invalid { what, value, min, max },
+        Corrupt {
+            detail: "no integer horizon_ms in the record of namespace \"orders\"".into(),
+            source: None,
+        },
     })
 }
 
@@ -153,7 +190,7 @@ fn lease_errors() -> String {
         Floor { known: 100, floor: 160 },
         Incarnation,
         Upstream,
-        Quarantined { reason: "its epoch 9 is above its mark 3".into() },
+        Quarantined { reason: quarantine_reason(9, 3) },
     });
     text += &messages!(plain, Obstacle {
         Copied,
@@ -189,6 +226,7 @@ fn lease_errors() -> String {
     text += &messages!(plain, Refused {
         BorrowLimit { retry_after: Duration::from_micros(19_400), limit: Duration::from_secs(10) },
         LeaseEnded { end_unix_ms: NOW, now_unix_ms: NOW + 1 },
+        LeaseEnded { end_unix_ms: NOW, now_unix_ms: NOW - 1 },
         NoLease { end_unix_ms: 0, now_unix_ms: NOW, failure: None },
         NoLease { end_unix_ms: NOW, now_unix_ms: NOW + 1, failure: Some(failing) },
         Invalidated,
@@ -213,7 +251,7 @@ fn lease_errors() -> String {
         LeaseDuration {
             value: Duration::from_secs(9),
             min: Duration::from_secs(10),
-            max: Duration::from_secs(31_622_400),
+            max: StoreLimits::MAX,
         },
     });
     text += &messages!(plain, OpenError {
@@ -227,7 +265,7 @@ fn lease_errors() -> String {
         Denied(broken()),
         NotDurable { store: "redis at db:6379".into(), reason: "appendonly is no".into() },
         Copied { store: "a".into(), recorded: "inode 1".into(), found: "inode 2".into() },
-        Corrupt { detail: "the horizon is no number".into(), source: None },
+        Corrupt { detail: "sqlite:leases.db is damaged".into(), source: None },
     });
     // It has no text of its own.
     let _ = |error: &ClockError| match error {
@@ -271,6 +309,21 @@ fn local_errors() -> String {
     })
 }
 
+/// The refusal of a borrow limit above that of a static lease.
+fn too_long_a_borrow_limit() -> (Duration, Duration) {
+    let lease = StaticLease::assume_unique(Layout::RANDFLAKE, 0..32);
+    let builder = CachedGenerator::builder(Layout::RANDFLAKE)
+        .plain()
+        .lease(lease);
+    match builder
+        .borrow_limit(Duration::from_secs(2 * 86_400))
+        .check()
+    {
+        Err(BuildError::BorrowLimit { limit, max }) => (limit, max),
+        other => panic!("{other:?}"),
+    }
+}
+
 fn generator_errors() -> String {
     let show = |name: &str, error: &BuildError| {
         entry(
@@ -279,6 +332,7 @@ fn generator_errors() -> String {
             &[("note", error.note()), ("help", error.help())],
         )
     };
+    let (limit, max) = too_long_a_borrow_limit();
     let mut text = messages!(show, BuildError {
         NoCipher,
         PlainAndSecret,
@@ -328,7 +382,7 @@ fn generator_errors() -> String {
         WaitWithoutThreshold,
         NeverFilled,
         FullHookWithoutSchedule,
-        BorrowLimit { limit: Duration::from_secs(3600), max: MINUTE },
+        BorrowLimit { limit, max },
         System(full_disk()),
     });
     text += &messages!(plain, BackfillError {
@@ -427,7 +481,7 @@ fn value_errors() -> String {
         FileUnreadable { path: "orders.key".into(), source: full_disk() },
         FileNotTrusted {
             path: "orders.key".into(),
-            reason: "others can write it; run chmod go-w on it".into(),
+            reason: "it can be written by everybody (mode 0666): chmod o-w".into(),
         },
         FileLength { path: "orders.key".into(), found: 31 },
         FileLength { path: "orders.key".into(), found: 65 },

@@ -55,7 +55,8 @@ pub(crate) fn lines(error: &dyn Error, note: Option<&str>, help: Option<&str>) -
 fn local(error: &LocalError) -> String {
     let help = match error {
         LocalError::Directory { .. } => {
-            "give this user write permission, or name another directory with --data-dir"
+            "give this user write permission and check that the disk has free space, or name \
+             another directory with --data-dir"
         }
         LocalError::NoHome => "name a directory with --data-dir",
         _ => return lines(error, error.note(), error.help()),
@@ -88,7 +89,7 @@ fn build(error: &BuildError) -> String {
              anybody can read"
         }
         BuildError::EncryptionWidens { .. } => {
-            "give --id-width js-safe, --plain, or a wider --layout"
+            "give --id-width js-safe or --plain; if 64 bits are fine, give a wider --layout"
         }
         BuildError::LayoutTooWide {
             width: IdWidth::JsSafe,

@@ -14,7 +14,8 @@ pub(crate) fn help_of_build(error: &BuildError) -> Option<String> {
             format!("use another layout, or leave out id-width = \"{width}\"")
         }
         BuildError::EncryptionWidens { .. } => {
-            "set id-width = \"js-safe\" or plain = true, or use another layout".to_owned()
+            "set id-width = \"js-safe\" or plain = true; if 64 bits are fine, use a wider layout"
+                .to_owned()
         }
         error => return error.help().map(str::to_owned),
     })
@@ -25,7 +26,9 @@ pub(crate) fn help_of_local(error: &LocalError) -> Option<String> {
     Some(match error {
         LocalError::NoHome => "set data-dir to a directory".to_owned(),
         LocalError::Directory { .. } => {
-            "give this user write permission, or set data-dir to another directory".to_owned()
+            "give this user write permission and check that the disk has free space, or set \
+             data-dir to another directory"
+                .to_owned()
         }
         LocalError::Store(StoreError::NotDurable { .. }) => {
             "set data-dir to a directory on a local disk, or accept the risk with best-effort = \
@@ -52,13 +55,13 @@ pub(crate) fn help_of_store(error: &StoreError) -> Option<String> {
         StoreError::NotDurable { .. } => {
             "change that setting of the store, or accept the risk with best-effort = true"
         }
-        StoreError::NotInitialised { .. } => {
-            "run 'ringflake store init --history new' if no ID was issued in it yet, and else with \
-             '--history unknown'"
-        }
-        StoreError::HistoryUnknown { .. } => {
-            "run 'ringflake store init --history unknown', or with '--history new' if no ID was \
-             ever issued in it"
+        StoreError::NotInitialised { namespace } | StoreError::HistoryUnknown { namespace, .. } => {
+            return Some(format!(
+                "run 'ringflake store init --store URL --namespace {namespace} --secret-file FILE \
+                 --history unknown' with the namespace's store and secret, and its layout and ID \
+                 width if they are set; with '--history new' only if no ID was ever issued with \
+                 this layout and secret"
+            ));
         }
         StoreError::FingerprintMismatch { .. } => {
             "set secret-file and id-width as they were when it was initialised, or use another \

@@ -342,8 +342,8 @@ impl fmt::Display for SecretError {
             }
             Self::FileNotTrusted { path, reason } => write!(
                 f,
-                "the secret file {} may belong to another user: {reason}, or pass its content on a \
-                 pipe",
+                "other users can write or replace the secret file {}: {reason}, or pass its content on \
+                 a pipe",
                 path.display()
             ),
             Self::FileLength { path, found } => {

@@ -301,7 +301,8 @@ impl fmt::Display for BuildError {
             ),
             Self::EncryptionWidens { bits, width } => write!(
                 f,
-                "a layout of {bits} bits is exact in a double, but encryption makes its IDs {} bits wide",
+                "a layout of {bits} bits is meant for JavaScript numbers, but encrypted IDs have \
+                 {} bits",
                 width.bits()
             ),
             Self::LayoutTooWide { bits, width } => write!(
@@ -332,7 +333,9 @@ impl fmt::Display for BuildError {
             }
             Self::BorrowLimit { limit, max } => write!(
                 f,
-                "the borrow limit must be at most {max:?} for a static lease, got {limit:?}"
+                "the borrow limit must be at most {} for a static lease, got {}",
+                span(*max),
+                span(*limit)
             ),
             Self::System(_) => f.write_str("the system refused memory or a thread"),
         }
@@ -413,7 +416,8 @@ impl BuildError {
             Self::NoMoments => "give the range with `between`, or a lease with `lease`",
             Self::Moments { .. } => "give a range inside the layout that is not empty",
             Self::EncryptionWidens { .. } => {
-                "use the ID width js-safe, plain IDs, or a layout of more than 53 bits"
+                "use the ID width js-safe or plain IDs; if 64 bits are fine, use a layout of more \
+                 than 53 bits"
             }
             Self::LayoutTooWide {
                 width: IdWidth::JsSafe,

@@ -168,7 +168,7 @@ impl fmt::Display for ParseIdError {
         match *self {
             Self::Empty => write!(
                 f,
-                "nothing at position {position}: an ID has 1 to {MAX_DIGITS} characters"
+                "the text is empty: an ID has 1 to {MAX_DIGITS} characters"
             ),
             Self::InvalidCharacter { character, .. } => {
                 write!(

@@ -175,7 +175,7 @@ impl fmt::Display for LayoutError {
             Self::NotOfCipher { id, id_bits } => write!(
                 f,
                 "{id:#x} has bits above the {id_bits} that this cipher's IDs have; \
-                 it was made with another cipher, one of 64 bits or none"
+                 it was encrypted with a 64-bit cipher, or not encrypted"
             ),
             Self::Expired {
                 end_unix_ms,

@@ -26,11 +26,31 @@ impl fmt::Display for Utc {
     }
 }
 
-/// Displays a time in days to milliseconds, such as `1m 30s`, rounded up.
-pub(crate) fn span(time: Duration) -> humantime::FormattedDuration {
+/// Displays a time in days to milliseconds, such as `1m 30s` or `366 days`, rounded up.
+pub(crate) fn span(time: Duration) -> Span {
     let ms = time.as_nanos().div_ceil(1_000_000);
-    let ms = u64::try_from(ms).unwrap_or(u64::MAX);
-    humantime::format_duration(Duration::from_millis(ms))
+    Span(Duration::from_millis(u64::try_from(ms).unwrap_or(u64::MAX)))
+}
+
+/// Whole milliseconds.
+pub(crate) struct Span(Duration);
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const DAY_SECS: u64 = 86_400;
+        let days = self.0.as_secs() / DAY_SECS;
+        let rest = self.0 - Duration::from_secs(days * DAY_SECS);
+        // Without humantime's years and months, which are no whole days.
+        match days {
+            0 => return humantime::format_duration(rest).fmt(f),
+            1 => f.write_str("1 day")?,
+            _ => write!(f, "{days} days")?,
+        }
+        if rest.is_zero() {
+            return Ok(());
+        }
+        write!(f, " {}", humantime::format_duration(rest))
+    }
 }
 
 /// Displays a moment as [`Utc`] does, to the millisecond.

@@ -103,20 +103,12 @@ impl Namespace {
     /// Compares this namespace, which is on record, with the one that a client
     /// names.
     pub(crate) fn verify(&self, offered: &Self) -> Result<(), StoreError> {
-        fn shape(namespace: &Namespace) -> String {
-            format!(
-                "{} in blocks of {} nodes",
-                namespace.layout(),
-                namespace.block_nodes()
-            )
-        }
-
         let name = || self.name.clone();
         if (&self.layout, self.block_bits) != (&offered.layout, offered.block_bits) {
             return Err(StoreError::LayoutMismatch {
                 namespace: name(),
-                recorded: shape(self),
-                offered: shape(offered),
+                recorded: self.shape(),
+                offered: offered.shape(),
             });
         }
         if self.fingerprint != offered.fingerprint {
@@ -180,6 +172,15 @@ impl Namespace {
         StoreError::AlreadyInitialised {
             namespace: self.name.clone(),
         }
+    }
+
+    /// The layout and the block size, for errors.
+    pub(crate) fn shape(&self) -> String {
+        format!(
+            "{} in blocks of {} nodes",
+            self.layout(),
+            self.block_nodes()
+        )
     }
 
     /// The name.

@@ -216,7 +216,8 @@ impl LocalError {
             }
             Self::NoHome => "set RINGFLAKE_DATA_DIR to a directory",
             Self::Directory { .. } => {
-                "give this user write permission, or set RINGFLAKE_DATA_DIR to another directory"
+                "give this user write permission and check that the disk has free space, or set \
+                 RINGFLAKE_DATA_DIR to another directory"
             }
             Self::SecretFile { .. } => {
                 "give this user write permission, and check that the disk has free space"

@@ -75,13 +75,10 @@ impl fmt::Display for Refused {
             Self::LeaseEnded {
                 end_unix_ms,
                 now_unix_ms,
-            } => write!(
-                f,
-                "the lease, which ends at {}, is used up (the clock shows {}): build a generator \
-                 with a new lease",
-                Utc(*end_unix_ms),
-                Utc(*now_unix_ms)
-            ),
+            } => {
+                write_end(f, "the lease", *end_unix_ms, *now_unix_ms)?;
+                f.write_str(": build a generator with a new lease")
+            }
             Self::NoLease {
                 end_unix_ms,
                 now_unix_ms,
@@ -89,12 +86,8 @@ impl fmt::Display for Refused {
             } => {
                 f.write_str("no lease is in force")?;
                 if *end_unix_ms > 0 {
-                    write!(
-                        f,
-                        ": the last one, which ends at {}, is used up (the clock shows {})",
-                        Utc(*end_unix_ms),
-                        Utc(*now_unix_ms)
-                    )?;
+                    f.write_str(": ")?;
+                    write_end(f, "the last one", *end_unix_ms, *now_unix_ms)?;
                 }
                 match failure {
                     Some(failure) => write!(f, "; {failure}"),
@@ -110,6 +103,24 @@ impl fmt::Display for Refused {
                  build a generator with a lease of its own in the child",
             ),
         }
+    }
+}
+
+/// How a lease ended: by the clock, or because all of its IDs are issued.
+fn write_end(
+    f: &mut fmt::Formatter<'_>,
+    lease: &str,
+    end_unix_ms: u64,
+    now_unix_ms: u64,
+) -> fmt::Result {
+    let (end, now) = (Utc(end_unix_ms), Utc(now_unix_ms));
+    if now_unix_ms >= end_unix_ms {
+        write!(f, "{lease} ended at {end} (the clock shows {now})")
+    } else {
+        write!(
+            f,
+            "all IDs of {lease}, which ends at {end}, are issued (the clock shows {now})"
+        )
     }
 }
 

@@ -48,7 +48,7 @@ impl fmt::Display for ParseTypedIdError {
         match self {
             Self::NoPrefix { expected } => write!(
                 f,
-                "there is no prefix: the ID begins with \"{expected}{SEPARATOR}\""
+                "the text has no prefix: it must begin with \"{expected}{SEPARATOR}\""
             ),
             Self::OtherPrefix { found, expected } => write!(
                 f,

@@ -226,7 +226,7 @@ fn a_borrow_limit_that_a_restart_can_not_wait_for_is_refused() {
         limit: a_year,
         max: DAY,
     };
-    let parts = ["31536000s", "at most 86400s", "lease_store"];
+    let parts = ["got 365 days", "at most 1 day", "lease_store"];
     assert_refused(fixed(a_year).check(), &why, &parts);
     assert_refused(fixed(a_year).build(), &why, &parts);
     let logical = DirectGenerator::builder(layout)

@@ -70,7 +70,10 @@ fn each_fault_is_named_with_its_place() {
     ] {
         assert_eq!(text.parse::<Id>(), Err(error), "{text:?}");
         assert_eq!(error.position(), position, "{text:?}");
-        let named = format!("position {position}");
+        let named = match error {
+            ParseIdError::Empty => "the text is empty".to_owned(),
+            _ => format!("position {position}"),
+        };
         assert!(error.to_string().contains(&named), "{error}");
     }
 }

@@ -121,7 +121,7 @@ fn a_form_is_refused_in_place_of_another() {
             json!(1),
             "integer `1`, expected an ID as a base32hex string after \"user_\"",
         ),
-        ("text", json!("10"), "there is no prefix"),
+        ("text", json!("10"), "the text has no prefix"),
         (
             "text",
             json!("order_10"),

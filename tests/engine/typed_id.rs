@@ -71,7 +71,7 @@ fn another_prefix_is_refused_with_both() {
     }
     for text in ["", "10", "user"] {
         let error = text.parse::<TypedId<User>>().unwrap_err();
-        let says = "there is no prefix: the ID begins with \"user_\"";
+        let says = "the text has no prefix: it must begin with \"user_\"";
         assert_eq!(error.to_string(), says, "{text:?}");
         assert_eq!(error, ParseTypedIdError::NoPrefix { expected });
     }

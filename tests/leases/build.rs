@@ -104,7 +104,7 @@ fn what_is_out_of_range_is_refused_before_the_store_is_asked() {
             "must be 4 to 256, got 3";
         .widen_to(257) => BuildError::Plan(PlanError::WidenTo { value: 257, .. }), "256";
         .lease_duration(short) => BuildError::Plan(PlanError::LeaseDuration { .. }),
-            "the lease duration must be 10s to 1year 18h, got 9.999s";
+            "the lease duration must be 10s to 366 days, got 9.999s";
     }
     assert_eq!(rig.store.calls(Op::Acquire), 0);
 }

@@ -209,7 +209,8 @@ fn help_of_build(error: &BuildError) -> Option<&str> {
              true`"
         }
         BuildError::Local(LocalError::NoHome | LocalError::Directory { .. }) => {
-            "give this user write permission, or set `data-dir` to another directory"
+            "give this user write permission and check that the disk has free space, or set \
+             `data-dir` to another directory"
         }
         error => return error.help(),
     })

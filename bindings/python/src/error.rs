@@ -126,7 +126,8 @@ fn help_of_build(error: &BuildError) -> Option<&str> {
              `best_effort=True`"
         }
         BuildError::Local(LocalError::NoHome | LocalError::Directory { .. }) => {
-            "give this user write permission, or set `data_dir` to another directory"
+            "give this user write permission and check that the disk has free space, or set \
+             `data_dir` to another directory"
         }
         BuildError::Local(LocalError::SecretBrought { .. }) => {
             "share a store with the programs that use it, by `ringflake.open`, or leave the secret \

@@ -106,7 +106,8 @@ impl Advice {
                 recorded, given, ..
             } => format!(
                 "give --id-width {recorded}\n\
-                 help: for {given}, give another --namespace, which has its own secret"
+                 help: for {} bits, give another --namespace, which has its own secret",
+                given.bits()
             ),
             LocalError::SecretBrought { path, .. } => format!(
                 "to share the history that {} has on another machine, use the same store with \
@@ -234,7 +235,8 @@ impl Advice {
         let words = &self.words;
         Some(match error {
             StoreError::NotInitialised { .. } => format!(
-                "if no ID was issued in it yet, run 'ringflake store init --history new{words}'\n\
+                "if no ID was ever issued with its layout and secret, run 'ringflake store init \
+                 --history new{words}'\n\
                  help: else run the same with '--history unknown'"
             ),
             StoreError::AlreadyInitialised { .. } => {
@@ -248,12 +250,12 @@ impl Advice {
             StoreError::LayoutMismatch { .. } => "give the same --layout and --block-bits\n\
                  help: for another layout, give another --namespace with another secret"
                 .to_owned(),
-            StoreError::SecretInUse { namespace, other } if namespace == other => {
-                "give the --id-width that it had, and --history unknown\n\
+            StoreError::SecretInUse { namespace, other } if namespace == other => format!(
+                "run 'ringflake store init --history unknown{words}' with the --id-width that it \
+                 had\n\
                  help: or create another secret with 'ringflake keygen --out FILE', and give \
                  --secret-file FILE"
-                    .to_owned()
-            }
+            ),
             StoreError::SecretInUse { .. } => format!(
                 "create another secret with 'ringflake keygen --out FILE', and give \
                  --secret-file FILE\n\
@@ -266,7 +268,8 @@ impl Advice {
             ),
             StoreError::HistoryUnknown { .. } => format!(
                 "run 'ringflake store init --history unknown{words}'\n\
-                 help: if no ID was ever issued in it, run the same with '--history new'"
+                 help: if no ID was ever issued with its layout and secret, run the same with \
+                 '--history new'"
             ),
             StoreError::FloorTooFar { tick, .. } => format!(
                 "choose an earlier tick\n\
@@ -276,6 +279,11 @@ impl Advice {
             StoreError::NotQuarantined { .. } => {
                 format!("'ringflake store check{words}' lists the quarantined blocks")
             }
+            // Of a release: nothing else that a command does names a lease.
+            StoreError::Fenced {
+                fence: Fence::NeverGranted | Fence::Epoch { .. },
+                ..
+            } => format!("'ringflake store ls --all{words}' shows the blocks and their epochs"),
             StoreError::Fenced {
                 fence: Fence::Quarantined { .. },
                 block,
@@ -325,7 +333,8 @@ impl Error for Explained {
 mod tests {
     use std::path::PathBuf;
 
-    use ringflake::lease::Block;
+    use ringflake::lease::{Block, Epoch, History, Init, LeaseStore, MemoryStore, Namespace};
+    use ringflake::{Clock, SystemClock};
     use ringflake_kit::snapshot::{assert_snapshot, entry};
 
     use super::*;
@@ -345,6 +354,20 @@ mod tests {
         Advice::new(&key, &data_dir, words, is_embedded)
     }
 
+    /// The refusal of a block size that is not the namespace's.
+    fn other_block_size() -> StoreError {
+        let orders = |block_bits| {
+            let orders = Namespace::new("orders", &Layout::RANDFLAKE, Fingerprint::PLAIN).unwrap();
+            orders.with_block_bits(block_bits).unwrap()
+        };
+        let mut store = MemoryStore::new(Arc::new(SystemClock));
+        let now = SystemClock.unix_ms();
+        store
+            .init(&orders(5), &Init::new(History::New, now))
+            .unwrap();
+        store.check(&orders(6), now).unwrap_err()
+    }
+
     fn store_errors() -> Vec<StoreError> {
         let namespace = || "orders".to_owned();
         let print = |byte| Fingerprint::of(&Secret::from_bytes([byte; 16]));
@@ -357,7 +380,7 @@ mod tests {
             },
             StoreError::HistoryUnknown {
                 namespace: namespace(),
-                reason: "the table is new".into(),
+                reason: "sqlite:leases.db: there was one, and it was removed".into(),
             },
             StoreError::FingerprintMismatch {
                 namespace: namespace(),
@@ -369,11 +392,7 @@ mod tests {
                 recorded: Fingerprint::PLAIN,
                 offered: print(2),
             },
-            StoreError::LayoutMismatch {
-                namespace: namespace(),
-                recorded: "randflake, blocks of 32 nodes".into(),
-                offered: "randflake, blocks of 64 nodes".into(),
-            },
+            other_block_size(),
             StoreError::SecretInUse {
                 namespace: namespace(),
                 other: namespace(),
@@ -398,8 +417,17 @@ mod tests {
             },
             StoreError::Fenced {
                 block: Block::new(7),
+                fence: Fence::Epoch {
+                    held: Epoch::new(2),
+                    recorded: Epoch::new(1),
+                },
+            },
+            StoreError::Fenced {
+                block: Block::new(7),
                 fence: Fence::Quarantined {
-                    reason: "its epoch 9 is above its mark 3".into(),
+                    reason: "its grant number (epoch) is 9, but its mark is tick 3; each grant \
+                             adds at least one tick"
+                        .into(),
                 },
             },
             StoreError::NotDurable {

@@ -1,7 +1,6 @@
 //! `ringflake store check`: whether a store grants leases.
 
 use std::process::ExitCode;
-use std::time::Duration;
 
 use anyhow::{Result, bail};
 use clap::Args;
@@ -76,13 +75,8 @@ fn alarms(report: &StoreReport) -> Vec<String> {
     vec![format!(
         "the floor is {} ahead of the store's time: the store lost grants, or the floor was \
          raised by hand; until that time, leases start in the future and older ones are not renewed",
-        humantime::format_duration(Duration::from_secs(in_seconds(ahead)))
+        units::time(ahead.as_secs_f64())
     )]
-}
-
-/// Rounded up.
-fn in_seconds(time: Duration) -> u64 {
-    time.as_secs() + u64::from(time.subsec_nanos() > 0)
 }
 
 /// Whether a store grants leases, and what stands against it.
@@ -205,8 +199,7 @@ mod tests {
             let alarms = verdict(&report, Some(Ok(()))).alarms;
             assert_eq!(report.floor_ahead(), Duration::from_secs(ahead));
             assert_eq!(alarms.len(), usize::from(is_alarm), "{ahead}");
-            let ahead = humantime::format_duration(Duration::from_secs(ahead));
-            let said = format!("the floor is {ahead} ahead");
+            let said = format!("the floor is {} ahead", units::time(ahead as f64));
             assert!(alarms.iter().all(|alarm| alarm.contains(&said)));
         }
         let mut by_its_clock = report(now + 900);

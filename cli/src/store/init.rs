@@ -23,13 +23,13 @@ const DETAILS: &str = "Examples:
 The layout, the block size and the secret of a namespace never change.
 
 --history:
-  new      no ID of this layout and secret was issued at the present time or
-           later; leases start at once
-  unused   no ID of this layout and secret was ever issued; leases start at
-           once, and past rows can be imported
-  unknown  IDs were issued, and their record is lost; leases start above all
-           of them, --horizon ahead of the clock and after --failover
-If in doubt it is unknown: a wrong new or unused issues IDs twice.
+  new      no ID with the current time or later was issued with this layout
+           and secret; leases start at once
+  unused   no ID at all was issued with them; leases start at once, and past
+           rows can be imported
+  unknown  anything else, or in doubt; leases start above all that may have
+           been issued, --horizon ahead of the clock and after --failover
+A wrong new or unused issues IDs twice.
 
 JSON: namespace, layout, block_nodes, blocks, history, horizon_ms, failover_ms,
 skew_limit_ms, floor with tick, unix_ms and time (RFC 3339)";
@@ -59,11 +59,11 @@ pub(crate) struct InitArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum KnownHistory {
-    /// No ID was issued yet
+    /// No ID with the current time or later was issued
     New,
-    /// No ID of any time was ever issued
+    /// No ID at all was issued
     Unused,
-    /// IDs were issued, and their record is lost
+    /// Anything else, or in doubt
     Unknown,
 }
 
@@ -74,8 +74,8 @@ pub(super) fn run(args: &InitArgs, data_dir: &DataDir) -> Result<ExitCode> {
         Some(KnownHistory::Unknown) => (History::Unknown, "unknown"),
         None => {
             let text = "--history is missing\n\
-                        help: give --history new if no ID of this layout and secret was ever \
-                        issued, and --history unknown if in doubt";
+                        help: give --history new if no ID with the current time or later was \
+                        issued with this layout and secret, and --history unknown if in doubt";
             return Err(Misuse(text.to_owned()).into());
         }
     };

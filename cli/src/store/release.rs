@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use ringflake::lease::{Block, Epoch, Fence, StoreError};
+use ringflake::lease::{Block, Epoch};
 
 use super::open_store::{CommonArgs, OpenStore};
 use super::parts;
@@ -44,17 +44,8 @@ pub(super) fn run(args: &ReleaseArgs, data_dir: &DataDir) -> Result<ExitCode> {
             namespace.blocks() - 1
         );
     }
-    match open.store.release(namespace, block, epoch) {
-        Err(StoreError::Fenced {
-            fence: Fence::NeverGranted,
-            ..
-        }) => bail!(
-            "block {block} of namespace {} was never granted\n\
-             help: 'ringflake store ls --all' lists the blocks that were",
-            namespace.name()
-        ),
-        released => released.map_err(|error| open.target.explain(error))?,
-    }
+    let released = open.store.release(namespace, block, epoch);
+    released.map_err(|error| open.target.explain(error))?;
     let mut answer = parts::of_block(namespace, block, epoch);
     answer.row("state", "released");
     answer.field("released", true);

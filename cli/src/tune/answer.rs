@@ -141,7 +141,7 @@ impl Answer {
                 bytes(setting.bytes())
             ),
             (_, Some(Setting::DEFAULT), None) => {
-                format!("The defaults are enough: {}.", Setting::DEFAULT)
+                format!("The default ring is enough: {}.", Setting::DEFAULT)
             }
             (_, Some(setting), None) => format!("Choose {setting} ({}).", bytes(setting.bytes())),
             (Ok(_), None, _) => String::new(),
@@ -305,8 +305,8 @@ pub(super) mod tests {
     #[test]
     fn the_headline_names_the_defaults_or_what_to_change() {
         let bursts = answer("1M", Some("20M:100ms/1s"));
-        let defaults = "The defaults are enough: 65,536 slots, threshold 50 %. Lease 45 nodes: the \
-                        bursts borrow 239 ms.";
+        let defaults = "The default ring is enough: 65,536 slots, threshold 50 %. Lease at least \
+                        45 nodes: the bursts borrow 239 ms.";
         assert_eq!(bursts.headline(), defaults);
         let asked = |capacity| {
             let mut answer = bursts.clone();

@@ -1,5 +1,6 @@
 //! How many nodes a load needs, and how far it drives them ahead of the clock.
 
+use std::cmp::Ordering;
 use std::ops::Range;
 
 use anyhow::Result;
@@ -73,11 +74,13 @@ impl LeasePlan {
             true => format!("the bursts borrow {}", time(self.borrowing.most)),
             false => "the load borrows nothing".to_owned(),
         };
-        let margin = match self.count() < self.enough {
-            true => format!("; a margin of {MARGIN} takes {enough}"),
-            false => String::new(),
-        };
-        format!("Lease {nodes}: {borrowed}{margin}.")
+        match self.count().cmp(&self.enough) {
+            Ordering::Less => {
+                format!("Lease {nodes}: {borrowed}; a margin of {MARGIN} takes {enough}.")
+            }
+            Ordering::Equal => format!("Lease at least {nodes}: {borrowed}."),
+            Ordering::Greater => format!("Lease {nodes}: {borrowed}."),
+        }
     }
 
     /// The figures behind it.
@@ -144,18 +147,23 @@ mod tests {
     #[test]
     fn the_headline_says_what_to_lease_and_what_is_borrowed() {
         for (rate, burst, nodes, headline) in [
-            ("50k", None, None, "Lease 1 node: the load borrows nothing."),
+            (
+                "50k",
+                None,
+                None,
+                "Lease at least 1 node: the load borrows nothing.",
+            ),
             (
                 "50k",
                 Some("10M:200ms/10s"),
                 None,
-                "Lease 4 nodes: the bursts borrow 3.61 s.",
+                "Lease at least 4 nodes: the bursts borrow 3.61 s.",
             ),
             (
                 "1M",
                 Some("20M:100ms/1s"),
                 None,
-                "Lease 45 nodes: the bursts borrow 239 ms.",
+                "Lease at least 45 nodes: the bursts borrow 239 ms.",
             ),
             // Enough for the mean, with no margin.
             (

@@ -239,7 +239,7 @@ fn check_tells_how_a_store_stands() {
     assert_says(&stderr(&check), &["raised over grants"]);
     assert_eq!(row(&stdout(&check), "leases"), "refused");
     let message = shared.refuse("generate --wait 1s");
-    assert_says(&message, &["no grant is possible for 1day 3h"]);
+    assert_says(&message, &["no grant is possible for the next 1 day 3h"]);
 }
 
 #[test]
@@ -347,7 +347,7 @@ fn a_floor_far_ahead_must_be_forced() {
     let raised = shared.object(&format!("{raise} --force"));
     assert_eq!(raised["new_floor"]["tick"], far);
     let message = shared.refuse("generate -n 1");
-    assert_says(&message, &["no grant is possible for 23h"]);
+    assert_says(&message, &["no grant is possible for the next 23h "]);
 }
 
 #[test]
@@ -364,8 +364,8 @@ fn release_frees_a_block_and_leaves_its_mark() {
     let table = shared.print("store release --block 0 --epoch 1");
     assert_eq!(row(&table, "state"), "released");
     for (block, epoch, why) in [
-        (0, 2, "block 0"),
-        (7, 1, "block 7 of namespace orders was never granted"),
+        (0, 2, "the last lease of block 0 has epoch 1, not 2"),
+        (7, 1, "block 7 was never granted"),
         (4096, 1, "block must be 0 to 4095"),
     ] {
         let release = format!("store release --block {block} --epoch {epoch}");

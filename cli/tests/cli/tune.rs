@@ -31,7 +31,7 @@ fn the_first_answer_is_computed_and_names_lease_and_ring() {
     );
     let text = stdout(&output);
     let parts = [
-        "Lease 1 node: the bursts borrow 52.6 ms.",
+        "Lease at least 1 node: the bursts borrow 52.6 ms.",
         "200k/s for the first 100ms of every 10s (20k IDs a burst)",
         "1 node (1 block of 32 from a store) sustains 131 k IDs/s, of which the load takes 16.6 %",
         "\nmargin   2: ",

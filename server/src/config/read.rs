@@ -42,8 +42,8 @@ readers! {
         "unused" => Ok(History::Unused),
         "unknown" => Ok(History::Unknown),
         _ => Err(format!(
-            "{text:?} is no history: give new if no ID of this layout and secret was ever made, \
-             and unknown if in doubt"
+            "{text:?} is no history: give new if no ID with the current time or later was issued \
+             with this layout and secret, and unknown if in doubt"
         )),
     };
 }

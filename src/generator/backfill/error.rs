@@ -44,8 +44,8 @@ impl fmt::Display for BackfillError {
                 end_unix_ms,
             } => write!(
                 f,
-                "{} lies outside the lease, which goes from {} to {}: use a lease over all \
-                 moments, on nodes that were not used at those times",
+                "{} lies outside the lease, which goes from {} to {}: use a lease that covers this \
+                 time, on nodes that were not used then",
                 Moment(*moment),
                 Utc(*start_unix_ms),
                 Utc(*end_unix_ms)

@@ -34,7 +34,7 @@ impl fmt::Display for StoreFailure {
             kind,
             since_unix_ms,
         } = self;
-        write!(f, "since {} its store {kind}", Utc(*since_unix_ms))
+        write!(f, "since {} the store {kind}", Utc(*since_unix_ms))
     }
 }
 

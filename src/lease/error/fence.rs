@@ -52,14 +52,16 @@ impl fmt::Display for Fence {
         match self {
             Self::NeverGranted => write!(f, "the store records no grant of it"),
             Self::Epoch { held, recorded } => {
-                write!(f, "epoch {held} was superseded by epoch {recorded}")
+                write!(f, "its last grant has epoch {recorded}, not {held}")
             }
-            Self::End { known, recorded } => {
-                write!(f, "its end is at tick {recorded}, not at {known}")
-            }
-            Self::Floor { known, floor } => {
-                write!(f, "its end at tick {known} is below the floor at {floor}")
-            }
+            Self::End { known, recorded } => write!(
+                f,
+                "the store records its end at tick {recorded}, and its holder at tick {known}"
+            ),
+            Self::Floor { known, floor } => write!(
+                f,
+                "its end at tick {known} is below the floor at tick {floor}"
+            ),
             Self::Incarnation => write!(f, "the store was replaced or restored"),
             Self::Upstream => write!(f, "this machine no longer holds the block"),
             Self::Quarantined { reason } => {

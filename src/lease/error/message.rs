@@ -116,8 +116,8 @@ impl fmt::Display for StoreError {
                 retry_after,
             } => write!(
                 f,
-                "no grant is possible for {}: the floor is at tick {floor}, and grants must end by \
-                 tick {horizon_end}",
+                "no grant is possible for the next {}: the floor is at tick {floor}, and grants \
+                 must end by tick {horizon_end}",
                 span(*retry_after)
             ),
             Self::FloorTooFar {
@@ -198,8 +198,8 @@ impl fmt::Display for StoreError {
                 ..
             } => write!(
                 f,
-                "the machine's clock was set to {}, and its uptime leads to {}: {} apart, and the \
-                 limit is {}",
+                "the machine's clock shows {}, but by its uptime it should show {}: {} apart, and \
+                 the limit is {}",
                 Utc(*shown_unix_ms),
                 Utc(*expected_unix_ms),
                 span(Duration::from_millis(
@@ -236,9 +236,7 @@ impl StoreError {
             }
             Self::FloorAhead { .. } => "the floor was raised over grants that may have been lost",
             Self::FloorTooFar { .. } => "a floor is never lowered",
-            Self::HistoryLost { .. } => {
-                "the floor was raised above every lost grant; new grants start there"
-            }
+            Self::HistoryLost { .. } => "the floor was raised above every lost grant",
             Self::NotDurable { .. } => "after such a loss, IDs can be issued twice",
             Self::Copied { .. } => "the original may still grant the same leases",
             Self::LayoutEnded { .. } => {
@@ -309,7 +307,9 @@ impl StoreError {
                 "choose an earlier tick, or force the floor if the pause is intended"
             }
             Self::NotQuarantined { .. } => "a check lists the quarantined blocks",
-            Self::HistoryLost { .. } => "try again: the next grant starts at the floor",
+            Self::HistoryLost { .. } => {
+                "try again after the failover time; new grants start at the floor"
+            }
             Self::LayoutEnded { .. } => {
                 "move to a layout with more time bits, and keep its IDs apart from the old ones"
             }
@@ -322,9 +322,7 @@ impl StoreError {
                 "go back to the original; if nobody can use it any more, adopt this copy by \
                  raising its floor over lost grants"
             }
-            Self::ClockStepped { .. } => {
-                "set the clock; a clock that is right now is accepted after a while"
-            }
+            Self::ClockStepped { .. } => "correct the clock; if it is right, wait a minute",
             Self::Unavailable { .. } => "try again",
             Self::Denied { .. } => {
                 "check the user, the password, the certificate, and the server's access rules"

@@ -189,7 +189,8 @@ pub enum OpenError {
 
 impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const KNOWN: &str = "sqlite:, postgres://, mysql://, redis://, etcd:// or tier:";
+        const KNOWN: &str = "sqlite:, postgres://, mysql://, redis://, rediss://, etcd://, \
+                             etcds:// or tier:";
         match self {
             Self::NoScheme => write!(f, "the store's URL has no scheme: begin it with {KNOWN}"),
             Self::Scheme { scheme } => {

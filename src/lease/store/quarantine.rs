@@ -103,12 +103,7 @@ impl fmt::Display for Quarantined {
 pub(in crate::lease) type Judged = Result<BlockState, Quarantined>;
 
 /// Why these numbers are of no block that was granted or never was.
-pub(in crate::lease) fn fault(
-    namespace: &Namespace,
-    block: u64,
-    epoch: u64,
-    mark: u64,
-) -> Option<String> {
+pub(crate) fn fault(namespace: &Namespace, block: u64, epoch: u64, mark: u64) -> Option<String> {
     let (blocks, ticks) = (namespace.blocks(), namespace.layout().ticks());
     if block >= blocks {
         Some(format!(
@@ -119,9 +114,14 @@ pub(in crate::lease) fn fault(
             "its mark is tick {mark}, and the layout has {ticks} ticks"
         ))
     } else if epoch > mark {
-        Some(format!("its epoch {epoch} is above its mark {mark}"))
+        Some(format!(
+            "its grant number (epoch) is {epoch}, but its mark is tick {mark}; each grant adds at \
+             least one tick"
+        ))
     } else if epoch == 0 && mark > 0 {
-        Some(format!("its epoch is 0, but its mark is tick {mark}"))
+        Some(format!(
+            "it was never granted (its epoch is 0), but its mark is tick {mark}"
+        ))
     } else {
         None
     }
@@ -183,9 +183,9 @@ mod tests {
     fn a_record_that_no_rule_leaves_is_quarantined_with_its_numbers() {
         for (epoch, mark, said) in [
             (1, TICKS + 1, "1073741825"),
-            (8, 7, "epoch 8"),
+            (8, 7, "(epoch) is 8"),
             (0, 9, "mark is tick 9"),
-            (u64::MAX, 5, "above its mark 5"),
+            (u64::MAX, 5, "its mark is tick 5"),
         ] {
             let found = judged(7, epoch, mark).unwrap_err();
             assert_eq!(found.block, Some(Block::new(7)));

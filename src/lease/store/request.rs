@@ -19,14 +19,14 @@ pub const MAX_ACQUIRE: u32 = 120;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum History {
-    /// No ID of this layout and secret was ever issued. Grants start at once, and those of
-    /// the [past](Acquire::past) reach back to the layout's epoch.
+    /// No ID at all was issued with this layout and secret. Grants start at once, and those
+    /// of the [past](Acquire::past) reach back to the layout's epoch.
     Unused,
-    /// No ID of this layout and secret was ever issued with the tick that is
-    /// running or a later one. Grants start at once; none reaches back before that tick.
+    /// No ID with the current tick or a later one was issued with this layout and secret.
+    /// Grants start at once; none reaches back before that tick.
     New,
-    /// IDs were issued under a record that is lost. Grants start above
-    /// everything that a lost grant can reach, and so only after
+    /// Anything else, or in doubt: IDs may have been issued under a record that is lost.
+    /// Grants start above everything that a lost grant can reach, and so only after
     /// [`StoreLimits::failover`] has passed.
     Unknown,
 }

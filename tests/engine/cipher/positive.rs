@@ -147,7 +147,7 @@ fn an_inspector_refuses_what_no_positive_id_is() {
         assert_eq!(
             error.to_string(),
             "0x8000000000000005 has bits above the 63 that this cipher's IDs have; \
-             it was made with another cipher, one of 64 bits or none"
+             it was encrypted with a 64-bit cipher, or not encrypted"
         );
     }
     let wide = Cipher::sparx64(&Secret::from_bytes([9; 16]));

@@ -14,7 +14,7 @@
 //! A [tier](crate::lease::TierStore) keeps its grant logs in such a file, too. It takes whole
 //! [transactions](transaction::Transaction), in which it decides under the lock.
 
-pub(in crate::lease) mod clock_step;
+pub(crate) mod clock_step;
 mod entries;
 mod filesystem;
 mod identity;

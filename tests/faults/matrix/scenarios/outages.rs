@@ -43,7 +43,7 @@ pub(super) fn away(case: &mut Case<'_>) -> Outcome<()> {
     pool.wait("everybody knows since when and why", |reports| {
         reports.runs.iter().all(|entry| {
             let why = entry.refused.as_ref().map_or("", |(_, why)| why);
-            why.contains("; since 20") && why.contains("Z its store ")
+            why.contains("; since 20") && why.contains("Z the store ")
         })
     })?;
     let mut shortest = None;

@@ -35,10 +35,10 @@ use crate::clock::Clock;
 use crate::lease::store::table::ClockError;
 
 /// For how long a clock that was set must keep its new time before it counts.
-const SETTLE: Duration = Duration::from_secs(60);
+pub(crate) const SETTLE: Duration = Duration::from_secs(60);
 
 /// A step up to this long is none. It puts blocks out of use for as long at most.
-const LIMIT: Duration = Duration::from_secs(20 * 60);
+pub(crate) const LIMIT: Duration = Duration::from_secs(20 * 60);
 
 /// How long this boot of the machine has lasted.
 #[derive(Clone, Debug, PartialEq, Eq)]
