@@ -48,7 +48,7 @@
 //! ```
 //! In `ASKING` the manager sends the request that is overdue for longest: a renewal, or an
 //! acquisition of as many blocks as are missing. In `UNSURE` it sends only `check`. If replies are
-//! lost, each acquisition leaves a block without a holder, and each renewal costs a held block. So
+//! lost, each acquisition leaves its blocks without a holder, and each renewal costs a held block. So
 //! it sends neither until a reply has arrived. If the reason is an overloaded store, this and the
 //! longer backoff after an unknown outcome let it catch up.
 //!

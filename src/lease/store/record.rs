@@ -239,8 +239,8 @@ impl StoreRecord {
 
     /// The first tick above all that a lost grant can reach.
     ///
-    /// A superseded primary grants for `failover` at the longest, the skew of
-    /// its clock included, and then up to the horizon from there. One tick more
+    /// A superseded primary grants for `failover` at the longest, twice the skew limit
+    /// included, and then up to the horizon from there. One tick more
     /// makes up for where within a tick the clocks stand.
     pub fn floor_over_lost_grants(&self, now: u64) -> u64 {
         let failover = self.limits.failover_ms().div_ceil(self.layout().tick_ms());

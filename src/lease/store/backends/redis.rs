@@ -35,13 +35,13 @@ use crate::lease::store::table::RedisTable;
 /// another has confirmed, and a primary that was superseded goes on serving clients that still
 /// reach it. The incarnation, the horizon and the [failover
 /// time](crate::lease::store::limits::StoreLimits) then protect uniqueness: they cover writes that
-/// were lost, and a superseded primary for as long as the failover time says and not longer. So
+/// were lost, and a superseded primary for the failover time less twice the skew limit. So
 /// where Sentinel, a cluster or an operator promotes replicas:
 /// * name the number in the URL, such as `wait=1` for one replica: the default
 ///   lets a primary that has lost all its replicas go on alone;
 /// * set `min-replicas-to-write 1` and a `min-replicas-max-lag` below the
-///   failover time on every server, so that a primary that was cut off stops
-///   writing by itself;
+///   failover time less twice the skew limit on every server, so that a primary that was cut off
+///   stops writing by itself;
 /// * let `wait` be enough for any replica that can be promoted to have the write: all of them, or a
 ///   majority if the failover takes the one that is furthest ahead.
 ///
