@@ -1,5 +1,9 @@
 //! Encrypted, unique 64-bit IDs from a lock-free ring buffer.
 //!
+//! A *node* is a number that one process owns. A *tick* is the layout's unit of time, one second
+//! by default. To *borrow* is to issue IDs of ticks that lie ahead of the clock. A *namespace* is
+//! a set of IDs that never collide: one layout, one secret, one record of leases.
+//!
 //! Producer threads fill rings ahead of time with IDs that are borrowed from future ticks and
 //! already encrypted with SPARX-64. Consumers take them without waiting, each core from a ring
 //! of its own. A [`Lease`] grants exclusive use of a range of nodes over a range of ticks. That
@@ -21,7 +25,7 @@
 //! # fn main() {}
 //! ```
 //!
-//! Any number of processes of one user may do that at once, be killed and start
+//! Up to 4,096 processes of one user may do that at once, be killed and start
 //! again. Processes on several machines share a [store](lease::open) and a secret. A
 //! process whose nodes are assigned by other means uses a [`StaticLease`].
 //!
@@ -30,7 +34,7 @@
 //! | you want | use |
 //! |---|---|
 //! | **To make IDs** | |
-//! | on one machine without any set-up | [`local`][local-fn], and [`Local`][local-type] for more choice |
+//! | on one machine without any set-up | the function [`local()`][local-fn]; for more choice the builder [`Local`][local-type] |
 //! | in a few nanoseconds, from any thread | [`CachedGenerator::take`]; from a task: [`take_async`](CachedGenerator::take_async) |
 //! | many at once | [`CachedGenerator::take_batch`] |
 //! | at the least cost, in a thread that takes often | [`CachedGenerator::handle`] |
@@ -44,10 +48,10 @@
 //! | as text that sorts as the number does | [`FixedText`] |
 //! | as text with the name of their kind, `user_3ip9iuvinajdb` | [`TypedId`] |
 //! | taken apart into time, node and sequence | [`Inspector`] |
-//! | made in a window of time, from a database | [`Layout::ids_between`], for plain IDs |
+//! | as bounds of a query, to select rows by the time in their ID | [`Layout::ids_between`], for plain IDs |
 //! | with other widths, ticks or epoch | [`Layout`], and [`NodeFields`] for parts of the node; `ringflake layout` finds one |
 //! | under your own key | [`Secret`], [`Cipher`] |
-//! | shown outside, while plain or counted keys stay inside | [`Facade`] |
+//! | shown outside, while plain or auto-increment keys stay inside | [`Facade`] |
 //! | positive as signed numbers, or exact in JavaScript | [`IdWidth`] |
 //! | **To own nodes** | |
 //! | from a database that all processes share | [`lease::open`], [`lease_store`](CachedGeneratorBuilder::lease_store) |
@@ -56,7 +60,7 @@
 //! | **To shape the ring** | |
 //! | when it is filled | [`PaddingFill`], [`ThresholdFill`], [`ScheduledFill`]; by takes: [`AssistFill`] |
 //! | how many rings there are, and in which order IDs come | [`stripes`](CachedGeneratorBuilder::stripes) |
-//! | whether takes need a locked instruction | [`CoreStocks`] |
+//! | whether each core has its own buffer, so that most takes need no locked instruction | [`CoreStocks`] |
 //! | what a take does when the ring is empty | [`OnEmpty`] |
 //! | how full and busy it is | [`Stats`] |
 //! | how large it has to be for a load, and how many nodes | [`plan::capacity_for`], [`plan::nodes_for`] |
@@ -79,24 +83,25 @@
 //! | [`guide::loom`] | how to model threads of your own |
 //! | [`plan::guide`] | which lease and which ring a load needs |
 //! | [`guide::metrics`] | what to monitor, and when to wake somebody |
+//! | [`guide::serve`] | how to run and size the server, `ringflake serve`, and how to write clients |
 //!
 //! # How it works
 //!
+//! A *raw* is `tick | node | sequence`, high to low, as its [`Layout`] says. The *timeline* moves
+//! one cursor forward over a lease's raws, and claims them in *runs* of one tick and node. A
+//! raw is claimed once, whatever the clock does. A [`Cipher`] turns raws into IDs one to one.
+//! A *stripe* is a [`RingBuffer`] for the takes of one core. Fill policies decide when producer
+//! threads fill stripes. [`OnEmpty`] decides what a take does when all stripes are empty.
+//!
 //! ```text
-//! Lease -> timeline --runs of raws--> Cipher --IDs--> stripes --take--> Id
-//!             ^                                          |
-//!           Clock                         fill policies <+-> producer threads
+//!          Clock                        fill policies
+//!            |                                |
+//!            v                                v
+//! Lease -> timeline -runs-> Cipher -IDs-> producer threads -IDs-> stripes -take-> Id
 //! ```
 //!
-//! A *raw* is `tick | node | sequence`, high to low, as its [`Layout`] says. The timeline moves
-//! one cursor forward over a lease's raws, and claims them in runs of one tick and node. A
-//! raw is claimed once, whatever the clock does. A [`Cipher`] turns raws into IDs one to one.
-//! Fill policies decide when stripes are filled. [`OnEmpty`] decides what a take does when all
-//! stripes are empty.
-//!
-//! A *stripe* is a [`RingBuffer`] for the takes of one core. A take reads another stripe
-//! only if its own is empty. While none is empty, takes on different cores write to no shared
-//! cache line. IDs are not ordered across stripes.
+//! A take reads another stripe only if its own is empty. While none is empty, takes on different
+//! cores write to no shared cache line. IDs are not ordered across stripes.
 //!
 //! A lease of N nodes has N x 2^sequence_bits IDs for each tick. That is the sustained ceiling:
 //! 131,072 a second and node with [`Layout::RANDFLAKE`]. Full stripes give bursts far above it,
@@ -108,12 +113,14 @@
 //!
 //! | feature | adds |
 //! |---|---|
-//! | `sqlite` | [`local`][local-fn], and the [store of leases](lease::open) in a file |
+//! | `sqlite` | [`local()`][local-fn], and the [store of leases](lease::open) in a file |
 //! | `postgres`, `mysql`, `redis`, `etcd` | a [store of leases](lease::open) each, with its driver |
 //! | `conformance` | the suite for a store of your own |
 //! | `sqlx`, `sqlx-postgres`, `diesel`, `postgres-types`, `rusqlite` | [`Id`] and [`TypedId`] in queries, as `BIGINT` |
 //! | `serde` | serialization of [`Id`], [`TypedId`], [`Layout`], [`Parts`], [`Stats`], and the forms in `serde` |
-//! | `getrandom`; `js-safe`; `metrics` | [`Secret`] from the operating system's random source; [`IdWidth::JsSafe`]; [`Stats`] and lease figures, published through the crate `metrics` |
+//! | `getrandom` | [`Secret`] from the operating system's random source |
+//! | `js-safe` | [`IdWidth::JsSafe`] |
+//! | `metrics` | [`Stats`] and lease figures, published through the crate `metrics` |
 //! | `loom` | only with `--cfg loom`: [models](guide::loom) of your own code with a generator in it |
 //!
 //! Don't write `use ringflake::*`: its modules `serde` and `metrics` make the crates of those names

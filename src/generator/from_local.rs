@@ -18,7 +18,7 @@ use crate::local::{Local, LocalError};
 /// Leases come from `leases.db` in the data directory: `RINGFLAKE_DATA_DIR` if that
 /// is set, and else the platform's, such as `~/.local/share/ringflake`. The first
 /// call makes the directory, the file and a secret of the namespace's own, for their
-/// owner alone. Any number of processes may call this at once, be killed and start
+/// owner alone. Up to 4,096 processes may call this at once, be killed and start
 /// again; no ID of a namespace comes twice. Another user, and a container with a home
 /// of its own, has another directory and so another space with another secret.
 /// Processes that share a space run as one user on one directory, or use a store.

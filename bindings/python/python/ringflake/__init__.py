@@ -3,8 +3,9 @@
     ids = ringflake.local("orders")
     ids.take()
 
-Any number of processes and threads may do this at once, be killed and start again: no ID comes
-twice. In a forked child a generator opens another one for itself at its first use.
+Up to 4,096 processes, with any number of threads, may do this at once, be killed and start
+again: no ID comes twice. In a forked child a generator opens another one for itself at its
+first use.
 """
 
 from __future__ import annotations
