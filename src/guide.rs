@@ -7,11 +7,11 @@
 //! | embed IDs in a service | [`production`] |
 //! | write async code | [`async_code`] |
 //! | model threads of your own with loom | [`loom`] |
-//! | monitor generators and their leases | [`metrics`] |
+//! | monitor generators and their leases | [`monitoring`] |
+//! | choose the lease and the ring for a load | [`tuning`] |
 //! | run the server, `ringflake serve`, or write a client of it | [`serve`] |
 //!
-//! More pages are beside what they are about: [leases](crate::lease::guide), and
-//! [the lease and the ring for a load](crate::plan::guide).
+//! More pages are beside what they are about: [leases](crate::lease::guide).
 
 // Each page can be read in the repository, too: the links at its end lead to files there. Of two
 // definitions the first one counts, here the item of `links.md`, or the picture itself, since
@@ -33,7 +33,11 @@ pub mod async_code {}
 pub mod loom {}
 
 #[doc = include_str!("guide/links.md")]
-#[doc = include_str!("guide/metrics.md")]
-pub mod metrics {}
+#[doc = include_str!("guide/monitoring.md")]
+pub mod monitoring {}
+
+#[doc = include_str!("guide/links.md")]
+#[doc = include_str!("guide/tuning.md")]
+pub mod tuning {}
 
 pub mod serve;

@@ -74,15 +74,15 @@
 //! | guide | answers |
 //! |---|---|
 //! | [`lease::guide::promises`] | what is promised, and on which conditions |
-//! | [`lease::guide::sizing`] | how to choose the number of blocks, the lease duration and the horizon |
+//! | [`lease::guide::lease_sizing`] | how to choose the number of blocks, the lease duration and the horizon |
 //! | [`lease::guide::tier`] | how processes start while the store is down |
 //! | [`lease::guide::runbook`] | what to do when something is wrong, with a page for each store |
 //! | [`guide::production`] | a service with readiness, metrics and an orderly shutdown |
 //! | [`guide::async_code`] | what to call in tasks |
 //! | [`guide::keys`] | which kind of ID to use where, and the cost of keys in a B-tree |
 //! | [`guide::loom`] | how to model threads of your own |
-//! | [`plan::guide`] | which lease and which ring a load needs |
-//! | [`guide::metrics`] | what to monitor, and when to wake somebody |
+//! | [`guide::tuning`] | which ring and how many nodes a load needs |
+//! | [`guide::monitoring`] | what to monitor, and when to wake somebody |
 //! | [`guide::serve`] | how to run and size the server, `ringflake serve`, and how to write clients |
 //!
 //! # How it works

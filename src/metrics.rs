@@ -1,7 +1,7 @@
 //! The figures of a generator, for the [`metrics`](https://docs.rs/metrics) facade: whichever
 //! recorder the program has installed, for Prometheus or another system, gets them.
 //!
-//! [`guide::metrics`](crate::guide::metrics) has the table of all metrics, and says at which
+//! [`guide::monitoring`](crate::guide::monitoring) has the table of all metrics, and says at which
 //! values to wake somebody.
 //!
 //! ```

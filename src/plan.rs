@@ -8,6 +8,8 @@
 //! - [`capacity_for`]: which ring it needs on a [`Machine`]; [`lowest_level`]: how low the
 //!   load drives a given one.
 //!
+//! [`guide::tuning`](crate::guide::tuning) explains the formulas.
+//!
 //! There is one margin, [`MARGIN`]: the lease sustains, and the ring holds, twice the load.
 //!
 //! ```
@@ -24,10 +26,6 @@
 //! assert_eq!(capacity, 65_536, "the default is enough");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-
-#[doc = include_str!("guide/links.md")]
-#[doc = include_str!("plan/guide.md")]
-pub mod guide {}
 
 mod borrow;
 mod burst;

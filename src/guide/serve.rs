@@ -7,9 +7,9 @@
 //! | run it on the machine, or in the pod, of a service | [`beside`] |
 //! | run it for a network | [`network`] |
 //! | put nginx or haproxy in front of it | [`proxy`] |
-//! | choose its numbers | [`sizing`] |
+//! | choose its numbers | [`server_sizing`] |
 //! | look up a key of its configuration | [`settings`] |
-//! | are woken by one of its alerts | [`metrics`](super::metrics#when-to-wake-somebody) |
+//! | are woken by one of its alerts | [`monitoring`](super::monitoring#when-to-wake-somebody) |
 //!
 //! `ringflake serve --help` lists its options.
 
@@ -28,8 +28,8 @@ pub mod network {}
 pub mod proxy {}
 
 #[doc = include_str!("links.md")]
-#[doc = include_str!("serve/sizing.md")]
-pub mod sizing {}
+#[doc = include_str!("serve/server_sizing.md")]
+pub mod server_sizing {}
 
 #[doc = include_str!("serve/settings.md")]
 pub mod settings {}

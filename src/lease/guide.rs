@@ -4,7 +4,7 @@
 //! | you | read |
 //! |---|---|
 //! | decide whether to rely on it | [`promises`] |
-//! | choose blocks, lease duration, horizon and the other numbers | [`sizing`] |
+//! | choose blocks, lease duration, horizon and the other numbers | [`lease_sizing`] |
 //! | want processes to start while the store is away | [`tier`] |
 //! | are on call | [`runbook`], then the page of the store |
 //! | set a store up, back it up, move it | [`runbook_sqlite`], [`runbook_postgres`], [`runbook_mysql`], [`runbook_redis`], [`runbook_etcd`] |
@@ -40,7 +40,7 @@ macro_rules! pages {
 
 pages! {
     promises "guide/promises.md",
-    sizing "guide/sizing.md",
+    lease_sizing "guide/lease_sizing.md",
     runbook "guide/runbook.md",
     runbook_sqlite "guide/runbook_sqlite.md",
     runbook_postgres "guide/runbook_postgres.md",

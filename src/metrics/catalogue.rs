@@ -1,4 +1,4 @@
-//! Every metric, with its unit and what it means. `src/guide/metrics.md` has the same for
+//! Every metric, with its unit and what it means. `src/guide/monitoring.md` has the same for
 //! people, and a test that both name the same ones.
 
 use ::metrics::{KeyName, Recorder, SharedString, Unit};

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-const GUIDE: &str = include_str!("../../src/guide/metrics.md");
+const GUIDE: &str = include_str!("../../src/guide/monitoring.md");
 const RULES: &str = include_str!("../../deploy/prometheus/ringflake.rules.yml");
 const RULES_TESTS: &str = include_str!("../../deploy/prometheus/ringflake.test.yml");
 const DASHBOARD: &str = include_str!("../../deploy/grafana/ringflake.json");
@@ -162,7 +162,8 @@ fn each_alert_has_a_test_and_a_section_of_the_guide() {
         for part in ["summary: ", "description: ", "severity: "] {
             assert!(alert.contains(part), "{name} has no {part}");
         }
-        let page = "runbook: https://docs.rs/ringflake/latest/ringflake/guide/metrics/index.html#";
+        let page =
+            "runbook: https://docs.rs/ringflake/latest/ringflake/guide/monitoring/index.html#";
         let (_, rest) = alert
             .split_once(page)
             .unwrap_or_else(|| panic!("{name}: no runbook"));

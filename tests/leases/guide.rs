@@ -257,6 +257,28 @@ fn spare_blocks_are_the_kills_within_one_lease_duration() {
     assert_eq!(served(&start_ten(&mut world)), 10);
 }
 
+/// How many seconds IDs flow on without the store; negative once they don't.
+fn ride_through(
+    status: &ringflake::lease::LeaseStatus,
+    layout: &ringflake::Layout,
+    now_unix_ms: u64,
+) -> f64 {
+    let ends = status.grants.iter().map(|held| held.grant.ticks.end);
+    let end_unix_ms = ends.max().map_or(0, |end| layout.tick_start_unix_ms(end));
+    (end_unix_ms as f64 - now_unix_ms as f64) / 1000.0
+}
+
+#[test]
+fn the_ride_through_of_the_runbook_ends_with_the_lease() {
+    let World { clock, store, .. } = World::new(StoreLimits::default(), 5);
+    let builder = CachedGenerator::builder(LAYOUT).plain().clock(clock);
+    let ids = builder.lease_store(store).namespace("guide").build();
+    let status = ids.unwrap().lease_status().unwrap();
+    for (later_ms, left) in [(0, 601.0), (602_000, -1.0)] {
+        assert_eq!(ride_through(&status, &LAYOUT, START_MS + later_ms), left);
+    }
+}
+
 /// A link is defined in its page for those who read the file, and in `links.md` for rustdoc.
 /// Rustdoc and `.ci/documents` see to where they lead.
 #[test]

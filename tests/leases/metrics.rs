@@ -16,7 +16,7 @@ use ringflake_kit::faulty_store::{Fault, Op};
 use self::registry::Registry;
 use crate::rig::{LEASE_DURATION, Rig, SECOND, START, is_without_lease};
 
-const GUIDE: &str = include_str!("../../src/guide/metrics.md");
+const GUIDE: &str = include_str!("../../src/guide/monitoring.md");
 
 /// A registry of one's own, and a publisher to it.
 struct Published {

@@ -1,7 +1,7 @@
 //! `--format json`: the answer, for machines.
 //!
 //! One object on one line. What it means is written down in the library's page
-//! `plan::guide`; names are only ever added.
+//! `guide::tuning`; names are only ever added.
 
 use std::collections::BTreeMap;
 

@@ -91,7 +91,7 @@ fn json_is_one_object_with_documented_names() {
     let is_good = ["confirmed", "corrected"].contains(&finding);
     assert_eq!(output.status.success(), is_good, "{finding}");
     // Every name is in the page of the docs.
-    let guide = include_str!("../../../src/plan/guide.md");
+    let guide = include_str!("../../../src/guide/tuning.md");
     let mut names = Vec::new();
     collect_names(&answer, &mut names);
     for name in names {
