@@ -153,23 +153,10 @@ impl Serve {
         self.running.as_ref().expect("it runs")
     }
 
-    pub(crate) fn log(&self) -> String {
-        self.running().log()
-    }
-
-    /// How many lines of the log so far say this.
-    pub(crate) fn times(&self, said: &str) -> usize {
-        self.running().times(said)
-    }
-
     /// Waits until so many lines have said this.
     #[track_caller]
     pub(crate) fn wait_for_times(&self, said: &str, times: usize) {
         self.running().wait_for_times(said, times);
-    }
-
-    pub(crate) fn signal(&self, number: i32) {
-        self.running().signal(number);
     }
 
     /// As a machine that fails: it ends at once, and writes nothing down.

@@ -167,6 +167,7 @@ impl Verdict {
 #[cfg(test)]
 mod tests {
     use std::io;
+    use std::time::Duration;
 
     use ringflake::Layout;
     use ringflake::lease::{Fingerprint, Incarnation, Namespace, StoreLimits, StoreRecord};
