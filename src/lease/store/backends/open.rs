@@ -207,7 +207,7 @@ mod tests {
                 "without TLS",
             ),
             ("mysql://u:hunter2@h,i/d?socket=x", "one server"),
-            ("mysql://u:hunter2@h,/d", "HOST"),
+            ("mysql://u:hunter2@h,/d", "give each host"),
             ("mysql://u:hunter2@h/", "database"),
             ("mysql://u:hunter2/@h/d", "%2F"),
             ("redis://:hunter2@localhost,b", "rediss://"),
