@@ -19,6 +19,7 @@ mod entries;
 mod filesystem;
 mod identity;
 pub(in crate::lease) mod location;
+pub(in crate::lease) mod locked;
 mod process;
 mod queue;
 mod schema;

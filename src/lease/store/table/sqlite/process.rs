@@ -8,8 +8,9 @@
 //! stay with the parent. A connection in the child would take them for its own
 //! and read and write without.
 //!
-//! So no connection outlives an operation, and one atomic word says how many
-//! operations the process is in, and how many of its threads are forking:
+//! So no connection outlives an operation, nor does the lock on a file's note, which a child
+//! would share. One atomic word says how many operations the process is in, and how many of its
+//! threads are forking:
 //!
 //! | process in the word | operations | forks | an operation begins |
 //! |---|---|---|---|

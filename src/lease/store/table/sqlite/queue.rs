@@ -17,18 +17,27 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::locked::Locked;
+
 /// The lock on the directory of a file, which orders the writers of that file.
 #[derive(Debug)]
 pub(super) struct QueueLock {
-    directory: File,
+    _directory: Locked,
 }
 
 impl QueueLock {
+    fn new(directory: File) -> Self {
+        let directory = Locked::new(directory);
+        Self {
+            _directory: directory,
+        }
+    }
+
     /// Waits for the lock until `deadline`.
     pub(super) fn acquire(path: &Path, deadline: Instant) -> Option<Self> {
         let directory = File::open(path.parent()?).ok()?;
         match directory.try_lock() {
-            Ok(()) => return Some(Self { directory }),
+            Ok(()) => return Some(Self::new(directory)),
             Err(TryLockError::WouldBlock) => {}
             Err(TryLockError::Error(_)) => return None,
         }
@@ -37,20 +46,13 @@ impl QueueLock {
         let (sender, receiver) = mpsc::channel();
         let wait = move || {
             if directory.lock().is_ok() {
-                let _ = sender.send(Self { directory });
+                let _ = sender.send(Self::new(directory));
             }
         };
         let name = "ringflake-queue".to_owned();
         thread::Builder::new().name(name).spawn(wait).ok()?;
         let left = deadline.saturating_duration_since(Instant::now());
         receiver.recv_timeout(left).ok()
-    }
-}
-
-impl Drop for QueueLock {
-    fn drop(&mut self) {
-        // Closing would not release it while a forked child has the same open file.
-        let _ = self.directory.unlock();
     }
 }
 

@@ -117,16 +117,19 @@ pub(super) fn corrupt(detail: String) -> TableError {
 /// An open transaction. Dropping it undoes it.
 #[derive(Debug)]
 pub(super) struct Session {
-    // Closed first: the operation lasts until SQLite was left.
     connection: Connection,
-    _operation: Operation,
     _wait: BusyWait,
     _queue_lock: Option<QueueLock>,
 }
 
 impl Session {
-    /// Opens the file, which must exist, and begins.
-    pub(super) fn begin(path: &Path, access: Access, deadline: Instant) -> Result<Self, StepError> {
+    /// Opens the file, which must exist, and begins. The operation must last until the session,
+    /// and what is locked beside it, has ended.
+    pub(super) fn begin(
+        path: &Path,
+        access: Access,
+        deadline: Instant,
+    ) -> Result<(Operation, Self), StepError> {
         let queue_lock = match access {
             Access::Read => None,
             Access::Write => QueueLock::acquire(path, deadline),
@@ -137,7 +140,6 @@ impl Session {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let mut session = Self {
             connection: Connection::open_with_flags(path, flags)?,
-            _operation: operation,
             _wait: BusyWait::until(deadline),
             _queue_lock: queue_lock,
         };
@@ -156,7 +158,7 @@ impl Session {
             }
             Access::Write => connection.execute_batch("BEGIN IMMEDIATE")?,
         }
-        Ok(session)
+        Ok((operation, session))
     }
 
     /// Makes commits durable, and sees that they are.

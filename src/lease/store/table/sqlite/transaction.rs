@@ -9,6 +9,7 @@ use super::clock_step::{self, Judgement, MachineClock, Uptime};
 use super::entries::{self, Entries};
 use super::identity;
 use super::location::Location;
+use super::process::Operation;
 use super::schema::{self, FileRow, Kind};
 use super::session::{Access, Session, StepError, corrupt, unavailable};
 use super::witness::{self, Note, Verdict, Witness};
@@ -44,6 +45,8 @@ pub(in crate::lease) struct Transaction {
     session: Session,
     /// Locked for a transaction that writes; none where there are no notes.
     witness: Option<Witness>,
+    /// Ended last: a child that is forked before would have the note locked.
+    _operation: Operation,
 }
 
 /// The known past of a file.
@@ -108,7 +111,7 @@ impl Transaction {
         let store = location.name().to_owned();
         let path = location.path().to_owned();
         let session = Session::begin(&path, access, deadline);
-        let session = session.map_err(|error| error.into_error(&store))?;
+        let (operation, session) = session.map_err(|error| error.into_error(&store))?;
         let mut opened = Self {
             identity: identity::identity(&path).map_err(unavailable)?,
             store,
@@ -125,6 +128,7 @@ impl Transaction {
             is_changed: false,
             session,
             witness: None,
+            _operation: operation,
         };
         opened.look_at_file(access)?;
         // No clock is read before all locks are held.

@@ -50,6 +50,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::locked::Locked;
 use super::system::{self, FileNumbers};
 
 /// Where notes lie.
@@ -69,7 +70,7 @@ const PAUSE: Duration = Duration::from_millis(2);
 pub(super) struct Witness {
     /// Of the file.
     name: String,
-    note: File,
+    note: Locked,
 }
 
 /// What a note says, beside the path of its file.
@@ -186,9 +187,10 @@ impl Witness {
                 // Unless it was removed meanwhile.
                 Ok(()) if is_at(&note, &path) => {
                     let name = name.to_owned();
+                    let note = Locked::new(note);
                     return Ok(Self { name, note });
                 }
-                Ok(()) => {}
+                Ok(()) => drop(Locked::new(note)),
                 Err(std::fs::TryLockError::WouldBlock) if Instant::now() < deadline => {
                     thread::sleep(PAUSE);
                 }
@@ -266,6 +268,7 @@ fn remove_notes_of_files_that_are_gone() {
         if note.try_lock().is_err() {
             continue;
         }
+        let note = Locked::new(note);
         let text = std::fs::read_to_string(&path).unwrap_or_default();
         let file = text.trim_end_matches('\n').split_once(" file ");
         let age = note
