@@ -106,9 +106,14 @@ impl FlawedStore {
         }
     }
 
+    /// What its table holds.
+    pub(crate) fn snapshot(&self) -> MemorySnapshot {
+        self.memory.snapshot()
+    }
+
     pub(crate) fn contents(&self) -> Contents {
         Contents {
-            memory: self.memory.snapshot(),
+            memory: self.snapshot(),
             notes: lock(&self.notes).clone(),
         }
     }

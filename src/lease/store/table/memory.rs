@@ -29,7 +29,7 @@ struct Server {
 type Entries = BTreeMap<Key, (String, Option<u64>)>;
 
 /// The contents of a [`MemoryStore`](crate::lease::MemoryStore) at some moment.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MemorySnapshot {
     entries: Entries,
 }
