@@ -41,14 +41,8 @@ impl Log {
 /// Events of this project at this level, and none of libraries: a client can make hyper
 /// log a warning for each of its frames.
 fn targets(level: LogLevel) -> Targets {
-    let level = match level {
-        LogLevel::Off => LevelFilter::OFF,
-        LogLevel::Error => LevelFilter::ERROR,
-        LogLevel::Warn => LevelFilter::WARN,
-        LogLevel::Debug => LevelFilter::DEBUG,
-        LogLevel::Trace => LevelFilter::TRACE,
-        _ => LevelFilter::INFO,
-    };
+    // Both have the same names.
+    let level = level.name().parse().unwrap_or(LevelFilter::INFO);
     Targets::new().with_target("ringflake", level)
 }
 
@@ -60,20 +54,17 @@ mod tests {
 
     #[test]
     fn a_level_is_that_of_this_project() {
-        for (level, ours) in [
-            (LogLevel::Off, None),
-            (LogLevel::Error, Some(Level::ERROR)),
-            (LogLevel::Info, Some(Level::INFO)),
-            (LogLevel::Trace, Some(Level::TRACE)),
-        ] {
+        let all = [
+            Level::ERROR,
+            Level::WARN,
+            Level::INFO,
+            Level::DEBUG,
+            Level::TRACE,
+        ];
+        // In the same order.
+        let most_of = [None].into_iter().chain(all.map(Some));
+        for (level, ours) in LogLevel::ALL.into_iter().zip(most_of) {
             let targets = targets(level);
-            let all = [
-                Level::ERROR,
-                Level::WARN,
-                Level::INFO,
-                Level::DEBUG,
-                Level::TRACE,
-            ];
             let most = |target: &str| {
                 let enabled = all.iter().filter(|at| targets.would_enable(target, at));
                 enabled.max().copied()
