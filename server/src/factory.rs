@@ -150,8 +150,8 @@ impl GeneratorFactory {
         let namespace = lease::Namespace::new(name, &layout, fingerprint);
         let mut namespace = namespace.map_err(OpenError::Name)?;
         if let Some(bits) = settings.block_bits {
-            let shaped = namespace.with_block_bits(bits);
-            namespace = shaped.map_err(OpenError::Name)?;
+            let sized = namespace.with_block_bits(bits);
+            namespace = sized.map_err(OpenError::Name)?;
         }
         Ok(Origin {
             name: name.to_owned(),
@@ -182,7 +182,7 @@ impl GeneratorFactory {
 
     fn draft(&self, name: &str) -> Result<Draft, OpenError> {
         let (settings, layout) = self.settings(name)?;
-        let builder = shape(CachedGenerator::builder(layout), &settings);
+        let builder = with_settings(CachedGenerator::builder(layout), &settings);
         let Some(upstream) = self.upstream(name, &settings)? else {
             let local = self.in_data_dir(Local::new(name));
             return Ok(Draft {
@@ -312,7 +312,7 @@ fn local(error: LocalError) -> OpenError {
 }
 
 /// Applies the settings that a namespace of either kind may have.
-fn shape(
+fn with_settings(
     mut builder: CachedGeneratorBuilder,
     settings: &NamespaceSettings,
 ) -> CachedGeneratorBuilder {

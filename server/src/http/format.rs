@@ -132,14 +132,14 @@ impl Format {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Writer {
-    pub(super) shape: ResponseFormat,
+    pub(super) media: ResponseFormat,
     pub(super) format: Format,
 }
 
 impl Writer {
     /// The part before the first ID. The namespace's name has no character that JSON escapes.
     pub(super) fn head(self, namespace: &str, out: &mut Vec<u8>) {
-        if self.shape == ResponseFormat::Json {
+        if self.media == ResponseFormat::Json {
             out.extend_from_slice(b"{\"namespace\":\"");
             out.extend_from_slice(namespace.as_bytes());
             out.extend_from_slice(b"\",\"ids\":[");
@@ -148,7 +148,7 @@ impl Writer {
 
     /// IDs, of which the first is the first of the answer or is not.
     pub(super) fn ids(self, ids: &[Id], mut is_first: bool, out: &mut Vec<u8>) {
-        match self.shape {
+        match self.media {
             ResponseFormat::Binary => {
                 let start = out.len();
                 out.resize(start + 8 * ids.len(), 0);
@@ -176,7 +176,7 @@ impl Writer {
 
     /// The part after the last ID.
     pub(super) fn tail(self) -> &'static [u8] {
-        match self.shape {
+        match self.media {
             ResponseFormat::Json => b"]}\n",
             ResponseFormat::Text | ResponseFormat::Binary => b"",
         }
@@ -184,7 +184,7 @@ impl Writer {
 
     /// The most bytes of an answer with so many IDs.
     pub(super) const fn most_bytes(self, namespace: &str, ids: usize) -> usize {
-        match self.shape {
+        match self.media {
             ResponseFormat::Binary => 8 * ids,
             // 20 digits, or a sign and 19; and the end of the line.
             ResponseFormat::Text => 21 * ids,
@@ -237,7 +237,7 @@ mod tests {
                 format.write(id, &mut text);
                 let text = String::from_utf8(text).unwrap();
                 prop_assert_eq!(format.read(&text), Ok(id));
-                let writer = Writer { shape: ResponseFormat::Json, format };
+                let writer = Writer { media: ResponseFormat::Json, format };
                 prop_assert!(written(writer, &[id; 9]).len() <= writer.most_bytes("orders", 9));
             }
         }
@@ -245,7 +245,7 @@ mod tests {
         #[test]
         fn the_parts_of_an_answer_make_one(numbers in proptest::collection::vec(any::<u64>(), 0..9)) {
             let ids: Vec<Id> = numbers.iter().copied().map(Id::from_u64).collect();
-            let writer = |shape| Writer { shape, format: Format::Decimal };
+            let writer = |media| Writer { media, format: Format::Decimal };
             let texts: Vec<String> = ids.iter().map(|id| id.to_i64().to_string()).collect();
 
             let json: serde_json::Value = serde_json::from_slice(&written(writer(ResponseFormat::Json), &ids)).unwrap();

@@ -36,7 +36,7 @@ pub(super) async fn take(
     let context = Context::of(&request)?;
     let (head, body) = request.into_parts();
     auth::require(&app.setup.rights, &head, Role::Take)?;
-    let shape = ResponseFormat::accepted(&head.headers);
+    let media = ResponseFormat::accepted(&head.headers);
     let body = body::read(body, app.setup.limits.request_bytes, &context).await?;
     let query = head.uri.query();
     let request = TakeRequest::read(query, &head.headers, &body, app.setup.limits.count)?;
@@ -53,7 +53,7 @@ pub(super) async fn take(
         head: &head,
         left: request.count,
     };
-    answer(&app, &context, &request, shape, &mut unissued.left).await
+    answer(&app, &context, &request, media, &mut unissued.left).await
 }
 
 /// IDs that were counted against the limits of a token. Those that are left are taken back on
@@ -75,12 +75,12 @@ async fn answer(
     app: &App,
     context: &Context,
     request: &TakeRequest,
-    shape: ResponseFormat,
+    media: ResponseFormat,
     left: &mut usize,
 ) -> Result<Response, Problem> {
     let namespace = app.namespace(&request.namespace, context).await?;
     let writer = Writer {
-        shape,
+        media,
         format: request.format,
     };
     let bytes = writer.most_bytes(&namespace.name, request.count);
@@ -97,7 +97,7 @@ async fn answer(
         None => Bytes::from(out),
     };
     let mut response = Response::new(Body::from(body));
-    let content_type = HeaderValue::from_static(shape.content_type());
+    let content_type = HeaderValue::from_static(media.content_type());
     response.headers_mut().insert(CONTENT_TYPE, content_type);
     Ok(response)
 }

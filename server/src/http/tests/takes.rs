@@ -1,4 +1,4 @@
-//! IDs, in each shape.
+//! IDs, in each format.
 
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
@@ -55,7 +55,7 @@ fn an_id_comes_as_a_signed_number_in_json() {
 }
 
 #[test]
-fn no_id_comes_twice_in_whatever_shape() {
+fn no_id_comes_twice_in_whatever_format() {
     let served = serve(|_| {});
     let mut wire = served.connect();
     let mut ids = Vec::new();
