@@ -154,9 +154,10 @@ fn an_import_and_a_serving_generator_make_no_id_twice() {
     }
     // And no past is left.
     let error = rig.builder(store, now - 50..now).build().unwrap_err();
-    let BuildError::Store(StoreError::PastExhausted { blocks: 8, .. }) = &error else {
-        panic!("{error:?}");
-    };
+    assert_matches!(
+        error,
+        BuildError::Store(StoreError::PastExhausted { blocks: 8, .. })
+    );
     let said = ["all 8", "start later", "initialised as unused"];
     assert_says(&in_full(&error), &said);
 }

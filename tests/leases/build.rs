@@ -71,10 +71,8 @@ fn options_about_a_store_need_one() {
             ] {
                 let error = built.unwrap_err();
                 assert_says(&error.to_string(), &[stringify!($option)]);
-                let BuildError::NoStore { option } = error else {
-                    panic!("{error:?}");
-                };
-                assert_eq!(option, stringify!($option));
+                assert_matches!(error, BuildError::NoStore { option }
+                    if *option == stringify!($option));
             }
         )+};
     }

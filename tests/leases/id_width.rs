@@ -94,10 +94,8 @@ fn a_builder_makes_no_namespace_for_a_secret_of_another_width() {
             .capacity(64)
             .build();
         let error = built.unwrap_err();
-        let BuildError::Store(StoreError::SecretInUse { other, .. }) = &error else {
-            panic!("{error:?}")
-        };
-        assert_eq!(*other, name);
+        assert_matches!(error, BuildError::Store(StoreError::SecretInUse { other, .. })
+            if *other == name);
     }
 }
 

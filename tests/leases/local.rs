@@ -507,10 +507,8 @@ fn a_secret_that_was_brought_is_refused_and_nothing_is_made() {
         let before = names(home.path());
         let error = refused(orders(home.path()));
         let text = error.to_string();
-        let LocalError::SecretBrought { path: found, .. } = error else {
-            panic!("{error:?}");
-        };
-        assert_eq!(found.as_ref(), Some(&path));
+        assert_matches!(error, LocalError::SecretBrought { path: Some(found), .. }
+            if *found == path);
         assert_says(&text, &["no history", "orders.secret"]);
         assert!(!text.contains("  "), "{text}");
         let mut made = names(home.path());

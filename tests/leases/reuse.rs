@@ -101,10 +101,7 @@ fn assert_taken<T>(built: Result<T, BuildError>) {
         "other nodes",
     ];
     assert_says(&in_full(&error), &hints);
-    let BuildError::LeaseTaken { other_nodes, .. } = error else {
-        panic!("{error:?}");
-    };
-    assert_eq!(other_nodes, 8..16);
+    assert_matches!(error, BuildError::LeaseTaken { other_nodes, .. } if *other_nodes == (8..16));
 }
 
 #[test]
@@ -379,8 +376,7 @@ fn a_lease_of_which_nothing_is_left_is_refused() {
     let ids = space.direct(ahead, short.clone()).unwrap();
     assert_eq!((0..513).filter(|_| ids.take().is_ok()).count(), 512);
     drop(ids);
-    match refused(space.cached(short)) {
-        BuildError::LeaseUsed { used_ticks, .. } => assert_eq!(used_ticks, START..START + 2),
-        other => panic!("{other:?}"),
-    }
+    let error = refused(space.cached(short));
+    assert_matches!(error, BuildError::LeaseUsed { used_ticks, .. }
+        if *used_ticks == (START..START + 2));
 }

@@ -9,6 +9,7 @@ use ringflake::lease::{
     Namespace, Renew, StoreError, StoreLimits,
 };
 use ringflake::{Clock, Layout, ManualClock};
+use ringflake_kit::assert_matches;
 use ringflake_kit::small::namespace;
 
 const LAYOUT: Layout = Layout::RANDFLAKE;
@@ -108,13 +109,8 @@ fn grants_and_renewals_end_with_the_layout() {
     grant = rig.acquire(20).unwrap();
     assert_eq!(grant.ticks, end - 1..end);
     rig.set(end);
-    match rig.acquire(20).unwrap_err() {
-        StoreError::LayoutEnded {
-            start,
-            layout_ticks,
-        } => assert_eq!((start, layout_ticks), (end, end)),
-        other => panic!("{other}"),
-    }
+    assert_matches!(rig.acquire(20), Err(StoreError::LayoutEnded { start, layout_ticks })
+        if (*start, *layout_ticks) == (end, end));
 }
 
 #[test]
@@ -224,10 +220,8 @@ fn the_floor_is_raised_once_for_each_change() {
     let floor = START + HORIZON + FAILOVER + 1;
     for tick in START..=START + FAILOVER + 1 {
         rig.set(tick);
-        match rig.acquire(10).unwrap_err() {
-            StoreError::FloorAhead { floor: found, .. } => assert_eq!(found, floor),
-            other => panic!("{other}"),
-        }
+        assert_matches!(rig.acquire(10), Err(StoreError::FloorAhead { floor: found, .. })
+            if *found == floor);
     }
     // Then at the horizon, a tick long.
     rig.set(START + FAILOVER + 2);
@@ -260,8 +254,7 @@ fn a_loss_that_nobody_notices_needs_a_floor_raised_by_hand() {
     let raised = rig
         .store
         .raise_floor(&rig.space, Floor::OverLostGrants, now);
-    match past(&mut rig) {
-        Err(StoreError::BeforeFloor { floor, .. }) => assert_eq!(floor, raised.unwrap()),
-        other => panic!("{other:?}"),
-    }
+    let raised = raised.unwrap();
+    assert_matches!(past(&mut rig), Err(StoreError::BeforeFloor { floor, .. })
+        if *floor == raised);
 }
