@@ -54,7 +54,7 @@
 
 mod note;
 
-use std::fs::{File, Metadata, TryLockError};
+use std::fs::{Metadata, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -62,6 +62,7 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use self::note::{Line, Note};
 use crate::lease::store::table::sqlite::location::{create_file, private_file};
+use crate::lease::store::table::sqlite::locked::Locked;
 use crate::lease::store::table::sqlite::system::FileNumbers;
 use crate::lease::{refuse_foreign, sync};
 
@@ -72,9 +73,7 @@ pub(crate) struct Lock {
     path: PathBuf,
     /// Unlocked when this is dropped. If this process is killed first, when the last
     /// child that has inherited the open file is gone, too.
-    file: File,
-    /// The process that locked it.
-    process: u32,
+    file: Locked,
 }
 
 /// The past of a file: whether leases of it may be missing.
@@ -132,11 +131,8 @@ impl Lock {
                 Err(TryLockError::Error(error)) => return Err(error),
             }
         }
-        Ok(Self {
-            path,
-            file,
-            process: std::process::id(),
-        })
+        let file = Locked::new(file);
+        Ok(Self { path, file })
     }
 
     /// The past as far as it is known, where a secret may have been used (or not).
@@ -252,8 +248,8 @@ impl Lock {
 
     fn bytes(&self) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        (&self.file).rewind()?;
-        (&self.file).read_to_end(&mut bytes)?;
+        (&*self.file).rewind()?;
+        (&*self.file).read_to_end(&mut bytes)?;
         Ok(bytes)
     }
 
@@ -264,8 +260,8 @@ impl Lock {
 
     fn write(&self, at: u64, text: &str) -> io::Result<()> {
         self.file.set_len(at)?;
-        (&self.file).seek(SeekFrom::Start(at))?;
-        (&self.file).write_all(text.as_bytes())?;
+        (&*self.file).seek(SeekFrom::Start(at))?;
+        (&*self.file).write_all(text.as_bytes())?;
         self.file.sync_all()
     }
 
@@ -275,17 +271,6 @@ impl Lock {
             Ok(found) => Ok(Some(identity(&found))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
-        }
-    }
-}
-
-impl Drop for Lock {
-    fn drop(&mut self) {
-        // Closing it would not do while a child that another thread has forked has
-        // the same open file; such a child, in turn, must not unlock it.
-        if self.process == std::process::id() {
-            // Nothing more can be done than to close it.
-            let _ = self.file.unlock();
         }
     }
 }
@@ -349,28 +334,6 @@ mod tests {
 
     fn put(directory: &Path, name: &str, contents: &str) {
         fs::write(directory.join(name), contents).unwrap();
-    }
-
-    #[test]
-    fn a_lock_that_a_forked_child_has_inherited_is_let_go() {
-        let directory = directory();
-        let free = || {
-            let file = File::open(directory.path().join(LOCK_NAME)).unwrap();
-            file.try_lock().is_ok()
-        };
-        let held = lock(directory.path());
-        // The same open file, as a child has it.
-        let inherited = held.file.try_clone().unwrap();
-        assert!(!free());
-        drop(held);
-        assert!(free());
-        // And one that a child drops is its parent's still.
-        let mut parents = lock(directory.path());
-        parents.process += 1;
-        let locked = parents.file.try_clone().unwrap();
-        drop(parents);
-        assert!(!free());
-        drop((inherited, locked));
     }
 
     #[test]
