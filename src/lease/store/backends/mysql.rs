@@ -27,7 +27,7 @@ use crate::lease::store::table::mysql::MysqlTable;
 /// | parameter | value |
 /// |---|---|
 /// | `socket` | a Unix socket, used in place of host and port |
-/// | `danger_skip_domain_validation` | `true`: with TLS, the certificate may have another name, as those have that MySQL makes for itself |
+/// | `danger_skip_domain_validation` | `true`: with TLS, the certificate may have any name. Since the public authorities are trusted too, whoever has a certificate for any name can pose as the server, and be sent the password |
 ///
 /// Several hosts are tried in order at each new connection. A host that is gone, denies the
 /// login or is read-only, as replicas are, is skipped.

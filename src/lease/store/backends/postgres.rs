@@ -32,7 +32,7 @@ use crate::lease::store::table::postgres::PostgresTable;
 /// | parameter | value |
 /// |---|---|
 /// | `sslrootcert`, `sslcert`, `sslkey` | other names of `ca`, `cert` and `key` |
-/// | `sslmode` | `verify-full`: `tls=required`; `disable`: `tls=off`; without `ca` also `prefer`: TLS if the server has it, and `require`, both with any certificate |
+/// | `sslmode` | `verify-full`: `tls=required`; `disable`: `tls=off`; without `ca` also `prefer`: TLS if the server has it, and `require`, both with any certificate; with `ca` both are `tls=required` |
 /// | `channel_binding` | `disable`, `prefer` (default), `require`: the password's exchange proves that nobody sits in between, without any authority |
 /// | `host`, `hostaddr`, `port`, `user`, `password`, `dbname` | as libpq has them |
 /// | `passfile` | a file in place of `~/.pgpass`, and of the one that `PGPASSFILE` names |

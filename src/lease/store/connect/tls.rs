@@ -9,6 +9,10 @@
 //! | none of them | in plain | TLS, verified; refused where the store has a scheme for TLS |
 //! | `tls=off` | in plain | in plain |
 //!
+//! PostgreSQL differs: by default it uses TLS to this machine where the server has it, it has
+//! libpq's modes that verify nothing, and for a Unix socket it ignores what the URL says of TLS, as
+//! libpq does. MySQL trusts the public authorities beside `ca`.
+//!
 //! The decision is about what is dialled, not about what a certificate should say: a name may
 //! lead anywhere, and is this machine's only if it is `localhost`. Files are read anew for each
 //! connection, so the next connection uses a file that was replaced.
@@ -26,7 +30,7 @@ use crate::lease::store::connect::private_file;
 
 /// The error where a server refuses TLS that the URL requires.
 pub(crate) const HAS_NO_TLS: &str = "the server has no TLS: set it up there, or, if what is sent \
-     may be read and changed on the way, write tls=off";
+     may be read and changed on the way, write tls=off in place of all that the URL says of TLS";
 
 /// How the connections of a URL are protected.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,7 +84,7 @@ pub(crate) struct TlsFiles {
 }
 
 impl TlsFiles {
-    /// Reads the files, and checks that they hold what they should.
+    /// Reads the files.
     ///
     /// # Errors
     /// What to show to people; also for a key that others may read or write.
@@ -90,15 +94,12 @@ impl TlsFiles {
         let read = |name, path: &Path| std::fs::read(path).map_err(|error| unreadable(name, error));
         let mut contents = TlsContents::default();
         if let Some(ca) = &self.ca {
-            let pem = read("ca", ca)?;
-            chain("ca", &pem)?;
-            contents.ca = Some(pem);
+            contents.ca = Some(read("ca", ca)?);
         }
         if let Some((cert, key)) = &self.identity {
             let cert = read("cert", cert)?;
             let key = private_file::read(key).map_err(|error| unreadable("key", error))?;
             contents.identity = Some((cert, key));
-            contents.identity()?;
         }
         Ok(contents)
     }
@@ -116,6 +117,17 @@ pub(crate) struct TlsContents {
 }
 
 impl TlsContents {
+    /// Checks that the files hold what they should.
+    ///
+    /// # Errors
+    /// What to show to people.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        if let Some(ca) = &self.ca {
+            chain("ca", ca)?;
+        }
+        self.identity().map(drop)
+    }
+
     /// The authorities to trust: those of `ca`, or those that this machine knows.
     ///
     /// # Errors
@@ -149,7 +161,8 @@ impl TlsContents {
 /// The certificates in the contents of a file, which `parameter` of the URL names.
 fn chain(parameter: &str, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
-    let found = found.map_err(|error| format!("the file of {parameter} is no PEM: {error}"))?;
+    // The error quotes a line of the file.
+    let found = found.map_err(|_| format!("the file of {parameter} is no PEM"))?;
     if found.is_empty() {
         return Err(format!("the file of {parameter} holds no certificate"));
     }
@@ -228,7 +241,8 @@ mod tests {
         let read = |ca: Option<&Path>, identity: Option<(&Path, &Path)>| {
             let ca = ca.map(Path::to_owned);
             let identity = identity.map(|(cert, key)| (cert.to_owned(), key.to_owned()));
-            TlsFiles { ca, identity }.read()
+            let found = TlsFiles { ca, identity }.read()?;
+            found.check().map(|()| found)
         };
         let found = read(Some(&ca), Some((&cert, &key))).unwrap();
         assert_eq!(chain("ca", &found.ca.clone().unwrap()).unwrap().len(), 1);

@@ -16,7 +16,8 @@
 //!
 //! Users, passwords and values may be percent-encoded. A parameter that the store does
 //! not have is refused: one with a spelling mistake must not be a protection that is
-//! silently missing. No error quotes anything but the name of a parameter. A `/`, `?`, `#` or
+//! silently missing. No error quotes anything but the name of a parameter, and the path of a
+//! private key that others may read. A `/`, `?`, `#` or
 //! `@` within a password must be encoded: otherwise a piece of the password could be taken for
 //! a host, or be quoted by a driver that parses the rest of the URL ([`StoreUrl::rest`]).
 
@@ -202,7 +203,7 @@ impl<'a> StoreUrl<'a> {
             return Ok((None, None));
         };
         let (user, password) = match login.split_once(':') {
-            Some((user, password)) => (user, Some(password)),
+            Some((user, password)) => (user, Some(password).filter(|it| !it.is_empty())),
             None => (login, None),
         };
         let user = (!user.is_empty()).then(|| self.decode("the user", user));
@@ -235,6 +236,9 @@ impl<'a> StoreUrl<'a> {
     pub(crate) fn database(&self) -> Result<String, OpenError> {
         match self.path() {
             "" => Err(self.wrong("it names no database")),
+            path if path.contains('/') => Err(self.wrong(
+                "the database's name ends at a '/': leave out what follows, or write it as %2F",
+            )),
             path => self.decode("the database", path),
         }
     }
@@ -340,7 +344,8 @@ impl<'a> StoreUrl<'a> {
         };
         let files = TlsFiles { ca, identity };
         // What is wrong with them is reported now and not at the first use.
-        files.read().map_err(|reason| self.wrong(reason))?;
+        let found = files.read().and_then(|found| found.check());
+        found.map_err(|reason| self.wrong(reason))?;
         Ok(files)
     }
 
@@ -445,11 +450,11 @@ mod tests {
 
     #[test]
     fn a_url_has_its_parts() {
-        let mut url = parse("ones://me:p%40s%3As@a.b:1,[::1]:2,c/3?x=1%2F2&y=").unwrap();
+        let mut url = parse("ones://me:p%40,s%3As@a.b:1,[::1]:2,c/3?x=1%2F2&y=").unwrap();
         assert_eq!(url.scheme, "ones");
         let (user, password) = url.login().unwrap();
         assert_eq!(user.as_deref(), Some("me"));
-        assert_eq!(password.unwrap().expose(), "p@s:s");
+        assert_eq!(password.unwrap().expose(), "p@,s:s");
         let hosts = url.hosts(4711).unwrap();
         assert_eq!(hosts, [host("a.b", 1), host("::1", 2), host("c", 4711)]);
         assert_eq!(hosts[1].to_string(), "[::1]:2");
@@ -467,6 +472,8 @@ mod tests {
         };
         assert_eq!(login("one://a"), (None, None));
         assert_eq!(login("one://:word@a"), (None, Some("word".into())));
+        // An empty one is none, so that the environment's counts.
+        assert_eq!(login("one://me:@a"), (Some("me".into()), None));
         assert_eq!(login("one://me@a/"), (Some("me".into()), None));
         assert_eq!(parse("one://me@a/").unwrap().path(), "");
     }
@@ -511,6 +518,9 @@ mod tests {
     fn nothing_leaves_the_machine_in_plain_unasked() {
         let data = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/tls");
         let ca = format!("ca={data}/ca.pem");
+        let key = tempfile::NamedTempFile::new().unwrap();
+        std::fs::copy(format!("{data}/client.key"), key.path()).unwrap();
+        let identity = format!("cert={data}/client.pem&key={}", key.path().display());
         // By a store with a scheme for TLS, and by one without.
         let protection = |url: &str, secure| -> Result<&str, OpenError> {
             Ok(match parse(url)?.endpoints(1, secure)?.1 {
@@ -526,6 +536,7 @@ mod tests {
             ("one://localhost?tls=required", tls),
             (&format!("one://a,localhost?{ca}"), tls),
             (&format!("one://localhost?tls=required&{ca}"), tls),
+            (&format!("one://localhost?{identity}"), tls),
             ("one://localhost", local),
             ("one://[::1],127.0.0.1:1", local),
             ("one://a?socket=x", local),

@@ -148,7 +148,8 @@ impl Server {
     fn ssl(&self, files: &TlsFiles) -> io::Result<(SslOpts, Option<RootsFile>)> {
         // The driver reads them by itself, and looks neither at who may read the key nor for a
         // file without certificates.
-        files.read().map_err(io::Error::other)?;
+        let found = files.read().and_then(|found| found.check());
+        found.map_err(io::Error::other)?;
         tls::install_provider();
         let roots = match files.ca {
             None => RootsFile::of_this_machine()?,

@@ -56,7 +56,8 @@ pub(super) struct Sentinel {
 
 /// The contents of the files, as the driver takes them.
 fn load(tls: &TlsFiles) -> io::Result<TlsCertificates> {
-    let files = tls.read().map_err(io::Error::other)?;
+    let files = tls.read().and_then(|files| files.check().map(|()| files));
+    let files = files.map_err(io::Error::other)?;
     let client_tls = files
         .identity
         .map(|(client_cert, client_key)| ClientTlsConfig {
