@@ -364,8 +364,8 @@ fn release_frees_a_block_and_leaves_its_mark() {
     let table = shared.print("store release --block 0 --epoch 1");
     assert_eq!(row(&table, "state"), "released");
     for (block, epoch, why) in [
-        (0, 2, "the last lease of block 0 has epoch 1, not 2"),
-        (7, 1, "block 7 was never granted"),
+        (0, 2, "its last grant has epoch 1, not 2"),
+        (7, 1, "the store records no grant of it"),
         (4096, 1, "block must be 0 to 4095"),
     ] {
         let release = format!("store release --block {block} --epoch {epoch}");

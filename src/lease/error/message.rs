@@ -230,6 +230,9 @@ impl StoreError {
     /// Names no item of this crate, so that an operator can read it. Costs no allocation.
     pub fn note(&self) -> Option<&'static str> {
         Some(match self {
+            Self::SecretInUse { namespace, other } if namespace == other => {
+                "IDs of two widths under one secret can be the same"
+            }
             Self::SecretInUse { .. } => "two ID spaces with one secret could issue the same IDs",
             Self::BeforeFloor { .. } => {
                 "ticks before the floor may have been granted without this record"
