@@ -13,7 +13,7 @@
 //! A client that no builder awaits begins as kept.
 //!
 //! # Why it is right
-//! *One request at a time.* A worker asks a client for its next [`Action`]. If that is a
+//! *One request at a time.* A worker asks a client for its next [`Step`]. If that is a
 //! request, it hands in the answer before it asks again. So the manager gets one answer to
 //! each request, in order. A request that is held back has not been answered yet; it is
 //! sent again as the same request, with a newer time.
@@ -59,16 +59,6 @@ struct Awaited {
     held_back: Option<(Acquire, Instant)>,
 }
 
-/// A client's next action for its worker.
-pub(super) enum Action {
-    Ask(Request),
-    /// Nothing is due for this long, unless the clock is set or the demand
-    /// rises.
-    Rest(Duration),
-    /// To be dropped.
-    Leave,
-}
-
 impl Client {
     pub(super) fn new(
         shared: Arc<Shared>,
@@ -109,36 +99,37 @@ impl Client {
         self.shared.is_forked()
     }
 
-    pub(super) fn next_action(&mut self) -> Action {
-        if let Some(action) = self.held_back() {
-            return action;
+    /// The next step for the worker. After [`Step::Done`] the client is to be dropped.
+    pub(super) fn next_step(&mut self) -> Step {
+        if let Some(step) = self.held_back() {
+            return step;
         }
         // Relaxed: the thread that sets it wakes the worker afterwards.
         self.stops = self.shared.stop.load(Relaxed);
         let step = self.step();
-        if let Step::Ask(request) = step {
-            return Action::Ask(request);
+        if let Step::Ask(_) = step {
+            return step;
         }
         self.conclude();
         match step {
-            Step::Wait(rest) if !self.stops && !self.is_gone() => return Action::Rest(rest),
+            Step::Wait(_) if !self.stops && !self.is_gone() => return step,
             Step::Done => self.gone = Some(true),
             _ => self.gone = self.gone.or(Some(false)),
         }
-        Action::Leave
+        Step::Done
     }
 
     /// The request that waits for its moment.
-    fn held_back(&mut self) -> Option<Action> {
+    fn held_back(&mut self) -> Option<Step> {
         let held_back = &mut self.awaited.as_mut()?.held_back;
         let (_, at) = held_back.as_ref()?;
         let left = at.saturating_duration_since(Instant::now());
         if !left.is_zero() {
-            return Some(Action::Rest(left));
+            return Some(Step::Wait(left));
         }
         let (mut acquire, _) = held_back.take()?;
         acquire.now_unix_ms = self.shared.state().unix_ms();
-        Some(Action::Ask(Request::Acquire(acquire)))
+        Some(Step::Ask(Request::Acquire(acquire)))
     }
 
     fn step(&self) -> Step {

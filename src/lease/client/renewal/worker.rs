@@ -1,8 +1,8 @@
 //! The thread that asks a store, for all clients assigned to it.
 //!
 //! ```text
-//! inbox emptied --> each client names its next action --> renewals are sent together,
-//!    ^                                                    the others one by one
+//! inbox emptied --> each client names its next step --> renewals are sent together,
+//!    ^                                                  the others one by one
 //!    |                                                          |
 //!    |     rest until something is due <--nothing asked--  answers handed in
 //!    `---------------`--------------------something asked-----' |
@@ -25,10 +25,10 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::client::{Action, Client, panicked};
+use super::client::{Client, panicked};
 use super::handle::Inbox;
 use crate::events::Throttle;
-use crate::lease::client::protocol::{Answer, Request};
+use crate::lease::client::protocol::{Answer, Request, Step};
 use crate::lease::{LeaseStore, Namespace, Renew, StoreError};
 use crate::unwind::catching;
 
@@ -118,11 +118,11 @@ impl Worker {
         let mut rest = Some(Duration::MAX);
         let (mut renewals, mut others) = (Vec::new(), Vec::new());
         for (at, client) in self.clients.iter_mut().enumerate() {
-            match client.next_action() {
-                Action::Rest(wait) => rest = rest.map(|rest| rest.min(wait)),
-                Action::Leave => {}
-                Action::Ask(Request::Renew(renew)) => renewals.push((at, renew)),
-                Action::Ask(request) => others.push((at, request)),
+            match client.next_step() {
+                Step::Wait(wait) => rest = rest.map(|rest| rest.min(wait)),
+                Step::Done => {}
+                Step::Ask(Request::Renew(renew)) => renewals.push((at, renew)),
+                Step::Ask(request) => others.push((at, request)),
             }
         }
         if !renewals.is_empty() || !others.is_empty() {

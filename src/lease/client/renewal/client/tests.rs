@@ -73,7 +73,7 @@ fn a_waker_is_called_once_the_end_has_been_reported() {
     let polled = shared.poll(&mut Ticket::default(), &waker.waker(), State::readiness);
     assert_eq!(polled, None);
     shared.stop.store(true, Relaxed);
-    assert!(matches!(client.next_action(), Action::Leave));
+    assert!(matches!(client.next_step(), Step::Done));
     drop(client);
     assert_eq!(*reported.lock().unwrap(), [Some(true)]);
     assert_eq!(waker.woken(), 1);
