@@ -10,7 +10,7 @@ use crate::lease::error::StoreError;
 use crate::lease::grant::Grant;
 use crate::lease::namespace::Namespace;
 use crate::lease::store::request::{Acquire, Floor};
-use crate::lease::store::table::{Blocks, Key, Query, Table};
+use crate::lease::store::table::{Key, Query, Table};
 
 impl<T: Table> Leases<T> {
     /// As [`acquire`](crate::lease::LeaseStore::acquire), out of these blocks alone. Reads every
@@ -44,7 +44,7 @@ impl<T: Table> Leases<T> {
             Some(_) => Reading::Full,
             None => self.selection.first_reading(),
         };
-        let (mut query, mut blocks) = self.acquire_query(namespace, acquire, reading, &attempts);
+        let mut query = self.acquire_query(namespace, acquire, reading, &attempts);
         let mut snapshot = self.table.read(&query)?;
         loop {
             self.selection.note(attempts.conflicts() > 0);
@@ -64,7 +64,7 @@ impl<T: Table> Leases<T> {
                 // A commit of its own: the floor stays, whatever becomes of the rest.
                 txn.puts.push(opened.put());
                 txn.not_after_unix_ms = latest(&opened.record, time);
-                (query, blocks) = self.acquire_query(namespace, acquire, reading, &attempts);
+                query = self.acquire_query(namespace, acquire, reading, &attempts);
                 snapshot = match (self.commit("acquire", &txn, &query)?, lost) {
                     (Some(next), _) => next,
                     (None, Some(lost)) => return Err(lost),
@@ -74,14 +74,15 @@ impl<T: Table> Leases<T> {
                 continue;
             }
 
-            let view = View::new(namespace, &opened.snapshot, &blocks, within.clone());
+            let read = query.blocks.as_ref();
+            let view = View::new(namespace, &opened.snapshot, read, within.clone());
             let record = &opened.record;
             let is_possible = record.mark_window(now, acquire).is_some();
             let chosen = view.candidates(record, now, acquire, &mut self.selection);
             let is_sample = reading == Reading::Sample && !opened.snapshot.complete;
             if is_possible && chosen.len() < acquire.blocks as usize && is_sample {
                 reading = Reading::Full;
-                (query, blocks) = self.acquire_query(namespace, acquire, reading, &attempts);
+                query = self.acquire_query(namespace, acquire, reading, &attempts);
                 snapshot = self.table.read(&query)?;
                 continue;
             }
@@ -100,7 +101,7 @@ impl<T: Table> Leases<T> {
                 granted.push((grant, after));
             }
             self.selection.note(true);
-            (query, blocks) = self.acquire_query(namespace, acquire, reading, &attempts);
+            query = self.acquire_query(namespace, acquire, reading, &attempts);
             match self.commit("acquire", &txn, &query)? {
                 None => {
                     let (grants, states): (Vec<_>, Vec<_>) = granted.into_iter().unzip();
@@ -123,16 +124,15 @@ impl<T: Table> Leases<T> {
         acquire: &Acquire,
         reading: Reading,
         attempts: &Attempts,
-    ) -> (Query, Blocks) {
+    ) -> Query {
         let name = namespace.name();
         let evidence = acquire.evidence.iter().map(|it| Key::block(name, it.block));
         let conflicts = attempts.conflicts();
         let blocks = (self.selection).query(namespace, reading, acquire.blocks, conflicts);
-        let query = Query {
+        Query {
             keys: std::iter::once(Key::record(name)).chain(evidence).collect(),
-            blocks: Some(blocks.clone()),
-        };
-        (query, blocks)
+            blocks: Some(blocks),
+        }
     }
 }
 

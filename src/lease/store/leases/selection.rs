@@ -15,7 +15,7 @@ use crate::lease::store::format::judge_block;
 use crate::lease::store::random::SplitMix64;
 use crate::lease::store::record::{LowestMarks, StoreRecord};
 use crate::lease::store::request::Acquire;
-use crate::lease::store::table::{Blocks, Key, Snapshot};
+use crate::lease::store::table::{Blocks, Snapshot};
 
 /// How a choice that the rules leave open is made.
 #[derive(Clone, Debug)]
@@ -139,27 +139,23 @@ impl BlockSelection {
 }
 
 impl View {
-    /// The blocks that `blocks` has read; those of the range `within` alone if there is one.
+    /// The blocks that were read by `query`; those of the range `within` alone if there is one.
     pub(super) fn new(
         namespace: &Namespace,
         snapshot: &Snapshot,
-        blocks: &Blocks,
+        query: Option<&Blocks>,
         within: Option<Range<u64>>,
     ) -> Self {
         let all = within.unwrap_or(0..namespace.blocks());
         let mut view = Self {
             granted: Vec::new(),
             present: BTreeSet::new(),
-            window: match blocks {
-                Blocks::Lowest { window, .. } if !snapshot.complete => window.clone(),
+            window: match query {
+                Some(Blocks::Lowest { window, .. }) if !snapshot.complete => window.clone(),
                 _ => all.clone(),
             },
         };
-        let from = Key::from(blocks.prefix());
-        for (key, value) in snapshot.entries.range(from..) {
-            if !key.as_str().starts_with(&blocks.prefix()) {
-                break;
-            }
+        for (key, value) in &snapshot.entries {
             // Keys that name no block, or another, are skipped.
             let block = key.to_block(namespace.name());
             let Some(block) = block.filter(|block| all.contains(&block.index())) else {
@@ -235,7 +231,7 @@ mod tests {
     use crate::lease::store::format::encode_block;
     use crate::lease::store::limits::StoreLimits;
     use crate::lease::store::record::Incarnation;
-    use crate::lease::store::table::StoreTime;
+    use crate::lease::store::table::{Key, StoreTime};
 
     const NOW: u64 = 1_000;
 
@@ -270,7 +266,7 @@ mod tests {
             limit: 6,
             window,
         };
-        View::new(&space(), &snapshot, &blocks, None)
+        View::new(&space(), &snapshot, Some(&blocks), None)
     }
 
     fn indices(candidates: &[Candidate]) -> Vec<u64> {
