@@ -4,7 +4,6 @@ mod choice;
 
 use std::fmt;
 use std::ops::Range;
-use std::time::Duration;
 
 pub use self::choice::{LowestMarks, MarkWindow};
 use crate::layout::Layout;
@@ -206,7 +205,7 @@ impl StoreRecord {
             tick_unix_ms: at(tick),
             latest,
             latest_unix_ms: at(latest),
-            idle: Duration::from_millis(at(self.reached_from(tick)).saturating_sub(at(now))),
+            idle: self.until(self.reached_from(tick), at(now)),
         }
     }
 
@@ -362,6 +361,8 @@ impl StoreRecord {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::lease::fingerprint::Fingerprint;
     use crate::lease::holder::Holder;

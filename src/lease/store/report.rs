@@ -188,19 +188,14 @@ impl StoreReport {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn floor_ahead(&self) -> Duration {
-        self.until(self.record.floor)
+        self.record.until(self.record.floor, self.now_unix_ms())
     }
 
     /// For how long from [now](Self::now_unix_ms) the floor lets nothing be granted:
     /// until the horizon has passed it. Zero where it is no obstacle.
     pub fn nothing_granted_for(&self) -> Duration {
-        self.until(self.record.reached_from(self.record.floor))
-    }
-
-    /// How far this tick lies ahead.
-    fn until(&self, tick: u64) -> Duration {
-        let at = self.record.namespace.layout().tick_start_unix_ms(tick);
-        Duration::from_millis(at.saturating_sub(self.now_unix_ms()))
+        let reached = self.record.reached_from(self.record.floor);
+        self.record.until(reached, self.now_unix_ms())
     }
 
     /// How far the store's clock and the caller's are apart, in milliseconds;

@@ -117,6 +117,12 @@ impl StoreRecord {
         tick.saturating_add(1).saturating_sub(self.horizon_ticks())
     }
 
+    /// The time from `unix_ms` until this tick begins; zero once it has.
+    pub(in crate::lease) fn until(&self, tick: u64, unix_ms: u64) -> Duration {
+        let start_unix_ms = self.layout().tick_start_unix_ms(tick);
+        Duration::from_millis(start_unix_ms.saturating_sub(unix_ms))
+    }
+
     /// The latest end of a grant of the past.
     fn latest_past(&self, now: u64) -> u64 {
         now.min(self.layout().ticks())
@@ -136,10 +142,7 @@ impl StoreRecord {
             return self.refusal_of_past(now, past.start, past.end, acquire.blocks, lowest);
         }
         let start = self.earliest_start(now);
-        let retry_after = |tick| {
-            let at = layout.tick_start_unix_ms(tick);
-            Duration::from_millis(at.saturating_sub(store_unix_ms))
-        };
+        let retry_after = |tick| self.until(tick, store_unix_ms);
         if start >= layout.ticks() {
             StoreError::LayoutEnded {
                 start,

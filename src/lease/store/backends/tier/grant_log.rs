@@ -8,7 +8,6 @@ mod upkeep;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::time::Duration;
 
 use super::requests::{Failing, UpstreamState};
 use crate::lease::block::{Block, BlockState, Epoch};
@@ -216,12 +215,11 @@ impl GrantLog {
 
     /// The refusal while all that the machine has begins at `start` or later.
     fn starts_later(&self, at: &Caller, now: u64, start: u64) -> StoreError {
-        let layout = self.record.namespace.layout();
-        let possible = layout.tick_start_unix_ms(self.record.reached_from(start));
+        let record = &self.record;
         StoreError::FloorAhead {
             floor: start,
-            horizon_end: self.record.horizon_end(now),
-            retry_after: Duration::from_millis(possible.saturating_sub(at.unix_ms)),
+            horizon_end: record.horizon_end(now),
+            retry_after: record.until(record.reached_from(start), at.unix_ms),
         }
     }
 
