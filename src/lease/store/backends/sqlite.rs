@@ -182,7 +182,7 @@ impl SqliteStore {
     /// noticed: it need not run with the machine's uptime.
     #[must_use]
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.table_mut().set_clock(clock);
+        self.table_mut().set_clock(clock, None);
         self
     }
 
@@ -382,7 +382,7 @@ mod tests {
             };
             let mut store = SqliteStore::new(path, &options).unwrap();
             let clock = Arc::new(self.clock.clone());
-            store.table_mut().set_machine(clock, uptime);
+            store.table_mut().set_clock(clock, Some(uptime));
             store
         }
 

@@ -224,7 +224,7 @@ impl TierStore {
     #[must_use]
     pub fn with_clock(mut self, clock: std::sync::Arc<dyn crate::clock::Clock>) -> Self {
         if let TierStorage::File(file) = &mut self.storage {
-            file.table_mut().set_clock(clock);
+            file.table_mut().set_clock(clock, None);
         }
         self.key = None;
         self

@@ -74,21 +74,13 @@ impl SqliteTable {
         })
     }
 
-    /// Another clock than the system's, for tests. Its steps are not noticed: it need not run
-    /// with the machine's uptime.
-    pub(in crate::lease) fn set_clock(&mut self, clock: Arc<dyn Clock>) {
-        self.clock = MachineClock::new(clock, None);
-        self.key = None;
-    }
-
-    /// A machine with this clock and this uptime.
-    #[cfg(test)]
-    pub(in crate::lease) fn set_machine(
+    /// Another clock than the system's, for tests. Without an uptime its steps are not noticed.
+    pub(in crate::lease) fn set_clock(
         &mut self,
         clock: Arc<dyn Clock>,
-        uptime: fn() -> Option<Uptime>,
+        uptime: Option<fn() -> Option<Uptime>>,
     ) {
-        self.clock = MachineClock::new(clock, Some(uptime));
+        self.clock = MachineClock::new(clock, uptime);
         self.key = None;
     }
 

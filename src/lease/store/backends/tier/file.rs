@@ -251,7 +251,7 @@ mod tests {
         // On whatever file system the tests run.
         let options = OpenOptions::new().accept_best_effort(true);
         let mut table = SqliteTable::new(Kind::Tier, path, &options).unwrap();
-        table.set_machine(Arc::new(clock.clone()), uptime);
+        table.set_clock(Arc::new(clock.clone()), Some(uptime));
         table
     }
 
