@@ -126,7 +126,7 @@ pub(crate) struct TlsFiles {
 /// Bounds of the time to drain.
 const DRAIN: std::ops::RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(3600);
 
-const MOST_WORKERS: usize = 1024;
+const MOST_WORKERS: usize = 256;
 
 impl Config {
     /// How long requests that have begun may take to end when the server stops, and then

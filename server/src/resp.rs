@@ -100,8 +100,6 @@ use crate::listener::Listener;
 use crate::namespaces::Namespaces;
 use crate::tls::Tls;
 
-const MAX_WORKERS: usize = 256;
-
 /// Namespaces that the connections of one worker open at once.
 const OPENINGS: usize = 4;
 
@@ -134,7 +132,7 @@ impl RespServer {
     /// No thread or event loop can be created, or a listener can't be registered.
     pub(crate) fn start(options: Options) -> io::Result<Self> {
         let config = options.config;
-        let workers = config.workers.min(MAX_WORKERS);
+        let workers = config.workers;
         let (task, tasks) = mpsc::channel();
         let (stop, stopped) = watch::channel(false);
         let mut shared = Shared::new(

@@ -138,7 +138,7 @@ layers! {
         /// The mode of the Unix socket. Default: 0660.
         #[serde(deserialize_with = "read::mode")]
         pub unix_mode: Option<u32>,
-        /// Threads, 1 to 1,024. Default: one per core.
+        /// Threads, 1 to 256. Default: one per core.
         pub workers: Option<usize>,
         /// Whether each TCP connection begins with a header of the PROXY protocol, version 1 or 2.
         /// Its address counts as the client's, and no client counts as local. Default: false.
