@@ -40,9 +40,10 @@ pub(crate) fn help_of_local(error: &LocalError) -> Option<String> {
             format!("set id-width = \"{recorded}\", or use another name, which has its own secret")
         }
         LocalError::SecretBrought { directory, .. } => format!(
-            "set store to the store that the secret's other programs use; if it has none, run once \
-             'ringflake store init --data-dir {} --namespace NAME --history new' if no ID was ever \
-             issued with the secret, otherwise the same with '--history unknown'",
+            "if other programs use the secret with a store, set store to that store; otherwise run \
+             once 'ringflake store init --data-dir {} --namespace NAME --history new' if no ID was \
+             ever issued with the secret, or the same with '--history unknown' if its other \
+             programs have stopped for good",
             directory.display()
         ),
         error => return error.help().map(str::to_owned),

@@ -381,7 +381,8 @@ impl BuildError {
                 "choose `lease` for nodes that nobody else has, or `lease_store` to request them"
             }
             Self::LeaseTaken { .. } => {
-                "clone that generator, drop it and build on the same lease again, or use other nodes"
+                "clone that generator; or drop it, and build on the same lease again; or use other \
+                 nodes"
             }
             Self::LeaseUsed { .. } => {
                 "build on the same lease or its clone, start after the used ticks, or use other \

@@ -232,9 +232,9 @@ impl LocalError {
                 "use the width that it was created for, or another name, which has its own secret"
             }
             Self::SecretBrought { .. } => {
-                "use the store that the secret's other programs use; if it has none, initialise a \
-                 namespace here once: as new if no ID was ever issued with the secret, otherwise \
-                 with its history unknown"
+                "if other programs use the secret with a store, use that store; otherwise \
+                 initialise a namespace here once: as new if no ID was ever issued with the \
+                 secret, or with its history unknown if its other programs have stopped for good"
             }
             Self::SecretUsed { .. } => "use another secret for the store",
             Self::SecretGiven => "leave the secret out, or use it with a store",

@@ -266,14 +266,14 @@ impl Oracle {
         known: &[Confirmed],
         reply: &Result<Vec<Grant>, StoreError>,
     ) -> Result<(), Violation> {
-        match reply {
-            // Before anything was looked at, or not carried out yet.
-            Err(
-                StoreError::ClockSkew { .. }
-                | StoreError::BeforeEpoch { .. }
-                | StoreError::Ambiguous { .. },
-            ) => return Ok(()),
-            _ => {}
+        // Before anything was looked at, or not carried out yet.
+        if let Err(
+            StoreError::ClockSkew { .. }
+            | StoreError::BeforeEpoch { .. }
+            | StoreError::Ambiguous { .. },
+        ) = reply
+        {
+            return Ok(());
         }
         if listing.is_some_and(|held| known.iter().any(|it| is_forgotten(it, now, held))) {
             self.remind_of_all(server);

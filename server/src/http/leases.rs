@@ -261,7 +261,7 @@ fn of_store(app: &App, error: &StoreError) -> Problem {
                 "the outcome of a lease request is unknown",
                 Some(error),
             );
-            store_away("the connection to the store broke before it replied")
+            store_away("the store did not reply in time, or the connection to it broke")
         }
         error => {
             // It names servers and files, which are not the client's business.

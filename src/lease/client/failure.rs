@@ -92,7 +92,7 @@ kinds! {
     /// [`StoreError::Denied`].
     Denied "rejects the login",
     /// [`StoreError::Ambiguous`].
-    Ambiguous "breaks the connection before it replies",
+    Ambiguous "does not reply",
     /// Everything else.
     Other "returns an error",
 }

@@ -56,7 +56,7 @@ impl fmt::Display for Fence {
             }
             Self::End { known, recorded } => write!(
                 f,
-                "the store records its end at tick {recorded}, and its holder at tick {known}"
+                "its end is at tick {recorded} in the store, and at tick {known} in the request"
             ),
             Self::Floor { known, floor } => write!(
                 f,

@@ -211,7 +211,7 @@ impl fmt::Display for StoreError {
             Self::Denied { .. } => f.write_str("the store rejected the login"),
             Self::Ambiguous { operation, .. } => write!(
                 f,
-                "the connection to the store broke during {operation}: the outcome is unknown"
+                "no reply came from the store during {operation}: the outcome is unknown"
             ),
             Self::Invalid {
                 what,
@@ -257,14 +257,11 @@ impl StoreError {
     /// Costs no allocation.
     pub fn help(&self) -> Option<&'static str> {
         Some(match self {
-            Self::NotInitialised { .. } => {
-                "initialise it; if it existed before, declare its history unknown"
+            Self::NotInitialised { .. } | Self::HistoryUnknown { .. } => {
+                "initialise it: as new only if no ID was ever issued with its layout and secret, \
+                 otherwise with its history unknown"
             }
             Self::AlreadyInitialised { .. } => "use it, or choose another name",
-            Self::HistoryUnknown { .. } => {
-                "initialise it with its history declared unknown, or as new if no ID was ever \
-                 issued in it"
-            }
             Self::FingerprintMismatch { .. } => {
                 "use the secret and the ID width that it was initialised with, or another \
                  namespace with another secret"
@@ -284,11 +281,13 @@ impl StoreError {
             } => "repair the block, or acquire another",
             Self::Fenced { .. } => "acquire another block",
             Self::Exhausted { .. } => {
-                "hold fewer blocks in each process, or use a new namespace with smaller blocks"
+                "hold fewer blocks in each process; for smaller blocks, move to another store with the \
+                 same secret"
             }
             Self::BeforeFloor { .. } => {
                 "start at the floor or later, or import older IDs into a namespace that was \
-                 initialised as unused, with a secret of its own"
+                 initialised as unused, with a secret of its own; its IDs can equal those of this \
+                 namespace, so keep them in another table"
             }
             Self::NotPast { .. } => {
                 "end at the latest end or before; other generators issue IDs of the present"

@@ -45,8 +45,8 @@ impl fmt::Display for Obstacle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Copied => f.write_str(
-                "the file was replaced, restored or copied since its last lease: once nobody uses \
-                 the earlier one any more, raise the floor over lost grants",
+                "the file was replaced, restored or copied since its last lease: when no process \
+                 uses the original file any more, raise the floor over lost grants",
             ),
             Self::HistoryLost { failover } => write!(
                 f,
