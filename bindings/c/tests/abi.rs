@@ -530,7 +530,10 @@ fn a_store_without_the_namespace_is_refused_or_waited_for() {
 #[test]
 fn stores_for_several_machines_come_with_their_features() {
     for (url, is_built) in [
-        ("postgres://nobody@127.0.0.1:1/ids", cfg!(feature = "postgres")),
+        (
+            "postgres://nobody@127.0.0.1:1/ids",
+            cfg!(feature = "postgres"),
+        ),
         ("mysql://nobody@127.0.0.1:1/ids", cfg!(feature = "mysql")),
         ("redis://127.0.0.1:1", cfg!(feature = "redis")),
         ("etcd://127.0.0.1:1", cfg!(feature = "etcd")),
