@@ -343,7 +343,7 @@ impl<'a> StoreUrl<'a> {
             _ => return Err(self.wrong("give cert and key, or neither")),
         };
         let files = TlsFiles { ca, identity };
-        // What is wrong with them is reported now and not at the first use.
+        // Bad files are reported here, before the first connection.
         let found = files.read().and_then(|found| found.check());
         found.map_err(|reason| self.wrong(reason))?;
         Ok(files)
