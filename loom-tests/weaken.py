@@ -289,7 +289,7 @@ ROOM_THEN_TAKE = """\
             let room = (!own.ring.is_held_back())
                 .then(|| self.reserve(own, most_moved.min(half - 1)))
                 .flatten();
-            let more = room.as_ref().map_or(0, Room::len);
+            let more = room.as_ref().map_or(0, Reservation::len);
             let mut ids = [Id::default(); MOVED + 1];
             let (count, left) = other.ring.take_batch_leaving(&mut ids[..=more]);
 """

@@ -12,7 +12,7 @@ pub(crate) const SIZES: [usize; 3] = [1, 16, 60];
 
 /// What one size did in one round.
 #[derive(Clone, Copy)]
-struct Turn {
+struct Sample {
     per_second: f64,
     calls_per_second: f64,
 }
@@ -28,23 +28,23 @@ pub(crate) fn compare(
 ) -> Outcome<()> {
     let options = OpenOptions::new().timeout(Duration::from_secs(30));
     let mut store = open(&server.url(), &options)?;
-    let mut turns = SIZES.map(|_| Vec::new());
+    let mut samples = SIZES.map(|_| Vec::new());
     for round in 0..rounds {
         for index in 0..SIZES.len() {
             let which = (round + index) % SIZES.len();
             admin.execute("VACUUM ANALYZE");
             admin.execute("CHECKPOINT");
-            turns[which].push(run(&mut *store, space, grants, SIZES[which], time)?);
+            samples[which].push(run(&mut *store, space, grants, SIZES[which], time)?);
         }
     }
     println!("\n| renewals a call | calls/s | renewals/s | x one by one |");
     println!("|---:|---:|---:|---:|");
-    let alone = turns[0].clone();
-    for (size, turns) in SIZES.iter().zip(turns) {
-        let calls = median(turns.iter().map(|turn| turn.calls_per_second));
-        let renewals = median(turns.iter().map(|turn| turn.per_second));
-        let both = turns.iter().zip(&alone);
-        let ratio = median(both.map(|(turn, alone)| turn.per_second / alone.per_second));
+    let alone = samples[0].clone();
+    for (size, samples) in SIZES.iter().zip(samples) {
+        let calls = median(samples.iter().map(|sample| sample.calls_per_second));
+        let renewals = median(samples.iter().map(|sample| sample.per_second));
+        let both = samples.iter().zip(&alone);
+        let ratio = median(both.map(|(sample, alone)| sample.per_second / alone.per_second));
         println!("| {size} | {calls:.0} | {renewals:.0} | {ratio:.1} |");
     }
     Ok(())
@@ -57,7 +57,7 @@ fn run(
     grants: &mut [Grant],
     size: usize,
     time: Duration,
-) -> Outcome<Turn> {
+) -> Outcome<Sample> {
     let (began, mut calls, mut done) = (Instant::now(), 0_u64, 0_u64);
     'time: loop {
         for group in grants.chunks_exact_mut(size) {
@@ -70,7 +70,7 @@ fn run(
         }
     }
     let took = began.elapsed().as_secs_f64();
-    Ok(Turn {
+    Ok(Sample {
         per_second: done as f64 / took,
         calls_per_second: calls as f64 / took,
     })

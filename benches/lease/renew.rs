@@ -69,7 +69,7 @@ const CONTESTANTS: [Connect; 2] = [
 
 /// What one contestant did in one round.
 #[derive(Clone, Copy)]
-struct Turn {
+struct Sample {
     per_second: f64,
     renewals: u64,
     multixacts: u64,
@@ -99,15 +99,15 @@ fn main() -> Outcome<()> {
     println!("| threads | bare, /s | now, /s | now / bare | multixacts, bare | now |");
     println!("|---:|---:|---:|---:|---:|---:|");
     for threads in THREADS {
-        let mut turns = [Vec::new(), Vec::new()];
+        let mut samples = [Vec::new(), Vec::new()];
         for round in 0..rounds {
             for which in [round % 2, 1 - round % 2] {
                 let grants = &mut grants[..threads];
-                let turn = run(&server, &admin, &space, grants, CONTESTANTS[which], time)?;
-                turns[which].push(turn);
+                let sample = run(&server, &admin, &space, grants, CONTESTANTS[which], time)?;
+                samples[which].push(sample);
             }
         }
-        print_line(threads, &turns);
+        print_line(threads, &samples);
     }
     batches::compare(&server, &admin, &space, &mut grants, rounds, time)?;
     verify(&mut *store, &admin, &space, &grants)?;
@@ -129,7 +129,7 @@ fn now() -> u64 {
     SystemClock.unix_ms()
 }
 
-/// One turn: each grant is renewed by a thread of its own.
+/// One sample: each grant is renewed by a thread of its own.
 fn run(
     server: &Postgres,
     admin: &Session,
@@ -137,7 +137,7 @@ fn run(
     grants: &mut [Grant],
     connect: Connect,
     time: Duration,
-) -> Outcome<Turn> {
+) -> Outcome<Sample> {
     admin.execute("VACUUM ANALYZE");
     let before = next_multixact(admin);
     let start = Barrier::new(grants.len());
@@ -162,7 +162,7 @@ fn run(
         renewals += done;
         longest = longest.max(took);
     }
-    Ok(Turn {
+    Ok(Sample {
         per_second: renewals as f64 / longest.as_secs_f64(),
         renewals,
         multixacts: next_multixact(admin) - before,
@@ -192,13 +192,13 @@ fn next_multixact(admin: &Session) -> u64 {
     next.parse().expect("a number")
 }
 
-fn print_line(threads: usize, [bare, store]: &[Vec<Turn>; 2]) {
-    let rates = |turns: &[Turn]| median(turns.iter().map(|turn| turn.per_second));
+fn print_line(threads: usize, [bare, store]: &[Vec<Sample>; 2]) {
+    let rates = |samples: &[Sample]| median(samples.iter().map(|sample| sample.per_second));
     let both = bare.iter().zip(store);
     let ratio = median(both.map(|(bare, store)| store.per_second / bare.per_second));
-    let multixacts = |turns: &[Turn]| -> String {
-        let made: u64 = turns.iter().map(|turn| turn.multixacts).sum();
-        let of: u64 = turns.iter().map(|turn| turn.renewals).sum();
+    let multixacts = |samples: &[Sample]| -> String {
+        let made: u64 = samples.iter().map(|sample| sample.multixacts).sum();
+        let of: u64 = samples.iter().map(|sample| sample.renewals).sum();
         format!("{made} of {of}")
     };
     println!(

@@ -15,7 +15,7 @@ use crate::args::SupplyArgs;
 use crate::count::count;
 use crate::data_dir::DataDir;
 use crate::ids::OutputFormat;
-use crate::leases::{DemandEstimate, Stall, Supply};
+use crate::leases::{DemandEstimate, LeasedGenerator, Stall};
 use crate::report::forgive_closed_pipe;
 use crate::threads::{ThreadCount, in_threads};
 
@@ -67,7 +67,7 @@ fn print(args: &GenerateArgs, data_dir: &DataDir) -> Result<()> {
         span: Duration::MAX,
     };
     let job = Job {
-        supply: Supply::new(&args.supply, data_dir, demand, |builder| {
+        supply: LeasedGenerator::new(&args.supply, data_dir, demand, |builder| {
             // The leases bound what is borrowed.
             in_order(builder.capacity(capacity)).borrow_limit(Duration::MAX)
         })?,
@@ -91,7 +91,7 @@ fn in_order(builder: CachedGeneratorBuilder) -> CachedGeneratorBuilder {
 
 /// The IDs to print, and the output.
 struct Job {
-    supply: Supply,
+    supply: LeasedGenerator,
     /// IDs that no thread has undertaken to print yet.
     left: AtomicU64,
     format: OutputFormat,

@@ -3,7 +3,7 @@
 //! ```text
 //! command line -> StoreTarget: a namespace of a store, and its key
 //!              -> LeaseRequest: how much of it the run has use for
-//!              -> Supply: both together, which a generator is built on
+//!              -> LeasedGenerator: both together, which a generator is built on
 //!
 //! generator's renewals -> AuditedStore: enters what is confirmed in an AuditLog
 //!                      -> LocalStore: the library's, in the data directory,
@@ -13,11 +13,11 @@
 mod advice;
 mod audit_log;
 mod audited_store;
+mod generator;
 mod lease_request;
 mod store_target;
-mod supply;
 
 pub(crate) use self::audit_log::{AuditLog, Extent};
+pub(crate) use self::generator::{LeasedGenerator, Stall};
 pub(crate) use self::lease_request::DemandEstimate;
 pub(crate) use self::store_target::{Purpose, StoreTarget};
-pub(crate) use self::supply::{Stall, Supply};

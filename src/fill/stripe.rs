@@ -49,7 +49,7 @@
 //! producer that finds no room leaves the missing IDs to those who hold the permits, and
 //! trusts that they look at the level afterwards. So do consumers that stock a stripe, with
 //! IDs that they move, make or give back: they hold permits too, often for more than they
-//! have, and for nothing where their clock fails (`filler::insert::Room`).
+//! have, and for nothing where their clock fails (`filler::insert::Reservation`).
 
 use std::sync::atomic::AtomicU64;
 

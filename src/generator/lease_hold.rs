@@ -39,13 +39,13 @@ pub enum Shutdown {
 #[derive(Debug)]
 pub(super) enum LeaseHold {
     /// A lease that was given.
-    Given(Given),
+    Given(GivenLease),
     /// A thread keeps leases from a store.
     Kept(RenewalThread),
 }
 
 /// A lease that was given, and the generator that has it.
-pub(super) struct Given {
+pub(super) struct GivenLease {
     /// There until it is dropped.
     claimed: Option<Box<Claimed>>,
     user: Box<dyn LeaseUser>,
@@ -53,7 +53,7 @@ pub(super) struct Given {
     begun: bool,
 }
 
-impl Given {
+impl GivenLease {
     /// Closes the timelines and returns their position, and whether the lease
     /// was given up before.
     fn finish(&self) -> (Position, bool) {
@@ -72,7 +72,7 @@ impl Given {
     }
 }
 
-impl Drop for Given {
+impl Drop for GivenLease {
     fn drop(&mut self) {
         // Without IDs, the claim leaves the lease as it was. So it does in a
         // forked child, which finds no position to note.
@@ -85,9 +85,9 @@ impl Drop for Given {
     }
 }
 
-impl std::fmt::Debug for Given {
+impl std::fmt::Debug for GivenLease {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Given")
+        f.debug_struct("GivenLease")
             .field("claimed", &self.claimed)
             .field("begun", &self.begun)
             .finish_non_exhaustive()
@@ -99,7 +99,7 @@ impl LeaseHold {
     /// to come later.
     pub(super) fn of(backing: LeaseBacking, user: impl LeaseUser) -> Result<Self, BuildError> {
         match backing {
-            LeaseBacking::Given { claimed, .. } => Ok(Self::Given(Given {
+            LeaseBacking::Given { claimed, .. } => Ok(Self::Given(GivenLease {
                 claimed: Some(claimed),
                 user: Box::new(user),
                 begun: false,

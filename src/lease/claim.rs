@@ -29,7 +29,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
-use crate::lease::registry::{self, Conflict, Entry, Rectangle, Space, Turn};
+use crate::lease::registry::{self, Conflict, Entry, Rectangle, RegistryGuard, Space};
 
 /// Whether a lease is in use, and the positions claimed from it.
 ///
@@ -102,9 +102,9 @@ impl Claim {
         nodes: Range<u64>,
         ticks: Range<u64>,
     ) -> Result<Claimed, Denied> {
-        let mut turn = registry::turn().map_err(Denied::System)?;
-        let (mut state, rest) = self.rest(&turn, space, nodes, ticks)?;
-        let entry = turn
+        let mut registry_guard = registry::guard().map_err(Denied::System)?;
+        let (mut state, rest) = self.rest(&registry_guard, space, nodes, ticks)?;
+        let entry = registry_guard
             .enter(space, rest.rectangle.clone(), rest.start.whole_tick())
             .map_err(Denied::Conflict)?;
         state.in_use = Some(rest.rectangle.clone());
@@ -127,27 +127,28 @@ impl Claim {
         nodes: Range<u64>,
         ticks: Range<u64>,
     ) -> Result<Rest, Denied> {
-        let turn = registry::turn().map_err(Denied::System)?;
-        let (_state, rest) = self.rest(&turn, space, nodes, ticks)?;
-        turn.check(space, &rest.rectangle, rest.start.whole_tick())
+        let registry_guard = registry::guard().map_err(Denied::System)?;
+        let (_state, rest) = self.rest(&registry_guard, space, nodes, ticks)?;
+        registry_guard
+            .check(space, &rest.rectangle, rest.start.whole_tick())
             .map_err(Denied::Conflict)?;
         Ok(rest)
     }
 
     /// The rest of the lease as far as this claim knows, and the lock on it. A caller holds
-    /// the turn until the lock is released, so two callers never meet here.
+    /// the registry's lock until this one is released, so two callers never meet here.
     fn rest(
         &self,
-        turn: &Turn,
+        registry_guard: &RegistryGuard,
         space: Space,
         nodes: Range<u64>,
         ticks: Range<u64>,
     ) -> Result<(MutexGuard<'_, State>, Rest), Denied> {
-        let in_use = |other: Rectangle| match turn.inherited(space, &nodes) {
+        let in_use = |other: Rectangle| match registry_guard.inherited(space, &nodes) {
             Some(nodes) => Denied::Conflict(Conflict::Inherited(nodes)),
             None => Denied::Conflict(Conflict::InUse(other)),
         };
-        // The holder of the lock lets the lease go, and may wait for the turn. In a
+        // The holder of the lock lets the lease go, and may wait for the registry's. In a
         // forked child it may be a thread that does not exist, whatever that did.
         let state = match self.0.try_lock() {
             Ok(state) => state,

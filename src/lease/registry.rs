@@ -43,7 +43,7 @@
 //!
 //! *A fork while another thread holds a lock.* That lock is never unlocked in the
 //! child, which must not wait for it. So there are two copies of the state, each
-//! under a lock of its own. A thread that has the turn changes the first, unlocks
+//! under a lock of its own. A thread that has the registry changes the first, unlocks
 //! it, and then changes the second: at any instruction at most one of the two is
 //! locked by it, and the other is whole. The child takes over the one that it can
 //! lock. If that is the second, the change that it misses belongs to a build or a
@@ -116,30 +116,30 @@ pub(crate) struct Entry {
     registry: Option<&'static Marked<Registry>>,
 }
 
-/// The turn to ask and to enter. While a thread of this process has it, no other
-/// enters, leaves or asks.
-pub(crate) struct Turn {
+/// The right to check and to enter. While a thread of this process has it, no other
+/// enters, leaves or checks.
+pub(crate) struct RegistryGuard {
     /// None in a model, as in [`Entry`].
     held: Option<(&'static Marked<Registry>, MutexGuard<'static, u64>)>,
 }
 
-/// Waits for the turn, which others hold for a few microseconds; never for a turn that a
-/// parent held when this process was forked. The holder must not drop an [`Entry`], which
-/// waits for the turn too.
+/// Waits for the registry's lock, which others hold for a few microseconds; never for one that
+/// a parent held when this process was forked. The holder must not drop an [`Entry`], which
+/// waits for this lock, too.
 ///
 /// # Errors
 /// The operating system's, for the one page of memory that a process needs for its
 /// registry.
-pub(crate) fn turn() -> io::Result<Turn> {
+pub(crate) fn guard() -> io::Result<RegistryGuard> {
     if IN_A_MODEL {
-        return Ok(Turn { held: None });
+        return Ok(RegistryGuard { held: None });
     }
     let registry = Registry::of_this_process()?;
-    let held = Some((registry, lock(&registry.turn)));
-    Ok(Turn { held })
+    let held = Some((registry, lock(&registry.next_number)));
+    Ok(RegistryGuard { held })
 }
 
-impl Turn {
+impl RegistryGuard {
     /// Which of a parent's nodes `nodes` meet, in a process that was forked.
     pub(crate) fn inherited(&self, space: Space, nodes: &Range<u64>) -> Option<Range<u64>> {
         let registry = self.held.as_ref()?.0;
@@ -229,7 +229,7 @@ struct Registry {
     inherited: Vec<(Space, Range<u64>)>,
     /// The number of the next entry. The holder of this lock may change the
     /// copies.
-    turn: Mutex<u64>,
+    next_number: Mutex<u64>,
     copies: [Mutex<State>; 2],
 }
 
@@ -243,7 +243,7 @@ impl Registry {
     fn new(parent: Option<&Self>) -> Self {
         Self {
             inherited: parent.map(Self::to_inherit).unwrap_or_default(),
-            turn: Mutex::new(0),
+            next_number: Mutex::new(0),
             copies: Default::default(),
         }
     }
@@ -273,7 +273,7 @@ impl Registry {
         found.map(|(_, inherited)| inherited.clone())
     }
 
-    /// Records the rectangle that was checked in this turn. Returns its number.
+    /// Records the rectangle that was checked under this lock. Returns its number.
     fn enter(&self, next: &mut u64, space: Space, rectangle: &Rectangle) -> u64 {
         let number = *next;
         *next += 1;
@@ -286,7 +286,7 @@ impl Registry {
     }
 
     fn leave(&self, space: Space, number: u64, used: Option<Rectangle>) {
-        let _turn = lock(&self.turn);
+        let _guard = lock(&self.next_number);
         for copy in &self.copies {
             let mut state = lock(copy);
             let record = state.spaces.entry(space).or_default();
@@ -419,7 +419,7 @@ mod tests {
 
     fn try_enter(space: Space, nodes: Range<u64>, ticks: Range<u64>) -> Result<Entry, Conflict> {
         let fresh = ticks.start;
-        turn()
+        guard()
             .unwrap()
             .enter(space, Rectangle { nodes, ticks }, fresh)
     }
@@ -429,11 +429,15 @@ mod tests {
         let parent = &*Box::leak(Box::new(Registry::new(None)));
         let space = space("locked at a fork");
         let (nodes, ticks) = (3..5, 1..2);
-        parent.enter(&mut lock(&parent.turn), space, &Rectangle { nodes, ticks });
+        parent.enter(
+            &mut lock(&parent.next_number),
+            space,
+            &Rectangle { nodes, ticks },
+        );
         for held in &parent.copies {
             // A thread that is gone in the child.
             let _held = lock(held);
-            let _turn = lock(&parent.turn);
+            let _guard = lock(&parent.next_number);
             let (sender, child) = mpsc::channel();
             thread::spawn(move || {
                 let registry = Registry::new(Some(parent));

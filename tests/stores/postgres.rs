@@ -7,7 +7,7 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use ringflake::lease::conformance::Given;
+use ringflake::lease::conformance::GrantedTicks;
 use ringflake::lease::{
     Durability, Fence, Floor, LeaseStore, PostgresStore, Renew, StoreError, StoreLimits,
 };
@@ -268,7 +268,7 @@ fn a_promoted_standby_that_lacks_writes_raises_the_floor() {
         let mut grants = in_time(|| store.acquire(&space, &ask(1, 1))).unwrap();
         grants.remove(0)
     };
-    let mut given = Given::default();
+    let mut given = GrantedTicks::default();
     let mut grant = one_tick(&mut store);
     given.add(&grant);
     let old = store.check(&space, now()).unwrap().incarnation;

@@ -2,7 +2,7 @@
 
 mod failover;
 
-use ringflake::lease::conformance::{Given, Suite};
+use ringflake::lease::conformance::{GrantedTicks, Suite};
 use ringflake::lease::table::{Commit, Key, Put, Query, Table, Txn};
 use ringflake::lease::{
     Block, Durability, Fence, Holder, LeaseStore as _, Namespace, RedisStore, open,
@@ -245,7 +245,7 @@ fn a_lost_index_causes_no_overlap() {
     let mut store = redis.store();
     // 32 blocks.
     let space = made(&mut store, "lost", 12);
-    let mut given = Given::default();
+    let mut given = GrantedTicks::default();
     let mut take_all = |blocks| {
         let grants = redis.store().acquire(&space, &ask(blocks, 60)).unwrap();
         assert_eq!(grants.len(), blocks as usize);

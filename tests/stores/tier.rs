@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringflake::SystemClock;
-use ringflake::lease::conformance::{Given, Suite};
+use ringflake::lease::conformance::{GrantedTicks, Suite};
 use ringflake::lease::table::Key;
 use ringflake::lease::{
     Acquire, Fence, Grant, History, Init, LeaseStore, MemoryStore, Namespace, Renew, SqliteStore,
@@ -26,7 +26,7 @@ const REACH: u64 = 3600;
 struct Machine {
     directory: TempDir,
     upstream: MemoryStore,
-    given: Given,
+    given: GrantedTicks,
 }
 
 impl Machine {
@@ -38,7 +38,7 @@ impl Machine {
         Self {
             directory: data_directory(),
             upstream,
-            given: Given::default(),
+            given: GrantedTicks::default(),
         }
     }
 

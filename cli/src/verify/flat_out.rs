@@ -17,7 +17,7 @@ use super::oracle::Oracle;
 use super::tally::Tally;
 use crate::data_dir::DataDir;
 use crate::interrupt::Interrupt;
-use crate::leases::{DemandEstimate, Stall, Supply};
+use crate::leases::{DemandEstimate, LeasedGenerator, Stall};
 use crate::load::BORROW_LIMIT;
 use crate::report::say;
 use crate::threads::{ThreadCount, in_threads};
@@ -48,7 +48,7 @@ pub(super) fn run(args: &VerifyArgs, data_dir: &DataDir) -> Result<ExitCode> {
         ids: count.saturating_add(left_over as u64),
         span: time.map_or(Duration::MAX, |time| time.saturating_add(BORROW_LIMIT)),
     };
-    let supply = Supply::new(&args.supply, data_dir, demand, |it| args.shape(it))?;
+    let supply = LeasedGenerator::new(&args.supply, data_dir, demand, |it| args.shape(it))?;
     let interrupt = Interrupt::listen().context("signals can't be listened to")?;
     let check = Check {
         oracle: Oracle::new(layout, supply.audit_log()),
@@ -79,7 +79,7 @@ pub(super) fn run(args: &VerifyArgs, data_dir: &DataDir) -> Result<ExitCode> {
 /// What the threads share.
 struct Check<'a> {
     interrupt: &'a Interrupt,
-    supply: &'a Supply,
+    supply: &'a LeasedGenerator,
     inspector: Inspector,
     oracle: Oracle<'a>,
     /// IDs to be verified.

@@ -17,7 +17,7 @@ use crate::data_dir::DataDir;
 use crate::drive::measurement::Measurement;
 use crate::drive::open_loop::{OpenLoop, TakeObserver};
 use crate::interrupt::Interrupt;
-use crate::leases::{DemandEstimate, Supply};
+use crate::leases::{DemandEstimate, LeasedGenerator};
 use crate::load::{BORROW_LIMIT, GROUPS_PER_SECOND, borrowing_in_words};
 use crate::report::say;
 use crate::threads::ThreadCount;
@@ -41,7 +41,7 @@ pub(super) fn run(args: &VerifyArgs, load: &Load, data_dir: &DataDir) -> Result<
         ids: demanded.saturating_add(args.capacity as u64),
         span: time.saturating_add(BORROW_LIMIT),
     };
-    let supply = Supply::new(&args.supply, data_dir, demand, |it| args.shape(it))?;
+    let supply = LeasedGenerator::new(&args.supply, data_dir, demand, |it| args.shape(it))?;
     warn_of_borrowing(load, time, &layout, &supply.generator.leases());
 
     let oracle = Oracle::new(layout, supply.audit_log());

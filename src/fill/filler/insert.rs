@@ -63,9 +63,13 @@ impl Filler {
     }
 
     /// Room in a stripe for up to `want` IDs of a consumer; `None` if there is none.
-    pub(super) fn reserve<'a>(&'a self, stripe: &'a Stripe, want: usize) -> Option<Room<'a>> {
+    pub(super) fn reserve<'a>(
+        &'a self,
+        stripe: &'a Stripe,
+        want: usize,
+    ) -> Option<Reservation<'a>> {
         let permit = stripe.ring.reserve(want)?;
-        Some(Room {
+        Some(Reservation {
             filler: self,
             stripe,
             len: permit.len(),
@@ -128,7 +132,7 @@ impl Filler {
 /// R4: a producer that finds no room meanwhile leaves the fill to this thread, and a consumer
 /// may go to sleep because of what is to come. So whatever becomes of the room, also by a
 /// panic, the drop looks at the level, and wakes who waits for nothing.
-pub(super) struct Room<'a> {
+pub(super) struct Reservation<'a> {
     filler: &'a Filler,
     stripe: &'a Stripe,
     len: usize,
@@ -136,7 +140,7 @@ pub(super) struct Room<'a> {
     stocked: usize,
 }
 
-impl Room<'_> {
+impl Reservation<'_> {
     /// For how many IDs; never 0.
     pub(super) fn len(&self) -> usize {
         self.len
@@ -152,7 +156,7 @@ impl Room<'_> {
     }
 }
 
-impl Drop for Room<'_> {
+impl Drop for Reservation<'_> {
     fn drop(&mut self) {
         drop(self.permit.take());
         // A clock may have forked since. The producers are the parent's.

@@ -1,7 +1,7 @@
 //! Takes: from this core's stock, from its stripe, and from the other stripes where that is empty.
 
 use super::Filler;
-use super::insert::Room;
+use super::insert::Reservation;
 use crate::fill::recall::RecallMark;
 use crate::fill::stripe::Stripe;
 use crate::id::Id;
@@ -221,7 +221,7 @@ impl Filler {
             let room = (!own.ring.is_held_back())
                 .then(|| self.reserve(own, most_moved.min(half - 1)))
                 .flatten();
-            let more = room.as_ref().map_or(0, Room::len);
+            let more = room.as_ref().map_or(0, Reservation::len);
             let mut ids = [Id::default(); MOVED + 1];
             let (count, left) = other.ring.take_batch_leaving(&mut ids[..=more]);
             let Some((&id, moved)) = ids[..count].split_first() else {

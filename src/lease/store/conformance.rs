@@ -30,7 +30,7 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
-pub use self::given::Given;
+pub use self::given::GrantedTicks;
 pub use self::table::TableSuite;
 use crate::layout::Layout;
 use crate::lease::block::{Block, BlockState, Epoch};
@@ -187,7 +187,7 @@ impl<'a> Suite<'a> {
     fn grants_disjoint_rectangles(&self) {
         // Two blocks, so that the same ones come back all the time.
         let (mut store, space) = self.namespace("disjoint", NODE_BITS - 1);
-        let mut given = Given::default();
+        let mut given = GrantedTicks::default();
         for round in 0..20 {
             let grants = store.acquire(&space, &self.ask(2, 1 + round % 3)).unwrap();
             for mut grant in grants {
@@ -365,7 +365,7 @@ impl<'a> Suite<'a> {
                 .flat_map(|worker| worker.join().unwrap())
                 .collect()
         });
-        let mut given = Given::default();
+        let mut given = GrantedTicks::default();
         grants.iter().for_each(|grant| given.add(grant));
         assert_eq!(grants.len(), 4 * 25 * 3);
         assert_eq!(store.list(&space).unwrap().blocks.len(), grants.len());

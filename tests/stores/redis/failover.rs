@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ringflake::lease::conformance::Given;
+use ringflake::lease::conformance::GrantedTicks;
 use ringflake::lease::{Fence, Floor, Grant, LeaseStore, Renew, StoreError, open};
 
 use crate::kit::{
@@ -127,7 +127,7 @@ fn a_promoted_replica_with_writes_missing_gives_nothing_twice() {
     let mut old = careless(&primary);
     // One block, so that it must be granted again.
     let space = made(&mut old, "missing", 17);
-    let mut given = Given::default();
+    let mut given = GrantedTicks::default();
     let mut grant = take(&mut old, &space, 60);
     given.add(&grant);
     primary.replicate();

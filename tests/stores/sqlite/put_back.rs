@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use ringflake::Clock;
-use ringflake::lease::conformance::Given;
+use ringflake::lease::conformance::GrantedTicks;
 use ringflake::lease::{Floor, LeaseStore, Namespace, StoreError};
 use tempfile::TempDir;
 
@@ -16,7 +16,7 @@ use crate::kit::{self, FAILOVER, HORIZON, history_unknown};
 struct Home {
     _directory: TempDir,
     site: Site,
-    given: Given,
+    given: GrantedTicks,
 }
 
 impl Home {
@@ -25,7 +25,7 @@ impl Home {
         Self {
             site: Site::new(directory.path()),
             _directory: directory,
-            given: Given::default(),
+            given: GrantedTicks::default(),
         }
     }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use ringflake::Clock;
-use ringflake::lease::conformance::Given;
+use ringflake::lease::conformance::GrantedTicks;
 use ringflake::lease::{Fence, Grant, LeaseStore, Namespace, Renew, SqliteStore, StoreError};
 use tempfile::TempDir;
 
@@ -72,7 +72,7 @@ const FILE: &str = "leases.db";
 struct Watched {
     site: Site,
     space: Namespace,
-    given: Given,
+    given: GrantedTicks,
 }
 
 impl Watched {
@@ -86,7 +86,7 @@ impl Watched {
         Self {
             site,
             space,
-            given: Given::default(),
+            given: GrantedTicks::default(),
         }
     }
 

@@ -8,7 +8,7 @@ use ringflake_kit::waking::Counting;
 
 use super::*;
 use crate::fill::RecallMark;
-use crate::fill::filler::insert::Room;
+use crate::fill::filler::insert::Reservation;
 
 /// R4: whatever becomes of the room, since a producer may have found none meanwhile.
 #[test]
@@ -16,7 +16,7 @@ fn r4_room_that_a_consumer_is_done_with_is_looked_at() {
     let made = SETUP.make();
     let filler = &made.filler;
     let mark = filler.recall_mark();
-    let ways: [fn(Room<'_>, RecallMark); 3] = [
+    let ways: [fn(Reservation<'_>, RecallMark); 3] = [
         |room, _| drop(room),
         |room, mark| _ = room.stock(&[], mark),
         |room, mark| _ = room.stock(&[Id::default()], mark),

@@ -7,9 +7,9 @@ use crate::lease::{Block, Grant};
 
 /// All intervals that a store ever gave, by block: an oracle for S1.
 #[derive(Clone, Debug, Default)]
-pub struct Given(BTreeMap<Block, Vec<Range<u64>>>);
+pub struct GrantedTicks(BTreeMap<Block, Vec<Range<u64>>>);
 
-impl Given {
+impl GrantedTicks {
     /// Records a grant.
     ///
     /// # Panics

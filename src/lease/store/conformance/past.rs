@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Given, NODE_BITS, Suite, by_epoch, fenced, limits, one, space};
+use super::{GrantedTicks, NODE_BITS, Suite, by_epoch, fenced, limits, one, space};
 use crate::lease::block::BlockState;
 use crate::lease::{
     Acquire, Confirmed, Floor, History, Init, LeaseStore, Namespace, Renew, StoreError,
@@ -51,7 +51,7 @@ impl Suite<'_> {
 
     pub(super) fn grants_the_past_apart_from_all_else(&self) {
         let (mut store, space) = self.unused("past-apart", NODE_BITS - 1);
-        let mut given = Given::default();
+        let mut given = GrantedTicks::default();
         for (past, blocks) in [(0..100, 2), (100..200, 2), (250..251, 3)] {
             let grants = store.acquire(&space, &self.past(blocks, past.clone()));
             let grants = grants.unwrap();

@@ -29,7 +29,7 @@ impl Stage {
 /// The meaning of a server's error code at a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// Rolled back in favour of another transaction.
+    /// Rolled back; the same transaction may succeed if it is repeated.
     Again,
     /// A table is missing.
     NoTable,

@@ -52,14 +52,14 @@ const PLAIN: &str = "generate --format u64le --plain";
 const FIRST_NODE: &str = "--nodes=0..1";
 
 /// A directory for data directories, and the IDs that runs there have printed.
-struct Desk {
+struct Fixture {
     record: Record,
     directory: TempDir,
     ids: Vec<u64>,
     figures: Figures,
 }
 
-impl Drop for Desk {
+impl Drop for Fixture {
     fn drop(&mut self) {
         self.ids.sort_unstable();
         for pair in self.ids.windows(2).filter(|pair| pair[0] == pair[1]) {
@@ -74,7 +74,7 @@ impl Drop for Desk {
     }
 }
 
-impl Desk {
+impl Fixture {
     fn new(case: &Case<'_>) -> Self {
         Self {
             record: Arc::clone(&case.record),
@@ -162,45 +162,45 @@ fn stderr(output: &Output) -> String {
 /// The backup is of before the namespace of plain IDs, and knows that of a secret. After a
 /// renaming every run is refused until the floor is raised; what is written over needs no help.
 fn put_back(case: &mut Case<'_>, how: How, under_way: bool) -> Outcome<()> {
-    let mut desk = Desk::new(case);
-    desk.issued(desk.spawn("data", &[SECRET, "-n 1000"]))?;
-    let (file, backup) = (desk.path("data/leases.db"), desk.path("backup"));
+    let mut fixture = Fixture::new(case);
+    fixture.issued(fixture.spawn("data", &[SECRET, "-n 1000"]))?;
+    let (file, backup) = (fixture.path("data/leases.db"), fixture.path("backup"));
     copy(&file, &backup)?;
-    desk.issued(desk.spawn("data", &[SECRET, "-n 200000"]))?;
+    fixture.issued(fixture.spawn("data", &[SECRET, "-n 200000"]))?;
     // Ahead of the clock by seconds.
-    desk.issued(desk.spawn("data", &[PLAIN, FIRST_NODE, "-n 600000"]))?;
+    fixture.issued(fixture.spawn("data", &[PLAIN, FIRST_NODE, "-n 600000"]))?;
     let mut running = None;
     if under_way {
         // Stands still when the pipe is full, and holds its leases.
-        let run = running.insert(desk.spawn("data", &[PLAIN, "-n 400000"]));
+        let run = running.insert(fixture.spawn("data", &[PLAIN, "-n 400000"]));
         let output = run.stdout.as_mut().expect("it is piped");
         let mut begun = [0; 8 * 512];
         let has_begun = output.read_exact(&mut begun);
         has_begun.map_err(|error| format!("the run under way has not begun: {error}"))?;
-        desk.count(&begun);
+        fixture.count(&begun);
     }
     how.put_back(&backup, &file)?;
-    desk.figures.faults += 1;
+    fixture.figures.faults += 1;
     if how == How::Renamed {
         for line in [PLAIN, SECRET] {
-            desk.refused(
-                desk.spawn("data", &[line]),
+            fixture.refused(
+                fixture.spawn("data", &[line]),
                 &["is a copy, or was restored", "raise-floor"],
             )?;
         }
         let raise = "store raise-floor --over-lost-grants --all";
-        succeeded(&desk.ended(desk.spawn("data", &[raise])))?;
+        succeeded(&fixture.ended(fixture.spawn("data", &[raise])))?;
     }
     // Two at once, each of which needs the record that is gone.
-    let runs = [(); 2].map(|()| desk.spawn("data", &[PLAIN, "-n 20000"]));
+    let runs = [(); 2].map(|()| fixture.spawn("data", &[PLAIN, "-n 20000"]));
     for run in runs {
-        desk.issued(run)?;
+        fixture.issued(run)?;
     }
-    desk.issued(desk.spawn("data", &[PLAIN, FIRST_NODE, "-n 20000"]))?;
-    desk.issued(desk.spawn("data", &[SECRET, "-n 20000"]))?;
+    fixture.issued(fixture.spawn("data", &[PLAIN, FIRST_NODE, "-n 20000"]))?;
+    fixture.issued(fixture.spawn("data", &[SECRET, "-n 20000"]))?;
     if let Some(run) = running {
         // It goes on with what it has, to its end or until it needs more.
-        let status = desk.counted(run).status;
+        let status = fixture.counted(run).status;
         case.findings().remark = format!("the run under way: {status}");
     }
     Ok(())
@@ -216,26 +216,26 @@ fn two_directories(case: &mut Case<'_>, kept: bool) -> Outcome<()> {
     ];
     const GIVEN: &str = "--secret-file=key";
 
-    let mut desk = Desk::new(case);
-    succeeded(&desk.ended(desk.spawn("one", &["keygen --out key"])))?;
-    fs::create_dir(desk.path("other")).unwrap();
+    let mut fixture = Fixture::new(case);
+    succeeded(&fixture.ended(fixture.spawn("one", &["keygen --out key"])))?;
+    fs::create_dir(fixture.path("other")).unwrap();
     if kept {
-        copy(&desk.path("key"), &desk.path("other/secret"))?;
+        copy(&fixture.path("key"), &fixture.path("other/secret"))?;
     }
     let of_one = [SECRET, GIVEN, FIRST_NODE, "-n 600000"];
     let of_other = [SECRET, if kept { "" } else { GIVEN }];
-    desk.figures.faults += 1;
-    desk.issued(desk.spawn("one", &of_one))?;
+    fixture.figures.faults += 1;
+    fixture.issued(fixture.spawn("one", &of_one))?;
     let first = [&of_other[..], &[FIRST_NODE, "-n 300000"]].concat();
-    desk.refused(desk.spawn("other", &first), &WAYS_OUT)?;
+    fixture.refused(fixture.spawn("other", &first), &WAYS_OUT)?;
     // Eight at once, while the first directory goes on.
     let again = [&of_other[..], &["-n 100000"]].concat();
-    let runs = [(); 8].map(|()| desk.spawn("other", &again));
-    desk.issued(desk.spawn("one", &of_one))?;
+    let runs = [(); 8].map(|()| fixture.spawn("other", &again));
+    fixture.issued(fixture.spawn("one", &of_one))?;
     for run in runs {
-        desk.refused(run, &WAYS_OUT)?;
+        fixture.refused(run, &WAYS_OUT)?;
     }
-    match desk.path("other/leases.db").exists() {
+    match fixture.path("other/leases.db").exists() {
         false => Ok(()),
         true => Err("leases.db was made in the other directory".to_owned()),
     }

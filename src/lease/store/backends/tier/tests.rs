@@ -12,7 +12,7 @@ use crate::lease::confirmed::Confirmed;
 use crate::lease::error::Fence;
 use crate::lease::fingerprint::Fingerprint;
 use crate::lease::store::backends::memory::MemoryStore;
-use crate::lease::store::conformance::{Given, Suite};
+use crate::lease::store::conformance::{GrantedTicks, Suite};
 use crate::lease::store::limits::StoreLimits;
 use crate::lease::store::record::Incarnation;
 use crate::lease::store::request::History;
@@ -119,7 +119,7 @@ struct Rig {
     upstream: Upstream,
     machine: MemoryTier,
     space: Namespace,
-    given: Given,
+    given: GrantedTicks,
 }
 
 impl Rig {
@@ -140,7 +140,7 @@ impl Rig {
                 asked: Arc::default(),
             },
             space,
-            given: Given::default(),
+            given: GrantedTicks::default(),
         }
     }
 

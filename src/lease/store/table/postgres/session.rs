@@ -82,7 +82,7 @@ impl<'a> Rows<'a> {
         self.compared.push(expected.is_some());
     }
 
-    fn shape(&self, txn: &Txn) -> sql::Shape {
+    fn kind(&self, txn: &Txn) -> sql::CommitKind {
         let written = || {
             self.before
                 .iter()
@@ -90,7 +90,7 @@ impl<'a> Rows<'a> {
                 .filter(|it| it.1.is_some())
         };
         let updates = written().filter(|it| it.0.is_some()).count();
-        sql::Shape {
+        sql::CommitKind {
             // One lock can't be part of a circle.
             holds_rows: updates > 1 || updates == 1 && txn.not_after_unix_ms < u64::MAX,
             inserts: written().count() > updates,
@@ -406,7 +406,7 @@ impl Session for PgSession {
         ];
         parameters.extend(conditions);
         parameters.push((&writes, Type::INT8));
-        let statement = sql::guarded(rows.shape(txn));
+        let statement = sql::guarded(rows.kind(txn));
         let applied = self.run_and_commit(txn, async |client| {
             client.query_typed(&statement, &parameters).await
         })?;

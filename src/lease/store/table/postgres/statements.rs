@@ -276,7 +276,7 @@ pub(super) fn single(compared: usize) -> String {
 
 /// What a commit writes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Shape {
+pub(super) struct CommitKind {
     /// Whether rows are locked before they are compared, and the clock is read after that.
     pub(super) holds_rows: bool,
     /// Whether there are keys that must be absent, or are not compared.
@@ -298,7 +298,7 @@ pub(super) struct Shape {
 /// Returns 1 if all was written; -1 if a condition does not hold, and 0 if no row was as
 /// expected, where nothing was written. If only some were, the number becomes an error, which
 /// takes back what was written: another transaction may have inserted the same key.
-pub(super) fn guarded(shape: Shape) -> String {
+pub(super) fn guarded(kind: CommitKind) -> String {
     let mut sql = String::from(
         "WITH given AS MATERIALIZED (
             SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::boolean[])
@@ -306,7 +306,7 @@ pub(super) fn guarded(shape: Shape) -> String {
         )",
     );
     let mut all_held = "";
-    if shape.holds_rows {
+    if kind.holds_rows {
         sql += ", held AS MATERIALIZED (
                 SELECT r.key FROM ringflake AS r
                     JOIN given AS g ON r.key = g.key AND r.value = g.before AND g.after IS NOT NULL
@@ -336,7 +336,7 @@ pub(super) fn guarded(shape: Shape) -> String {
         )"
     );
     let mut inserted = "";
-    if shape.inserts {
+    if kind.inserts {
         sql += ", inserted AS (
                 INSERT INTO ringflake (key, value, rank)
                 SELECT g.key, g.after, g.rank FROM given AS g, checked

@@ -25,7 +25,7 @@ use crate::usage::Misuse;
 
 /// Where a run's IDs come from.
 #[derive(Debug)]
-pub(crate) struct Supply {
+pub(crate) struct LeasedGenerator {
     pub(crate) generator: CachedGenerator,
     target: StoreTarget,
     audit_log: Arc<AuditLog>,
@@ -34,7 +34,7 @@ pub(crate) struct Supply {
     told: AtomicBool,
 }
 
-impl Supply {
+impl LeasedGenerator {
     /// A generator with the leases that `args` name, shaped by `shape`. Waits for
     /// nodes that others hold. Refuses what the library will not do before anything
     /// is written or asked.
