@@ -308,6 +308,20 @@ impl RingBuffer {
         })
     }
 
+    /// Fetches the cache lines of the next IDs, up to `count`, for a take that comes soon. Costs
+    /// an instruction for eight of them. Lines without IDs stay with the producers.
+    #[inline]
+    pub(crate) fn prefetch(&self, count: usize) {
+        if !memory::CAN_PREFETCH {
+            return;
+        }
+        // Relaxed: nothing follows from it.
+        let cursor = self.counters.cursor.load(Relaxed);
+        let (first, second) = self.slots_from(cursor, count.min(self.len()));
+        memory::prefetch(first);
+        memory::prefetch(second);
+    }
+
     /// Takes and drops the oldest IDs while they are `stale`. Looks no further than the
     /// IDs that are there now, since producers may add new ones faster than they can be
     /// looked at. `dropped` is called after each step with the number of IDs dropped, up

@@ -357,6 +357,11 @@ impl CachedGenerator {
         }
     }
 
+    /// See [`Filler::prefetch`].
+    pub(super) fn prefetch(&self, count: usize) {
+        self.filler.prefetch(count);
+    }
+
     /// See [`RecallMark`].
     pub(super) fn recall_mark(&self) -> RecallMark {
         self.filler.recall_mark()

@@ -144,6 +144,7 @@ impl Handle {
         // A ring of fewer slots can't give more, and need not be found dry.
         let want = CHUNK.min(self.generator.capacity());
         stock.filled = self.generator.take_batch(&mut stock.ids[..want])?;
+        self.generator.prefetch(want);
         stock.next = 1;
         let id = stock.ids[0];
         // A signal handler that has forked meanwhile has left this child without the mark, and

@@ -5,6 +5,8 @@
 //! So Linux is asked for huge pages before the first touch. Where memory is
 //! fragmented, Linux may first put some together, which takes time
 //! once. Faulting in small pages ahead of time was measured to gain less.
+//!
+//! A consumer that will soon read slots can have their cache lines fetched meanwhile.
 
 use super::error::RingError;
 use crate::sync::atomic::AtomicU64;
@@ -65,3 +67,24 @@ fn prefer_huge_pages(start: *mut u8, bytes: usize) {
 
 #[cfg(not(any(all(target_os = "linux", not(miri)), all(loom, feature = "loom"))))]
 fn prefer_huge_pages(_start: *mut u8, _bytes: usize) {}
+
+/// Whether [`prefetch`] does anything: not in a model, whose loads all count.
+pub(super) const CAN_PREFETCH: bool = cfg!(all(
+    target_arch = "x86_64",
+    not(any(miri, all(loom, feature = "loom")))
+));
+
+/// Fetches the cache lines of these slots, without a wait for them.
+#[inline]
+pub(super) fn prefetch(slots: &[AtomicU64]) {
+    // Eight slots are a line.
+    #[cfg(target_arch = "x86_64")]
+    for line in slots.chunks(8) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+
+        // SAFETY: a hint, which changes nothing that can be read.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = slots;
+}

@@ -75,6 +75,12 @@ impl Filler {
         Some(id)
     }
 
+    /// Fetches the cache lines of the IDs that are next in this core's stripe, up to `count`,
+    /// for a batch that comes in so many takes.
+    pub(crate) fn prefetch(&self, count: usize) {
+        self.stripes[self.stripes.here()].ring.prefetch(count);
+    }
+
     /// Takes a batch from the stripe of this core, gives out one ID, and puts the others into
     /// the stock of the core on which the thread is by then.
     fn take_and_restock(&self, stocks: &Stocks) -> Option<Id> {
@@ -91,6 +97,7 @@ impl Filler {
         let Some((&id, others)) = ids[..count].split_first() else {
             return self.take_elsewhere(place);
         };
+        stripe.ring.prefetch(stocks::CAPACITY);
         let is_ours = self.restock(stocks, stripe, others, mark);
         if left < stripe.threshold {
             return self.note_taken(stripe, id, left).filter(|_| is_ours);
