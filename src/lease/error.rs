@@ -84,7 +84,7 @@ pub enum StoreError {
     Exhausted {
         /// How many blocks were asked for.
         wanted: u32,
-        /// How many blocks the namespace has.
+        /// How many blocks there are: those of the namespace, or of the range that was asked for.
         blocks: u64,
         /// When the first of them becomes free at the earliest. Its holder will
         /// renew it before that if it is alive.
@@ -117,7 +117,7 @@ pub enum StoreError {
     PastExhausted {
         /// How many blocks were asked for.
         wanted: u32,
-        /// How many blocks the namespace has.
+        /// How many blocks there are: those of the namespace, or of the range that was asked for.
         blocks: u64,
         /// The first of the ticks.
         start: u64,

@@ -87,7 +87,8 @@ impl<T: Table> Leases<T> {
                 continue;
             }
             if chosen.is_empty() {
-                return Err(record.refusal(time.unix_ms, now, acquire, view.lowest_marks()));
+                let lowest = view.lowest_marks();
+                return Err(record.refusal(time.unix_ms, now, acquire, view.blocks(), lowest));
             }
             let mut granted = Vec::with_capacity(chosen.len());
             for Candidate { state, value } in chosen {

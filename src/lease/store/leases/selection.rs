@@ -52,6 +52,8 @@ pub(super) struct Candidate {
 /// A namespace's blocks, as far as they were read.
 #[derive(Debug)]
 pub(super) struct View {
+    /// How many blocks there are to choose from.
+    blocks: u64,
     /// The sound blocks.
     granted: Vec<Candidate>,
     /// Indices with an entry, sound or not.
@@ -148,6 +150,7 @@ impl View {
     ) -> Self {
         let all = within.unwrap_or(0..namespace.blocks());
         let mut view = Self {
+            blocks: all.end - all.start,
             granted: Vec::new(),
             present: BTreeSet::new(),
             window: match query {
@@ -212,6 +215,11 @@ impl View {
         chosen.extend(idle.into_iter().chain(released));
         chosen.truncate(wanted);
         chosen
+    }
+
+    /// How many blocks there are to choose from.
+    pub(super) fn blocks(&self) -> u64 {
+        self.blocks
     }
 
     /// The lowest marks of the blocks.

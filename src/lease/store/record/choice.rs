@@ -14,6 +14,7 @@
 //!
 //! Nothing on record tells such a grant from others, and nothing need.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use super::StoreRecord;
@@ -128,18 +129,19 @@ impl StoreRecord {
         now.min(self.layout().ticks())
     }
 
-    /// Why nothing could be granted, at the store's time in milliseconds since 1970, where
-    /// these are the lowest marks of the sound blocks.
+    /// Why none of so many blocks could be granted, at the store's time in milliseconds since
+    /// 1970, where these are the lowest marks of the sound ones.
     pub fn refusal(
         &self,
         store_unix_ms: u64,
         now: u64,
         acquire: &Acquire,
+        blocks: u64,
         lowest: LowestMarks,
     ) -> StoreError {
         let layout = self.layout();
         if let Some(past) = &acquire.past {
-            return self.refusal_of_past(now, past.start, past.end, acquire.blocks, lowest);
+            return self.refusal_of_past(now, past, acquire.blocks, blocks, lowest);
         }
         let start = self.earliest_start(now);
         let retry_after = |tick| self.until(tick, store_unix_ms);
@@ -157,7 +159,7 @@ impl StoreRecord {
         } else {
             StoreError::Exhausted {
                 wanted: acquire.blocks,
-                blocks: self.namespace.blocks(),
+                blocks,
                 retry_after: retry_after(self.first_free(lowest).unwrap_or(now)),
             }
         }
@@ -166,11 +168,12 @@ impl StoreRecord {
     fn refusal_of_past(
         &self,
         now: u64,
-        start: u64,
-        end: u64,
+        past: &Range<u64>,
         wanted: u32,
+        blocks: u64,
         lowest: LowestMarks,
     ) -> StoreError {
+        let Range { start, end } = *past;
         let at = |tick| self.layout().tick_start_unix_ms(tick);
         let latest = self.latest_past(now);
         if start < self.floor {
@@ -190,7 +193,7 @@ impl StoreRecord {
         } else {
             StoreError::PastExhausted {
                 wanted,
-                blocks: self.namespace.blocks(),
+                blocks,
                 start,
                 start_unix_ms: at(start),
                 lowest_mark_unix_ms: lowest.lowest().map(at),

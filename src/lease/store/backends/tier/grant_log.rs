@@ -189,7 +189,8 @@ impl GrantLog {
         if offers.is_empty() {
             let record = &self.record;
             let lowest = LowestMarks::of(self.blocks.values());
-            let refusal = record.refusal(at.unix_ms, now, acquire, lowest);
+            let blocks = record.namespace.blocks();
+            let refusal = record.refusal(at.unix_ms, now, acquire, blocks, lowest);
             return Err(match (refusal, self.ahead(now).min()) {
                 (StoreError::Exhausted { .. }, Some(start)) => self.starts_later(at, now, start),
                 (refusal, _) => refusal,
