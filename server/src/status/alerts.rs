@@ -51,12 +51,14 @@ pub(super) fn of(facts: &Facts<'_>) -> Vec<Alert> {
     match facts.readiness {
         Err(Obstacle::NoLease) => {
             let since = facts.leases.and_then(|it| it.expired_since_unix_ms);
-            let since = since.map_or(String::new(), |since| format!(" since {}", ago(now, since)));
+            let first = since.map_or("No lease is in force".to_owned(), |since| {
+                format!("No lease has been in force for {}", elapsed(now, since))
+            });
             say(
                 Severity::Critical,
                 format!(
-                    "No lease is in force{since}: no ID is issued. The store has to be reached, \
-                     and to have a block that is free."
+                    "{first}: no ID is issued. The store has to be reached, and to have a block \
+                     that is free."
                 ),
             );
         }
@@ -71,18 +73,22 @@ pub(super) fn of(facts: &Facts<'_>) -> Vec<Alert> {
         ),
         _ => {}
     }
-    if let Some(since) = facts.leases.and_then(|it| it.health.failing_since_unix_ms) {
-        let left = facts.readiness.map_or(0, |lasts| lasts.as_millis() as u64);
-        let severity = match left {
-            0..60_000 => Severity::Critical,
-            _ => Severity::Warning,
+    if let Some(leases) = facts.leases
+        && let Some(since) = leases.health.failing_since_unix_ms
+    {
+        let left = facts.readiness.unwrap_or(Duration::ZERO);
+        // As the shipped rule `RingflakeLeaseRunsOut` has it.
+        let severity = if left < leases.lease_duration / 3 {
+            Severity::Critical
+        } else {
+            Severity::Warning
         };
         say(
             severity,
             format!(
-                "Requests to the store have failed since {}. IDs can be issued for {} more.",
-                ago(now, since),
-                span(left)
+                "Requests to the store have failed for {}. IDs can be issued for {} more.",
+                elapsed(now, since),
+                span(left.as_millis() as u64)
             ),
         );
     }
@@ -140,9 +146,8 @@ pub(super) fn of(facts: &Facts<'_>) -> Vec<Alert> {
     alerts
 }
 
-/// How long ago that was.
-fn ago(now_unix_ms: u64, then_unix_ms: u64) -> String {
-    span(now_unix_ms.saturating_sub(then_unix_ms)) + " ago"
+fn elapsed(now_unix_ms: u64, then_unix_ms: u64) -> String {
+    span(now_unix_ms.saturating_sub(then_unix_ms))
 }
 
 /// A span of time in its largest unit, or two.
@@ -225,21 +230,25 @@ mod tests {
     fn an_alert_says_since_when_and_for_how_long() {
         let home = tempfile::tempdir().unwrap();
         let ids = ringflake::local_in(home.path(), "orders").unwrap();
-        let away: Change = |_, of, _| of.health.failing_since_unix_ms = Some(NOW - 61_000);
-        for (left_ms, severity, left) in
-            [(60_000, Warning, "1 min 0 s"), (59_999, Critical, "59 s")]
-        {
+        let away: Change = |_, of, _| {
+            of.lease_duration = Duration::from_secs(600);
+            of.health.failing_since_unix_ms = Some(NOW - 61_000);
+        };
+        for (left_ms, severity, left) in [
+            (200_000, Warning, "3 min 20 s"),
+            (199_999, Critical, "3 min 19 s"),
+        ] {
             let found = alerts(&ids, Ok(Duration::from_millis(left_ms)), away);
             let text = format!(
-                "Requests to the store have failed since 1 min 1 s ago. IDs can be issued for \
-                 {left} more."
+                "Requests to the store have failed for 1 min 1 s. IDs can be issued for {left} \
+                 more."
             );
             assert_eq!(found, [Alert { severity, text }]);
         }
         let found = alerts(&ids, NO_LEASE, |_, of, _| {
             of.expired_since_unix_ms = Some(NOW - 5_000);
         });
-        let start = "No lease is in force since 5 s ago:";
+        let start = "No lease has been in force for 5 s:";
         assert!(found[0].text.starts_with(start), "{found:?}");
     }
 
