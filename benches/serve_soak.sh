@@ -6,14 +6,14 @@
 # set is printed once a minute; the script fails if it has grown by more than 8 MiB since
 # the end of the warm-up, the first sixth of the time. In the end the load stops, and
 # thousands of connections are opened, which ask for one ID and then do nothing: the script
-# fails if those of a protocol together cost 200 MiB or more.
+# fails if those of a protocol together cost 100 MiB or more.
 #
 #     benches/serve_soak.sh [SECONDS [CONNECTIONS]]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 seconds=${1:-3600} connections=${2:-10000}
-most_growth=$((8 << 10)) most_idle=$((200 << 10))
+most_growth=$((8 << 10)) most_idle=$((100 << 10))
 if [ -z "${RINGFLAKE:-}" ]; then
     cargo build --release --package ringflake-cli --features serve
     RINGFLAKE=${CARGO_TARGET_DIR:-target}/release/ringflake
@@ -76,7 +76,7 @@ load redis-benchmark -p "$resp" -c 50 -P 64 -l -n 1000000 INCR bench
 load redis-benchmark -p "$resp" -c 8 -P 4 -l -n 1000000 LPOP bench 100
 # shellcheck disable=SC2016
 load bash -c 'while curl --fail --silent --request POST --header "accept: application/octet-stream" \
-    "$0&count=1048576" --next --silent --request POST "$0&count=5000"; do :; done' "$take"
+    "$0&count=65536" --next --silent --request POST "$0&count=5000"; do :; done' "$take"
 
 began=$SECONDS warm=
 while [ $((SECONDS - began)) -lt "$seconds" ]; do
