@@ -308,11 +308,14 @@ impl RingBuffer {
         })
     }
 
+    /// Whether [`prefetch`](Self::prefetch) does anything.
+    pub(crate) const CAN_PREFETCH: bool = memory::CAN_PREFETCH;
+
     /// Fetches the cache lines of the next IDs, up to `count`, for a take that comes soon. Costs
     /// an instruction for eight of them. Lines without IDs stay with the producers.
     #[inline]
     pub(crate) fn prefetch(&self, count: usize) {
-        if !memory::CAN_PREFETCH {
+        if !Self::CAN_PREFETCH {
             return;
         }
         // Relaxed: nothing follows from it.

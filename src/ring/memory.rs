@@ -77,13 +77,14 @@ pub(super) const CAN_PREFETCH: bool = cfg!(all(
 /// Fetches the cache lines of these slots, without a wait for them.
 #[inline]
 pub(super) fn prefetch(slots: &[AtomicU64]) {
-    // Eight slots are a line.
+    // One in eight slots, which are as long as a line, and the last one: the first need not begin a
+    // line.
     #[cfg(target_arch = "x86_64")]
-    for line in slots.chunks(8) {
+    for slot in slots.iter().step_by(8).chain(slots.last()) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 
         // SAFETY: a hint, which changes nothing that can be read.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(slot).cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = slots;

@@ -7,6 +7,7 @@ use crate::fill::stripe::Stripe;
 use crate::id::Id;
 use crate::per_core::PerCore;
 use crate::per_core::stocks::{self, Stocks};
+use crate::ring::RingBuffer;
 use crate::sync;
 
 /// The most IDs that a take moves from another stripe to its own, besides the one that it
@@ -78,6 +79,10 @@ impl Filler {
     /// Fetches the cache lines of the IDs that are next in this core's stripe, up to `count`,
     /// for a batch that comes in so many takes.
     pub(crate) fn prefetch(&self, count: usize) {
+        // Before the core's number, which may take a call.
+        if !RingBuffer::CAN_PREFETCH {
+            return;
+        }
         self.stripes[self.stripes.here()].ring.prefetch(count);
     }
 
@@ -97,7 +102,7 @@ impl Filler {
         let Some((&id, others)) = ids[..count].split_first() else {
             return self.take_elsewhere(place);
         };
-        stripe.ring.prefetch(stocks::CAPACITY);
+        stripe.ring.prefetch(stocks::CAPACITY + 1);
         let is_ours = self.restock(stocks, stripe, others, mark);
         if left < stripe.threshold {
             return self.note_taken(stripe, id, left).filter(|_| is_ours);
