@@ -6,8 +6,8 @@
 //!
 //! Producer threads fill rings ahead of time with IDs that are borrowed from future ticks and
 //! already encrypted with SPARX-64. Consumers take them without waiting, each core from a ring
-//! of its own. A [`Lease`] grants exclusive use of a range of nodes over a range of ticks. That
-//! makes the IDs unique, and the proof uses no clock.
+//! of its own. A [`Lease`] grants exclusive use of a range of nodes over a range of ticks. While
+//! the store of leases keeps its records, that makes the IDs unique, whatever any clock shows.
 //!
 //! ```no_run
 //! # #[cfg(feature = "sqlite")]
@@ -25,8 +25,8 @@
 //! # fn main() {}
 //! ```
 //!
-//! Up to 4,096 processes of one user may do that at once, be killed and start
-//! again. Processes on several machines share a [store](lease::open) and a secret. A
+//! Up to 4,096 processes of one user can do that at the same time, and can be killed and restarted
+//! without duplicates. Processes on several machines share a [store](lease::open) and a secret. A
 //! process whose nodes are assigned by other means uses a [`StaticLease`].
 //!
 //! # What is here
@@ -38,7 +38,7 @@
 //! | in a few nanoseconds, from any thread | [`CachedGenerator::take`]; from a task: [`take_async`](CachedGenerator::take_async) |
 //! | many at once | [`CachedGenerator::take_batch`] |
 //! | at the least cost, in a thread that takes often | [`CachedGenerator::handle`] |
-//! | without threads or a ring, each with the exact time | [`DirectGenerator`] |
+//! | without threads or a ring, each ID with the time of its take | [`DirectGenerator`] |
 //! | of past moments, for an import | [`BackfillGenerator`] |
 //! | in generic code, from any kind of generator | [`IdSource`] |
 //! | from one global generator | [`init()`], [`id()`] |
@@ -58,9 +58,10 @@
 //! | from a store of your own | [`LeaseStore`], [`lease`] |
 //! | without a store, on your own guarantee | [`StaticLease`] |
 //! | **To shape the ring** | |
-//! | when it is filled | [`PaddingFill`], [`ThresholdFill`], [`ScheduledFill`]; by takes: [`AssistFill`] |
+//! | when it is filled | [`PaddingFill`], [`ThresholdFill`], [`ScheduledFill`] |
+//! | whether takes help to fill one that is nearly empty | [`AssistFill`] |
 //! | how many rings there are, and in which order IDs come | [`stripes`](CachedGeneratorBuilder::stripes) |
-//! | whether each core has its own buffer, so that most takes need no locked instruction | [`CoreStocks`] |
+//! | whether each core has a small buffer in front of its ring, so that most takes need no locked instruction | [`CoreStocks`] |
 //! | what a take does when the ring is empty | [`OnEmpty`] |
 //! | how full and busy it is | [`Stats`] |
 //! | how large it has to be for a load, and how many nodes | [`plan::capacity_for`], [`plan::nodes_for`] |
@@ -104,7 +105,7 @@
 //! cores write to no shared cache line. IDs are not ordered across stripes.
 //!
 //! A lease of N nodes has N x 2^sequence_bits IDs for each tick. That is the sustained ceiling:
-//! 131,072 a second and node with [`Layout::RANDFLAKE`]. Full stripes give bursts far above it,
+//! 131,072 IDs a second for each node with [`Layout::RANDFLAKE`]. Full stripes give bursts far above it,
 //! borrowed from future ticks up to the borrow limit.
 //!
 //! # Features
@@ -117,7 +118,7 @@
 //! | `postgres`, `mysql`, `redis`, `etcd` | a [store of leases](lease::open) each, with its driver |
 //! | `conformance` | the suite for a store of your own |
 //! | `sqlx`, `sqlx-postgres`, `diesel`, `postgres-types`, `rusqlite` | [`Id`] and [`TypedId`] in queries, as `BIGINT` |
-//! | `serde` | serialization of [`Id`], [`TypedId`], [`Layout`], [`Parts`], [`Stats`], and the forms in `serde` |
+//! | `serde` | serialization of [`Id`], [`TypedId`], [`Layout`], [`Parts`], [`Stats`]; and the module `serde`, by which a field chooses text or a number |
 //! | `getrandom` | [`Secret`] from the operating system's random source |
 //! | `js-safe` | [`IdWidth::JsSafe`] |
 //! | `metrics` | [`Stats`] and lease figures, published through the crate `metrics` |
@@ -137,7 +138,7 @@
 //! | `id` | to view IDs as numbers in place |
 //! | `cipher` | the vector backends |
 //! | `cipher::secret`, private files of `lease` | the user that this process runs as |
-//! | `lease`'s SQLite and MySQL tables | a file's identity, a file in memory, options of a socket |
+//! | the stores of `lease` for SQLite and MySQL | a file's identity, a file in memory, options of a socket |
 //!
 #![cfg_attr(feature = "sqlite", doc = "[local-fn]: local()\n[local-type]: Local")]
 #![cfg_attr(

@@ -91,7 +91,7 @@ fn store_errors() -> String {
         AlreadyInitialised { namespace: "orders".into() },
         HistoryUnknown {
             namespace: "orders".into(),
-            reason: "sqlite:leases.db: there was one, and it was removed".into(),
+            reason: "sqlite:leases.db: there was such a file, and it was removed".into(),
         },
         FingerprintMismatch {
             namespace: "orders".into(),

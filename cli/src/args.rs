@@ -193,7 +193,7 @@ pub(crate) struct LeaseArgs {
     #[arg(long, value_name = "N", value_parser = count::<u32>(1..=256))]
     pub(crate) blocks: Option<u32>,
     /// How long leases last, and so how long the run goes on without its store
-    /// [default: 60s, and 2s at first]
+    /// [default: 2s for the first lease, then 60s]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) lease_duration: Option<Duration>,
     /// How long to wait for nodes that other runs hold, or for a store that can't be

@@ -36,7 +36,7 @@ day in the future.
 JSON, a line for each ID: id (base32hex), timestamp_unix_ms, timestamp (RFC 3339;
 null after the year 9999), node, sequence";
 
-/// Show the time, the node and the number of IDs
+/// Show the time, the node and the sequence number of IDs
 #[derive(Debug, Args)]
 #[command(after_long_help = DETAILS)]
 pub(crate) struct InspectArgs {

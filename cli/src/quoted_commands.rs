@@ -41,13 +41,14 @@ fn words(command: &str) -> Vec<String> {
             Some(word) => (word, true),
             None => (word, false),
         };
-        words.push(match word {
+        words.push(match word.split('{').next().unwrap() {
             "URL" => "sqlite:leases.db".to_owned(),
             "NAME" => "orders".to_owned(),
+            // The second is what the program puts in.
+            "N" | "" => "1".to_owned(),
             // A variable of a script.
-            _ if word.starts_with('$') => continue,
-            _ if word.starts_with('{') => "1".to_owned(),
-            _ => word.split('{').next().unwrap().to_owned(),
+            text if text.starts_with('$') => continue,
+            text => text.to_owned(),
         });
         if is_last {
             break;

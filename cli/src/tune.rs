@@ -58,7 +58,7 @@ const EXAMPLES: &str = "Examples:
 status is 1 if no ring or lease serves the load, or a run did not confirm the answer,
 and 130 after Ctrl-C.";
 
-/// Recommend the lease and the ring for a load on this machine, with a margin of 2
+/// Recommend the lease and the ring for a load on this machine, with a safety factor of 2
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct TuneArgs {

@@ -242,8 +242,8 @@ fn warnings(
         ),
         (
             config.best_effort,
-            "stores are accepted that can lose what they have confirmed, and then IDs come \
-             twice: leave out best-effort where IDs matter",
+            "best-effort is on: a store that can lose what it confirmed is accepted, and after a \
+             loss IDs can be issued twice; leave it out where IDs matter",
         ),
     ];
     let holds = all.into_iter().filter(|(holds, _)| *holds);
@@ -341,7 +341,7 @@ mod tests {
         for (text, warnings) in [
             ("", &[][..]),
             (open, &["can take", "can read along", "can begin"]),
-            ("best-effort = true", &["come twice"]),
+            ("best-effort = true", &["can be issued twice"]),
             ("resp.listen = 'off'\nhttp.listen = 'off'", &["no socket"]),
             ("tokens.admin = 'tokens'", &["nobody can take IDs"]),
             ("tokens.lease = 'tokens'", &[]),

@@ -84,7 +84,7 @@ impl<S> fmt::Display for AlreadyInitialised<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
             "the default source of IDs is already set, and stays: call ringflake::init once, early \
-             in main; where processes are forked, only in each child",
+             in main; in a program that forks, call it in each child and not in the parent",
         )
     }
 }

@@ -273,7 +273,7 @@ impl fmt::Display for BuildError {
             Self::LocalHas { option } => {
                 write!(
                     f,
-                    "`{option}` was given for a local namespace, which sets it"
+                    "`{option}` can't be given for a local namespace, which sets it itself"
                 )
             }
             Self::LeaseNotPast {
@@ -356,7 +356,7 @@ impl BuildError {
             }
             Self::LeaseGivenUp { .. } => "a copy of this process may still use it",
             Self::BorrowLimit { .. } => {
-                "after a restart the generator would wait for as long, or repeat IDs"
+                "a restart on the same nodes has to wait for as long, or repeats IDs"
             }
             Self::Store(error) | Self::NoLeaseYet { error, .. } => return error.note(),
             #[cfg(feature = "sqlite")]
@@ -381,19 +381,19 @@ impl BuildError {
                 "choose `lease` for nodes that nobody else has, or `lease_store` to request them"
             }
             Self::LeaseTaken { .. } => {
-                "clone that generator; or drop it, and build on the same lease again; or use other \
+                "clone that generator; or drop it, and build on its lease again; or use other \
                  nodes"
             }
             Self::LeaseUsed { .. } => {
-                "build on the same lease or its clone, start after the used ticks, or use other \
-                 nodes"
+                "build on the earlier generator's lease or a clone of it, start after the used ticks, \
+                 or use other nodes"
             }
             Self::LeaseOfParent { .. } => {
                 "use other nodes in the child, or build only after the fork"
             }
             Self::LeaseGivenUp { .. } => "use nodes that the copy does not have",
             Self::NoStore { .. } => "give a store with `lease_store`, or leave the option out",
-            Self::NoNamespace => "name the ID space with `namespace`",
+            Self::NoNamespace => "name the store's namespace with `namespace`",
             Self::NoLeaseYet {
                 error: StoreError::Unavailable { .. } | StoreError::Ambiguous { .. },
                 ..
@@ -405,7 +405,9 @@ impl BuildError {
             #[cfg(feature = "sqlite")]
             Self::Local(error) => return error.help(),
             #[cfg(feature = "sqlite")]
-            Self::TwoWidths { .. } => "give the width once, as the namespace was created",
+            Self::TwoWidths { .. } => {
+                "give only one width, the one that the namespace was created with"
+            }
             #[cfg(feature = "sqlite")]
             Self::LocalHas { .. } => {
                 "leave the option out, or use `lease_store` in place of `local`"
@@ -415,7 +417,7 @@ impl BuildError {
                  the present"
             }
             Self::NoMoments => "give the range with `between`, or a lease with `lease`",
-            Self::Moments { .. } => "give a range inside the layout that is not empty",
+            Self::Moments { .. } => "give a range that is not empty and lies inside the layout",
             Self::EncryptionWidens { .. } => {
                 "use the ID width js-safe or plain IDs; if 64 bits are fine, use a layout of more \
                  than 53 bits"

@@ -198,8 +198,8 @@ impl fmt::Display for ParseIdError {
             ),
             Self::Overflow => write!(
                 f,
-                "number above {} at position {position}: \
-                 the first of {MAX_DIGITS} characters is at most 'f'",
+                "the number is above {}: the first of {MAX_DIGITS} characters, at position {position}, \
+                 must be at most 'f'",
                 u64::MAX
             ),
         }

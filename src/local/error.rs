@@ -199,7 +199,7 @@ impl LocalError {
             Self::SecretUsed { .. } => {
                 "with leases from elsewhere as well, IDs would be issued twice"
             }
-            Self::Copied { .. } => "IDs may have been issued from the original since",
+            Self::Copied { .. } => "IDs may have been issued from the original after it was copied",
             Self::Store(error) => return error.note(),
             _ => return None,
         })
@@ -212,7 +212,7 @@ impl LocalError {
     pub fn help(&self) -> Option<&'static str> {
         Some(match self {
             Self::ReservedName { .. } => {
-                "for plain IDs leave the ending out and choose plain IDs; else use another name"
+                "leave the ending out, and ask for plain IDs by the option; or use another name"
             }
             Self::NoHome => "set RINGFLAKE_DATA_DIR to a directory",
             Self::Directory { .. } => {
@@ -232,15 +232,15 @@ impl LocalError {
                 "use the width that it was created for, or another name, which has its own secret"
             }
             Self::SecretBrought { .. } => {
-                "if other programs use the secret with a store, use that store; otherwise \
-                 initialise a namespace here once: as new if no ID was ever issued with the \
-                 secret, or with its history unknown if its other programs have stopped for good"
+                "if other programs use the secret with a store, use that store; if all of them have \
+                 stopped for good, initialise a namespace here once with its history unknown; as new \
+                 only if no ID with a present or future time was issued with the secret"
             }
             Self::SecretUsed { .. } => "use another secret for the store",
             Self::SecretGiven => "leave the secret out, or use it with a store",
             Self::Copied { .. } => {
                 "go back to the original; if nobody can use it any more, adopt this copy by \
-                 raising the floor of a namespace over lost grants"
+                 raising the floor over lost grants, for all its namespaces"
             }
             Self::Store(StoreError::NotDurable { .. }) => {
                 "set RINGFLAKE_DATA_DIR to a directory on a local disk, or accept the risk \

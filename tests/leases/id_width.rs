@@ -182,7 +182,7 @@ mod local {
                 assert_matches!(error, BuildError::TwoWidths { builder: of, local: at }
                     if (*of, *at) == (builder, local));
                 let both = [builder, local].map(|width| width.to_string());
-                assert_says(&in_full(&error), &[&both[0], &both[1], "once"]);
+                assert_says(&in_full(&error), &[&both[0], &both[1], "only one width"]);
             }
         }
         // Nothing was made.

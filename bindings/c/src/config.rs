@@ -390,7 +390,7 @@ fn history(text: &str) -> Result<History, String> {
         "new" => Ok(History::New),
         "unknown" => Ok(History::Unknown),
         _ => Err(
-            "give new if no ID with the current time or later was issued with this layout and \
+            "give new if no ID with a present or future time was issued with this layout and \
              secret, and unknown if in doubt"
                 .to_owned(),
         ),

@@ -223,8 +223,8 @@ fn help_of_store(error: &StoreError) -> Option<&str> {
             "change that setting, or accept the risk with `best-effort = true`"
         }
         StoreError::NotInitialised { .. } | StoreError::HistoryUnknown { .. } => {
-            "initialise it, or set `init-if-new` if no ID was ever issued with its layout and \
-             secret"
+            "initialise it, or set `init-if-new` if no ID with a present or future time was issued \
+             with its layout and secret"
         }
         StoreError::FingerprintMismatch { .. } => {
             "use the secret and the `id-width` that it was initialised with, or another namespace \

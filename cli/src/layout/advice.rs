@@ -124,8 +124,8 @@ impl NeedsArgs {
     fn shortage(&self, width: u32, demand: &Demand) -> String {
         let [time, node, sequence] = demand.bits();
         format!(
-            "{width} bits are not enough: with ticks of {} {} years need {time}, {} nodes {node}, \
-             and {} IDs a node and tick {sequence}, in all {}",
+            "{width} bits are not enough: with ticks of {}, {} years need {time} bits, {} nodes need \
+             {node}, and {} IDs for each node and tick need {sequence}: {} in all",
             humantime::format_duration(demand.tick),
             self.years,
             grouped(self.nodes),

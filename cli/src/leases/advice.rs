@@ -74,9 +74,10 @@ impl Advice {
                 self.adopted
             ),
             Obstacle::Exhausted { quarantined: 1.. } => {
+                let words = &self.words;
                 format!(
-                    "{obstacle}: 'ringflake store check{}' lists them",
-                    self.words
+                    "{obstacle}: 'ringflake store check{words}' lists them, and 'ringflake store \
+                     repair --block N{words}' repairs one"
                 )
             }
             _ => obstacle.to_string(),
@@ -110,12 +111,11 @@ impl Advice {
                 given.bits()
             ),
             LocalError::SecretBrought { path, .. } => format!(
-                "to share the history that {} has on another machine, use the same store with \
-                 --store URL\n\
-                 help: if no ID was ever issued with it, run once 'ringflake store init --history \
-                 new{words}'\n\
-                 help: if its other programs have stopped for good, run once 'ringflake store init \
-                 --history unknown{words}'",
+                "if programs elsewhere use {} with a store, give that store with --store URL\n\
+                 help: if all of them have stopped for good, run once 'ringflake store init --history \
+                 unknown{words}'\n\
+                 help: or, if no ID with a present or future time was issued with it, and nobody \
+                 else uses it, run the same with '--history new'",
                 match path {
                     Some(_) => "it".to_owned(),
                     None => secret::source(&self.key, &self.data_dir),
@@ -204,7 +204,7 @@ impl Advice {
             );
         }
         format!(
-            "{}\nhelp: for {}, give another {}",
+            "{}\nhelp: to go on with {}, give another {}",
             self.other_secret(namespace, recorded),
             secret::source(&self.key, &self.data_dir),
             if self.is_embedded {
@@ -226,7 +226,7 @@ impl Advice {
                 quoted(path.display())
             ),
             Some((path, _)) => format!("give --secret-file {}", quoted(path.display())),
-            None => "give that secret with --secret-file".to_owned(),
+            None => "give the secret that it belongs to with --secret-file".to_owned(),
         }
     }
 
@@ -235,8 +235,8 @@ impl Advice {
         let words = &self.words;
         Some(match error {
             StoreError::NotInitialised { .. } => format!(
-                "if no ID was ever issued with its layout and secret, run 'ringflake store init \
-                 --history new{words}'\n\
+                "if no ID with a present or future time was issued with its layout and secret, \
+                 run 'ringflake store init --history new{words}'\n\
                  help: else run the same with '--history unknown'"
             ),
             StoreError::AlreadyInitialised { .. } => {
@@ -268,8 +268,8 @@ impl Advice {
             ),
             StoreError::HistoryUnknown { .. } => format!(
                 "run 'ringflake store init --history unknown{words}'\n\
-                 help: if no ID was ever issued with its layout and secret, run the same with \
-                 '--history new'"
+                 help: if no ID with a present or future time was issued with its layout and \
+                 secret, run the same with '--history new'"
             ),
             StoreError::FloorTooFar { tick, .. } => format!(
                 "choose an earlier tick\n\
@@ -301,7 +301,8 @@ impl Advice {
                 "try again after that time, or give a longer --wait".to_owned()
             }
             StoreError::Exhausted { .. } if self.is_embedded => {
-                "wait until one of the other runs ends, give a longer --wait, or give other --nodes"
+                "wait until one of the other runs ends, or give a longer --wait\n\
+                 help: if you gave --nodes, give others"
                     .to_owned()
             }
             _ => return None,
@@ -380,7 +381,7 @@ mod tests {
             },
             StoreError::HistoryUnknown {
                 namespace: namespace(),
-                reason: "sqlite:leases.db: there was one, and it was removed".into(),
+                reason: "sqlite:leases.db: there was such a file, and it was removed".into(),
             },
             StoreError::FingerprintMismatch {
                 namespace: namespace(),
@@ -425,8 +426,8 @@ mod tests {
             StoreError::Fenced {
                 block: Block::new(7),
                 fence: Fence::Quarantined {
-                    reason: "its grant number (epoch) is 9, but its mark is tick 3; each grant \
-                             adds at least one tick"
+                    reason: "its grant number (epoch) is 9, but its mark is tick 3, which is \
+                             impossible: each grant moves the mark by at least one tick"
                         .into(),
                 },
             },

@@ -134,9 +134,9 @@ impl StoreTarget {
                 })
             }
             (Some(_), None) => Err(misuse(if store.is_from_environment() {
-                "RINGFLAKE_STORE needs --namespace: a store has many ID spaces"
+                "RINGFLAKE_STORE needs --namespace: a store can have several namespaces"
             } else {
-                "--store needs --namespace: a store has many ID spaces"
+                "--store needs --namespace: a store can have several namespaces"
             })),
             (Some(url), Some(name)) => {
                 // Errors of the URL come before all others.

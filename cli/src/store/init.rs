@@ -23,7 +23,7 @@ const DETAILS: &str = "Examples:
 The layout, the block size and the secret of a namespace never change.
 
 --history:
-  new      no ID with the current time or later was issued with this layout
+  new      no ID with a present or future time was issued with this layout
            and secret; leases start at once
   unused   no ID at all was issued with them; leases start at once, and past
            rows can be imported
@@ -41,7 +41,7 @@ pub(crate) struct InitArgs {
     /// Whether IDs were issued before: see below. There is no default
     #[arg(long, value_enum, value_name = "HISTORY")]
     history: Option<KnownHistory>,
-    /// How far ahead of the store's time a lease may end; the pause after a lost history
+    /// How far ahead of the store's time a lease may end; after a lost history, new leases begin that far ahead
     /// [default: 11min, in leases.db 2min]
     #[arg(long, value_name = "TIME", value_parser = time)]
     horizon: Option<Duration>,
@@ -59,7 +59,7 @@ pub(crate) struct InitArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum KnownHistory {
-    /// No ID with the current time or later was issued
+    /// No ID with a present or future time was issued
     New,
     /// No ID at all was issued
     Unused,
@@ -74,7 +74,7 @@ pub(super) fn run(args: &InitArgs, data_dir: &DataDir) -> Result<ExitCode> {
         Some(KnownHistory::Unknown) => (History::Unknown, "unknown"),
         None => {
             let text = "--history is missing\n\
-                        help: give --history new if no ID with the current time or later was \
+                        help: give --history new if no ID with a present or future time was \
                         issued with this layout and secret, and --history unknown if in doubt";
             return Err(Misuse(text.to_owned()).into());
         }

@@ -86,7 +86,7 @@ fn a_secret_makes_ids_from_leases_db_or_a_store_and_not_both() {
     home.print(format!("{init} {there}"));
     home.print(format!("generate {shared} {there}"));
     let message = home.refuse(format!("generate {there}"));
-    assert_says(&message, &["to share the history"]);
+    assert_says(&message, &["if programs elsewhere use"]);
     // One that the store has refused was not given to it.
     let kept = keygen("kept.key");
     home.refuse(format!("generate {shared} {kept}"));

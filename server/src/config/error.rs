@@ -99,7 +99,7 @@ impl ConfigError {
                 let missing = match (has_token, has_tls) {
                     (false, false) => "a take token (tokens.take) and a certificate (tls)",
                     (false, true) => "a take token (tokens.take)",
-                    _ => "a certificate (tls), so that tokens can't be read on the way",
+                    _ => "a certificate (tls) that protects tokens in transit",
                 };
                 Some(format!(
                     "give {missing}, listen on 127.0.0.1 or a Unix socket, or accept the risk with \

@@ -42,7 +42,7 @@ readers! {
         "unused" => Ok(History::Unused),
         "unknown" => Ok(History::Unknown),
         _ => Err(format!(
-            "{text:?} is no history: give new if no ID with the current time or later was issued \
+            "{text:?} is no history: give new if no ID with a present or future time was issued \
              with this layout and secret, and unknown if in doubt"
         )),
     };

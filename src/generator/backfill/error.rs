@@ -57,7 +57,7 @@ impl fmt::Display for BackfillError {
                 nodes,
             } => write!(
                 f,
-                "all {ids} IDs of the {} from {} on nodes {nodes:?} are issued: use a lease with \
+                "all {ids} IDs of the tick ({}) that begins at {} on nodes {nodes:?} are issued: use a lease with \
                  more nodes, or move the moment to another tick",
                 span(Duration::from_millis(*tick_ms)),
                 Utc(*tick_unix_ms)

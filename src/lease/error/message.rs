@@ -87,7 +87,7 @@ impl fmt::Display for StoreError {
             } => write!(
                 f,
                 "the requested past ticks end at tick {end} ({}), which the store's clock has not \
-                 reached: the latest end is tick {latest} ({})",
+                 reached: the latest allowed end is tick {latest} ({})",
                 Utc(*end_unix_ms),
                 Utc(*latest_unix_ms),
             ),
@@ -233,9 +233,9 @@ impl StoreError {
             Self::SecretInUse { namespace, other } if namespace == other => {
                 "IDs of two widths under one secret can be the same"
             }
-            Self::SecretInUse { .. } => "two ID spaces with one secret could issue the same IDs",
+            Self::SecretInUse { .. } => "two namespaces with one secret could issue the same IDs",
             Self::BeforeFloor { .. } => {
-                "ticks before the floor may have been granted without this record"
+                "ticks before the floor may have been granted, and this record would not show it"
             }
             Self::FloorAhead { .. } => "the floor was raised over grants that may have been lost",
             Self::FloorTooFar { .. } => "a floor is never lowered",
@@ -258,8 +258,8 @@ impl StoreError {
     pub fn help(&self) -> Option<&'static str> {
         Some(match self {
             Self::NotInitialised { .. } | Self::HistoryUnknown { .. } => {
-                "initialise it: as new only if no ID was ever issued with its layout and secret, \
-                 otherwise with its history unknown"
+                "initialise it: as new only if no ID with a present or future time was issued \
+                 with its layout and secret, otherwise with its history unknown"
             }
             Self::AlreadyInitialised { .. } => "use it, or choose another name",
             Self::FingerprintMismatch { .. } => {
@@ -267,8 +267,8 @@ impl StoreError {
                  namespace with another secret"
             }
             Self::SecretInUse { namespace, other } if namespace == other => {
-                "initialise it with the ID width that it had and its history declared unknown, or \
-                 use another secret"
+                "initialise it with its old ID width, and with its history unknown; or use another \
+                 secret"
             }
             Self::SecretInUse { .. } => "use another secret, or the other namespace",
             Self::Format { .. } => "use a version at least as new as the one that wrote the record",
@@ -281,8 +281,8 @@ impl StoreError {
             } => "repair the block, or acquire another",
             Self::Fenced { .. } => "acquire another block",
             Self::Exhausted { .. } => {
-                "hold fewer blocks in each process; for smaller blocks, move to another store with the \
-                 same secret"
+                "hold fewer blocks in each process; for smaller blocks, close this store for good, and \
+                 initialise another with the same secret and its history unknown"
             }
             Self::BeforeFloor { .. } => {
                 "start at the floor or later, or import older IDs into a namespace that was \
@@ -290,7 +290,7 @@ impl StoreError {
                  namespace, so keep them in another table"
             }
             Self::NotPast { .. } => {
-                "end at the latest end or before; other generators issue IDs of the present"
+                "end at that tick or before; for current IDs use a generator that is not for imports"
             }
             Self::PastExhausted {
                 lowest_mark_unix_ms: Some(_),

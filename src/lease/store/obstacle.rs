@@ -77,7 +77,7 @@ impl fmt::Display for Obstacle {
             ),
             Self::Exhausted { quarantined } => write!(
                 f,
-                "every block is held or quarantined: repair the {quarantined} that are quarantined"
+                "every block is held or quarantined: repair those that are quarantined, {quarantined} in all"
             ),
         }
     }
@@ -189,7 +189,7 @@ mod tests {
             (ahead, "in 8s"),
             (skewed, "5s 1ms"),
             (full, "every block"),
-            (damaged, "1 that are quarantined"),
+            (damaged, "quarantined, 1 in all"),
             (lost, "raises the floor"),
             (copied, "raise the floor"),
             (report(LAYOUT.ticks()), "run out"),

@@ -115,8 +115,8 @@ pub(crate) fn fault(namespace: &Namespace, block: u64, epoch: u64, mark: u64) ->
         ))
     } else if epoch > mark {
         Some(format!(
-            "its grant number (epoch) is {epoch}, but its mark is tick {mark}; each grant adds at \
-             least one tick"
+            "its grant number (epoch) is {epoch}, but its mark is tick {mark}, which is impossible: \
+             each grant moves the mark by at least one tick"
         ))
     } else if epoch == 0 && mark > 0 {
         Some(format!(

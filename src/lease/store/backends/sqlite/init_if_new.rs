@@ -57,7 +57,7 @@ impl SqliteStore {
             Past::Lost if self.path().exists() => {
                 "going by the note beside it, it was brought here, or put back to an earlier state"
             }
-            Past::Lost => "there was one, and it was removed",
+            Past::Lost => "there was such a file, and it was removed",
             Past::AnothersCopy => "it was copied here together with the note beside it",
         };
         // Another process may have been faster.
