@@ -47,8 +47,8 @@ pub(crate) fn help_of_local(error: &LocalError) -> Option<String> {
         LocalError::SecretBrought { directory, .. } => format!(
             "if other programs use the secret with a store, set store to that store; if all of them \
              have stopped for good, run once 'ringflake store init --data-dir {} --namespace NAME \
-             --history unknown', or the same with '--history new' if no ID with the current time or \
-             later was issued with the secret",
+             --history unknown', or the same with '--history new' if no ID with a present or future \
+             time was issued with the secret",
             directory.display()
         ),
         error => return error.help().map(str::to_owned),
@@ -65,8 +65,8 @@ pub(crate) fn help_of_store(error: &StoreError) -> Option<String> {
             return Some(format!(
                 "run 'ringflake store init --store URL --namespace {namespace} --secret-file FILE \
                  --history unknown' with the namespace's store and secret, and its layout and ID \
-                 width if they are set; with '--history new' only if no ID with a present or future time was issued \
-                 with this layout and secret"
+                 width if they are set; with '--history new' only if no ID with a present or \
+                 future time was issued with this layout and secret"
             ));
         }
         StoreError::FingerprintMismatch { .. } => {

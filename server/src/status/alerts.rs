@@ -57,8 +57,7 @@ pub(super) fn of(facts: &Facts<'_>) -> Vec<Alert> {
             say(
                 Severity::Critical,
                 format!(
-                    "{first}: no ID is issued. The store has to be reached, and to have a block \
-                     that is free."
+                    "{first}: no ID is issued. The store must be reachable and have a free block."
                 ),
             );
         }

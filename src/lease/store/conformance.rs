@@ -19,7 +19,7 @@ macro_rules! refused {
 mod batch;
 mod damage;
 mod floor;
-mod given;
+mod granted_ticks;
 mod past;
 mod renewal;
 mod secrets;
@@ -30,7 +30,7 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
-pub use self::given::GrantedTicks;
+pub use self::granted_ticks::GrantedTicks;
 pub use self::table::TableSuite;
 use crate::layout::Layout;
 use crate::lease::block::{Block, BlockState, Epoch};

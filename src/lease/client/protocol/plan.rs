@@ -143,12 +143,10 @@ impl fmt::Display for PlanError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Blocks { value, max } => write!(f, "blocks must be 1 to {max}, got {value}"),
-            Self::WidenTo { value, min, max } => {
-                write!(
-                    f,
-                    "the maximum number of blocks must be {min} to {max}, got {value}"
-                )
-            }
+            Self::WidenTo { value, min, max } => write!(
+                f,
+                "the maximum number of blocks must be {min} to {max}, got {value}"
+            ),
             Self::LeaseDuration { value, min, max } => {
                 write!(
                     f,
