@@ -1,3 +1,0 @@
-module ringflake.example/leases
-
-go 1.19
