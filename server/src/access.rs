@@ -19,22 +19,19 @@ pub enum Role {
     Take,
     /// Reads what an ID consists of.
     Inspect,
-    /// Is given leases of its own.
-    Lease,
     /// Reads figures of all namespaces, and settings.
     Admin,
 }
 
 impl Role {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Take, Self::Inspect, Self::Lease, Self::Admin];
+    pub const ALL: [Self; 3] = [Self::Take, Self::Inspect, Self::Admin];
 
     /// As it is written in the configuration.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Take => "take",
             Self::Inspect => "inspect",
-            Self::Lease => "lease",
             Self::Admin => "admin",
         }
     }
@@ -73,7 +70,6 @@ impl fmt::Display for Exceeded {
 /// |---|---|
 /// | take, inspect | everybody, if no role has tokens, and only this machine can connect or the configuration opens the server to the network |
 /// | admin | everybody, if no role has tokens and only this machine can connect |
-/// | lease | nobody |
 ///
 /// So one file of tokens closes every role: behind a proxy on the same machine, all the world
 /// is local.
@@ -83,7 +79,7 @@ pub(crate) struct Access {
 }
 
 /// By role, in the order of [`Role::ALL`].
-type Table = [Right; 4];
+type Table = [Right; 3];
 
 /// The holders of a role.
 #[derive(Debug)]
@@ -115,7 +111,6 @@ impl Access {
             let is_everybodys = match role {
                 Role::Take | Role::Inspect => is_local || is_open,
                 Role::Admin => is_local,
-                Role::Lease => false,
             };
             match is_everybodys && has_none {
                 true => Right::Everybody,
@@ -319,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn without_tokens_this_machine_may_all_but_lease() {
+    fn without_tokens_this_machine_may_do_everything() {
         let none = TokenSettings::default();
         for (is_local, is_open, expected) in [
             (true, false, &["take", "inspect", "admin"][..]),

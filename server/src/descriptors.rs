@@ -8,8 +8,7 @@ use crate::limits::Limits;
 
 /// For event loops, sockets that listen, the log and the data directory.
 const OF_A_PROCESS: u64 = 64;
-/// For the store of a namespace that is not local: of its generator, of leases of clients, and
-/// a file beside each.
+/// For the store of a namespace that is not local, and its tier.
 const OF_A_NAMESPACE: u64 = 8;
 
 /// These limits, with as many connections as there are files for. Says so if those are fewer.

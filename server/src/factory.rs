@@ -1,9 +1,8 @@
 //! How the generator of a namespace is built, as the configuration says.
 //!
-//! A generator and the leases of clients make IDs of one namespace, which are unique if their
-//! leases come from one store. So what the files say when a namespace is opened counts for as
-//! long as the server runs, whatever they say later. One that can't be opened keeps the server
-//! from starting, so nothing is ever to be forgotten.
+//! What the files of a namespace say when it is opened counts for as long as the server runs,
+//! whatever they say later. One that can't be opened keeps the server from starting, so nothing is
+//! ever to be forgotten.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -20,7 +19,6 @@ use ringflake::{
 use crate::causes::Causes;
 use crate::config::{Config, NamespaceSettings, StoreUrl};
 use crate::namespaces::OpenError;
-use crate::sublease::Origin;
 use crate::wording::help_of_store;
 
 /// How long the start waits for a store unless the configuration says otherwise.
@@ -116,50 +114,6 @@ impl GeneratorFactory {
             true => Ok(()),
             false => self.check(name).map(drop),
         }
-    }
-
-    /// The store that this namespace's generator has its leases from, for leases of clients; with
-    /// a tier, the store above it, so that any server can renew them.
-    /// The namespace has been used before: nothing is made, and nobody asked.
-    pub(crate) fn origin(&self, name: &str) -> Result<Origin, OpenError> {
-        let (settings, layout) = self.settings(name)?;
-        let id_width = settings.id_width.unwrap_or_default();
-        let is_plain = settings.plain == Some(true);
-        let Some(upstream) = self.upstream(name, &settings)? else {
-            let mut place = self.in_data_dir(Local::new(name)).id_width(id_width);
-            if is_plain {
-                place = place.plain();
-            }
-            let space = match place.find(&layout) {
-                Err(LocalError::NoSecret { .. }) => return Err(OpenError::Unknown),
-                space => space.map_err(local)?,
-            };
-            return Ok(Origin {
-                name: name.to_owned(),
-                store: Box::new(space.sqlite().map_err(local)?),
-                namespace: space.namespace,
-                secret: space.secret,
-                id_width,
-            });
-        };
-        let Upstream { url, secret } = self.keep(name, upstream);
-        let secret = secret.filter(|_| !is_plain);
-        let fingerprint = secret.as_ref().map_or(Fingerprint::PLAIN, |secret| {
-            Fingerprint::of_width(secret, id_width)
-        });
-        let namespace = lease::Namespace::new(name, &layout, fingerprint);
-        let mut namespace = namespace.map_err(OpenError::Name)?;
-        if let Some(bits) = settings.block_bits {
-            let sized = namespace.with_block_bits(bits);
-            namespace = sized.map_err(OpenError::Name)?;
-        }
-        Ok(Origin {
-            name: name.to_owned(),
-            store: self.open_store(&url.above_tier())?,
-            namespace,
-            secret,
-            id_width,
-        })
     }
 
     /// The settings of this namespace, and its layout.

@@ -22,7 +22,6 @@
 //! | connections with a request, in bytes | `ACTIVE_BYTES`, half of it for one client | they wait |
 //! | memory of answers and bodies | `ANSWER_BYTES`, half of it for one client | they wait, then 503 |
 //! | IDs of a request | `Limits::count` | 422 |
-//! | concurrent store calls for leases | the server's `Subleases` | 503 |
 //! | new requests while the server drains | half a second | the connection is closed |
 //!
 //! # No ID twice
@@ -49,7 +48,6 @@ mod deadlines;
 mod format;
 mod health;
 mod inspect;
-mod leases;
 mod listen;
 mod metrics;
 mod namespace_metrics;

@@ -40,7 +40,6 @@ mod readiness;
 mod resp;
 mod server;
 mod status;
-mod sublease;
 mod tls;
 mod tokens;
 mod watched_files;

@@ -21,12 +21,6 @@ pub struct Limits {
     pub idle_time: Duration,
     /// Namespaces that clients may begin, where they may.
     pub namespaces: usize,
-    /// Leases that one request may ask for, each of a block of nodes; never more than those of
-    /// a minute.
-    pub leases: usize,
-    /// Leases that are given out per minute and namespace, on average. After a pause, a minute's
-    /// worth may be given out at once.
-    pub leases_per_minute: usize,
 }
 
 /// The slowest reader of an answer that is not closed, beside `request_time`.
@@ -46,8 +40,6 @@ impl Default for Limits {
             request_time: Duration::from_secs(10),
             idle_time: Duration::from_secs(300),
             namespaces: 64,
-            leases: 16,
-            leases_per_minute: 60,
         }
     }
 }

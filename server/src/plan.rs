@@ -196,8 +196,6 @@ fn limits(config: &Config) -> BTreeMap<&'static str, u64> {
         ("request-time-ms", in_ms(limits.request_time)),
         ("idle-time-ms", in_ms(limits.idle_time)),
         ("namespaces", number(limits.namespaces)),
-        ("leases", number(limits.leases)),
-        ("leases-per-minute", number(limits.leases_per_minute)),
     ];
     BTreeMap::from(all)
 }
@@ -219,7 +217,7 @@ fn warnings(
             "everybody on the network can take IDs, as the configuration says: give tokens.take",
         ),
         (
-            takers == "nobody" && config.tokens.lease.is_none(),
+            takers == "nobody",
             "nobody can take IDs: one file of tokens closes every role; give tokens.take",
         ),
         (
@@ -307,8 +305,8 @@ mod tests {
         );
         assert_eq!(plan.hosts, ["ids.example"]);
         assert_eq!(plan.sockets[2].mode.as_deref(), Some("0660"));
-        let rights = ["take", "inspect", "lease", "admin"].map(|role| &*plan.rights[role]);
-        assert_eq!(rights, ["2 tokens", "nobody", "nobody", "nobody"]);
+        let rights = ["take", "inspect", "admin"].map(|role| &*plan.rights[role]);
+        assert_eq!(rights, ["2 tokens", "nobody", "nobody"]);
         assert!(!plan.on_demand);
         let [plain, shared] = &plan.namespaces[..] else {
             panic!("{plan:?}")
@@ -344,7 +342,6 @@ mod tests {
             ("best-effort = true", &["can be issued twice"]),
             ("resp.listen = 'off'\nhttp.listen = 'off'", &["no socket"]),
             ("tokens.admin = 'tokens'", &["nobody can take IDs"]),
-            ("tokens.lease = 'tokens'", &[]),
             (&tls, &[]),
             (&format!("{tls}resp.unix = 'r.sock'"), &["no TCP socket"]),
         ] {

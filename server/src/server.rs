@@ -18,7 +18,7 @@ use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ringflake::{Shutdown, SystemClock};
+use ringflake::Shutdown;
 
 pub use self::error::StartError;
 use crate::access::Access;
@@ -33,7 +33,6 @@ use crate::listener::{Address, Listener};
 use crate::namespaces::{Namespaces, OpenError};
 use crate::readiness::Obstacle;
 use crate::resp;
-use crate::sublease::Subleases;
 use crate::tls::{Loaded, Tls};
 use crate::watched_files::WatchedFiles;
 
@@ -313,7 +312,6 @@ impl Server {
                         listeners,
                         config,
                         namespaces: Arc::clone(&self.namespaces),
-                        subleases: Arc::new(subleases(&self.factory, &self.config)),
                         rights,
                         tls: self.tls.clone(),
                         limits: limits.clone(),
@@ -461,12 +459,6 @@ fn namespaces(factory: &Arc<GeneratorFactory>, config: &Config) -> Namespaces {
         // Without a directory the start fails.
         _ => namespaces,
     }
-}
-
-fn subleases(factory: &Arc<GeneratorFactory>, config: &Config) -> Subleases {
-    let factory = Arc::clone(factory);
-    let open = Box::new(move |name: &str| factory.origin(name));
-    Subleases::new(open, Arc::new(SystemClock), &config.limits)
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ impl Settings {
     /// | `RINGFLAKE_SERVE_RESP_UNIX_MODE`, `RINGFLAKE_SERVE_HTTP_UNIX_MODE` | `resp.unix-mode`, `http.unix-mode` |
     /// | `RINGFLAKE_SERVE_HTTP_HOSTS` | `http.hosts`, with commas |
     /// | `RINGFLAKE_SERVE_TLS_CERTIFICATE`, `_TLS_KEY`, `_TLS_CLIENT_CA` | `tls.certificate`, `tls.key`, `tls.client-ca` |
-    /// | `RINGFLAKE_SERVE_TAKE_TOKENS`, also `INSPECT`, `LEASE`, `ADMIN` | `tokens.take` and the others: the path of a file |
+    /// | `RINGFLAKE_SERVE_TAKE_TOKENS`, also `INSPECT`, `ADMIN` | `tokens.take` and the others: the path of a file |
     /// | `RINGFLAKE_SERVE_LOG_FORMAT`, `RINGFLAKE_SERVE_LOG_LEVEL` | `log.format`, `log.level` |
     ///
     /// # Errors
@@ -64,7 +64,6 @@ impl Settings {
         settings.tls.client_ca = path("RINGFLAKE_SERVE_TLS_CLIENT_CA");
         settings.tokens.take = path("RINGFLAKE_SERVE_TAKE_TOKENS");
         settings.tokens.inspect = path("RINGFLAKE_SERVE_INSPECT_TOKENS");
-        settings.tokens.lease = path("RINGFLAKE_SERVE_LEASE_TOKENS");
         settings.tokens.admin = path("RINGFLAKE_SERVE_ADMIN_TOKENS");
         settings.log.format = read!("RINGFLAKE_SERVE_LOG_FORMAT", LogFormat::from_name);
         settings.log.level = read!("RINGFLAKE_SERVE_LOG_LEVEL", LogLevel::from_name);

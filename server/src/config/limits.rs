@@ -3,8 +3,6 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use ringflake::lease::MAX_ACQUIRE;
-
 use super::error::ConfigError;
 use super::settings::LimitSettings;
 use crate::limits::{Limits, MAX_COUNT};
@@ -18,7 +16,7 @@ pub(super) fn read(settings: LimitSettings) -> Result<Limits, ConfigError> {
     let connections = settings.connections.unwrap_or(limits.connections);
     limits.connections_per_client = limits.connections_per_client.min(connections);
     // Bytes: from a head of usual length to more than any list of IDs needs. Namespaces: each
-    // has rings and threads of its own. Leases: as many as a store gives in one step.
+    // has rings and threads of its own.
     #[rustfmt::skip]
     let numbers = [
         ("connections", settings.connections, &mut limits.connections, 1..=1 << 20),
@@ -26,8 +24,6 @@ pub(super) fn read(settings: LimitSettings) -> Result<Limits, ConfigError> {
         ("count", settings.count, &mut limits.count, 1..=MAX_COUNT),
         ("request-bytes", settings.request_bytes, &mut limits.request_bytes, 1024..=1 << 24),
         ("namespaces", settings.namespaces, &mut limits.namespaces, 1..=4096),
-        ("leases", settings.leases, &mut limits.leases, 1..=MAX_ACQUIRE as usize),
-        ("leases-per-minute", settings.leases_per_minute, &mut limits.leases_per_minute, 1..=1 << 20),
     ];
     let refused = |key, reason| Err(ConfigError::value(format!("limits.{key}"), reason));
     for (key, given, limit, range) in numbers {

@@ -174,8 +174,6 @@ layers! {
         pub take: Option<PathBuf>,
         /// Tokens that may decode IDs.
         pub inspect: Option<PathBuf>,
-        /// Tokens that may acquire leases of their own.
-        pub lease: Option<PathBuf>,
         /// Tokens that may read the metrics and the status of all namespaces.
         pub admin: Option<PathBuf>,
     }
@@ -200,10 +198,6 @@ layers! {
         pub idle_time: Option<Duration>,
         /// Namespaces that clients may begin, 1 to 4,096. Default: 64.
         pub namespaces: Option<usize>,
-        /// Leases that one request may ask for, 1 to 120. Default: 16.
-        pub leases: Option<usize>,
-        /// Leases granted to clients per minute and namespace, 1 to 1,048,576. Default: 60.
-        pub leases_per_minute: Option<usize>,
     }
 
     /// The format and the level of the log.
@@ -269,8 +263,8 @@ layers! {
 
 impl TokenSettings {
     /// By role, in the order of [`Role::ALL`](crate::Role::ALL).
-    pub(crate) fn files(&self) -> [&Option<PathBuf>; 4] {
-        [&self.take, &self.inspect, &self.lease, &self.admin]
+    pub(crate) fn files(&self) -> [&Option<PathBuf>; 3] {
+        [&self.take, &self.inspect, &self.admin]
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -308,7 +302,6 @@ impl Settings {
             &mut tls.client_ca,
             &mut tokens.take,
             &mut tokens.inspect,
-            &mut tokens.lease,
             &mut tokens.admin,
         ]
         .into_iter()

@@ -26,16 +26,6 @@ impl StoreUrl {
         Self(in_directory(&self.0, directory))
     }
 
-    /// The store above a tier; or this one, if it is no tier.
-    #[must_use]
-    pub(crate) fn above_tier(&self) -> Self {
-        let tier = self.0.strip_prefix("tier:");
-        match tier.and_then(|tier| tier.split_once("?upstream=")) {
-            Some((_, upstream)) => Self::new(upstream),
-            None => self.clone(),
-        }
-    }
-
     /// The kind of the store, which is all of it that may be shown.
     pub fn scheme(&self) -> &str {
         let (scheme, _) = self.0.split_once(':').unwrap_or_default();

@@ -31,7 +31,6 @@ client-ca = "/etc/clients.pem"
 [tokens]
 take = "take.tokens"
 inspect = "inspect.tokens"
-lease = "lease.tokens"
 admin = "admin.tokens"
 
 [limits]
@@ -124,6 +123,7 @@ fn a_socket_that_is_given_replaces_the_default() {
 fn an_error_names_the_line_and_what_is_allowed() {
     for (text, line, parts) in [
         ("\nport = 5", 2, ["`port`", "`data-dir`"]),
+        ("[tokens]\nlease = \"f\"", 2, ["`lease`", "`inspect`"]),
         ("[resp]\nlisten = [\"a\"]", 2, ["\"a\"", "127.0.0.1:6379"]),
         ("[resp]\nlisten = 5", 2, ["addresses", "off"]),
         ("[log]\n\nlevel = \"loud\"", 3, ["\"loud\"", "warn, info"]),
@@ -263,7 +263,6 @@ fn a_variable_says_what_a_key_of_a_file_says() {
         ("SERVE_TLS_CLIENT_CA", "e", "tls.client-ca = 'e'"),
         ("SERVE_TAKE_TOKENS", "f", "tokens.take = 'f'"),
         ("SERVE_INSPECT_TOKENS", "g", "tokens.inspect = 'g'"),
-        ("SERVE_LEASE_TOKENS", "h", "tokens.lease = 'h'"),
         ("SERVE_ADMIN_TOKENS", "i", "tokens.admin = 'i'"),
         ("SERVE_LOG_FORMAT", "text", "log.format = 'text'"),
         ("SERVE_LOG_LEVEL", "warn", "log.level = 'warn'"),
@@ -302,9 +301,9 @@ fn a_wrong_variable_is_refused_by_its_name() {
 #[test]
 fn a_layer_lies_over_another_key_by_key() {
     let upper = "drain = '1s'\nlimits.count = 1\nhttp.workers = 2\n[namespaces.a]\nblocks = 3";
-    let lower = "drain = '2s'\nlimits.count = 4\nlimits.leases = 5\n[namespaces.a]\nblocks = 6\ncapacity = 7\n\
+    let lower = "drain = '2s'\nlimits.count = 4\nlimits.namespaces = 5\n[namespaces.a]\nblocks = 6\ncapacity = 7\n\
                  [namespaces.b]\nblocks = 8";
-    let whole = "drain = '1s'\nlimits.count = 1\nlimits.leases = 5\nhttp.workers = 2\n\
+    let whole = "drain = '1s'\nlimits.count = 1\nlimits.namespaces = 5\nhttp.workers = 2\n\
                  [namespaces.a]\nblocks = 3\ncapacity = 7\n[namespaces.b]\nblocks = 8";
     let [upper, lower, whole] = [upper, lower, whole].map(|text| from(text).unwrap());
     assert_eq!(upper.clone().over(lower), whole);

@@ -17,10 +17,8 @@ use crate::counters::Counters;
 use crate::drain::Drain;
 use crate::limits::Limits;
 use crate::listener::Listener;
-use crate::log_limit::LogLimit;
 use crate::namespaces::{Namespace, Namespaces, OpenError};
 use crate::readiness::Obstacle;
-use crate::sublease::Subleases;
 use crate::tls::Tls;
 
 /// For how long a draining server still answers new requests: clients learn from their next
@@ -33,7 +31,6 @@ pub(crate) struct Setup {
     pub(crate) listeners: Vec<Listener>,
     pub(crate) config: ProtocolConfig,
     pub(crate) namespaces: Arc<Namespaces>,
-    pub(crate) subleases: Arc<Subleases>,
     pub(crate) rights: Arc<Access>,
     /// For all TCP listeners; those of Unix sockets have none.
     pub(crate) tls: Option<Arc<Tls>>,
@@ -49,8 +46,6 @@ pub(crate) struct Setup {
 pub(super) struct App {
     pub(super) setup: Setup,
     pub(super) metrics: NamespaceMetrics,
-    /// Warnings about stores that clients have caused.
-    pub(super) store_failures: LogLimit,
     pub(super) started: Instant,
 }
 
@@ -64,7 +59,6 @@ impl App {
         Ok(Self {
             setup,
             metrics: NamespaceMetrics::new().map_err(io::Error::other)?,
-            store_failures: LogLimit::default(),
             started: Instant::now(),
         })
     }

@@ -131,12 +131,10 @@ mod tests {
     use crate::access::Right;
     use crate::tokens::Tokens;
 
-    /// Takes with `t`, inspects with `i`; nobody is given leases, and the rest is
-    /// everybody's.
+    /// Takes with `t`; nobody inspects, and the rest is everybody's.
     fn access() -> Access {
-        let tokens = |name| Right::Tokens(Tokens::limited(name, None, 9.0));
-        let (take, inspect) = (tokens("t"), tokens("i"));
-        Access::new([take, inspect, Right::Nobody, Right::Everybody])
+        let take = Right::Tokens(Tokens::limited("t", None, 9.0));
+        Access::new([take, Right::Nobody, Right::Everybody])
     }
 
     fn required(role: Role, values: &[&'static str]) -> Result<(), Kind> {
@@ -155,13 +153,12 @@ mod tests {
         let table = [
             (Role::Take, &["Bearer t"][..], Ok(())),
             (Role::Take, &["bearer  t "], Ok(())),
-            (Role::Inspect, &["Bearer t"], forbidden),
             (Role::Admin, &[], Ok(())),
             (Role::Admin, &["Basic x"], Ok(())),
             // A role that nobody has.
-            (Role::Lease, &[], forbidden),
-            (Role::Lease, &["Bearer t"], forbidden),
-            (Role::Lease, &["Bearer x"], forbidden),
+            (Role::Inspect, &[], forbidden),
+            (Role::Inspect, &["Bearer t"], forbidden),
+            (Role::Inspect, &["Bearer x"], forbidden),
             (Role::Take, &[], unknown),
             (Role::Take, &["Bearer x"], unknown),
             (Role::Take, &["Bearer "], unknown),

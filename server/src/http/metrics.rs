@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
@@ -15,7 +15,6 @@ use super::problem::Problem;
 use crate::access::Role;
 use crate::counters::{Counters, Durations, open, total};
 use crate::namespaces::Namespace;
-use crate::sublease::Counts;
 
 /// The text format of Prometheus.
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -45,7 +44,6 @@ pub(super) async fn metrics(State(app): State<Arc<App>>, head: Parts) -> Result<
     let data_dir = is_on_demand.then_some(obstacle.is_none());
     of_readiness(&app, &namespaces, data_dir, &mut text);
     of_protocols(&app.setup.others, &mut text);
-    of_leases(app.setup.subleases.counts(), &mut text);
     Ok(([(CONTENT_TYPE, TEXT)], text).into_response())
 }
 
@@ -163,29 +161,9 @@ fn of_protocols(protocols: &Protocols, text: &mut String) {
     );
 }
 
-fn of_leases(counts: &Counts, text: &mut String) {
-    for (name, help, count) in [
-        ("given", "Leases that were given to clients.", &counts.given),
-        ("renewed", "Renewals of leases of clients.", &counts.renewed),
-        (
-            "released",
-            "Leases that clients have given back.",
-            &counts.released,
-        ),
-        (
-            "refused",
-            "Requests about leases that were not done.",
-            &counts.refused,
-        ),
-    ] {
-        let name = format!("leases_{name}_total");
-        let count = count.load(Ordering::Relaxed) as f64;
-        write_metric(text, "counter", &name, help, [(String::new(), count)]);
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::Ordering;
     use std::time::Duration;
 
     use super::*;

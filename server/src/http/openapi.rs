@@ -13,7 +13,6 @@ use serde_json::{Value, json};
 
 use super::problem::{Kind, PROBLEM_JSON};
 use crate::limits::Limits;
-use crate::sublease::{DEFAULT_DURATION, MOST_DURATION, MOST_HAD, MOST_TEXT};
 
 const TEMPLATE: &str = include_str!("openapi.json");
 
@@ -33,12 +32,6 @@ pub(super) fn document(limits: &Limits) -> Vec<u8> {
     document["info"]["version"] = env!("CARGO_PKG_VERSION").into();
     let schemas = &mut document["components"]["schemas"];
     schemas["Count"]["maximum"] = limits.count.into();
-    schemas["Lease"]["maxLength"] = MOST_TEXT.into();
-    schemas["DurationS"]["maximum"] = MOST_DURATION.as_secs().into();
-    schemas["DurationS"]["default"] = DEFAULT_DURATION.as_secs().into();
-    let acquiring = &mut schemas["Acquiring"]["properties"];
-    acquiring["blocks"]["maximum"] = limits.leases.into();
-    acquiring["had"]["maxItems"] = MOST_HAD.into();
     let paths = document["paths"].as_object_mut().into_iter().flatten();
     for (_, path) in paths {
         for (_, operation) in path.as_object_mut().into_iter().flatten() {
@@ -105,13 +98,11 @@ fn error(status: u16, kinds: &[Kind]) -> Value {
 #[cfg(test)]
 mod tests {
     use super::super::format::Format;
-    use super::super::leases::HOLDER;
     use super::*;
 
     fn read() -> Value {
         let limits = Limits {
             count: 1000,
-            leases: 7,
             ..Limits::default()
         };
         serde_json::from_slice(&document(&limits)).unwrap()
@@ -138,9 +129,6 @@ mod tests {
         let document = read();
         let schemas = &document["components"]["schemas"];
         assert_eq!(schemas["Count"]["maximum"], 1000);
-        let acquiring = &schemas["Acquiring"]["properties"];
-        assert_eq!(acquiring["blocks"]["maximum"], 7);
-        assert_eq!(acquiring["holder"]["maxLength"], HOLDER);
         let formats = Format::ALL.map(Format::name);
         assert_eq!(schemas["Format"]["enum"], json!(formats));
         assert_eq!(schemas["Format"]["default"], Format::default().name());

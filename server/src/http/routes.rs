@@ -13,7 +13,7 @@ use axum::routing::{get, post};
 use super::app::{App, Context};
 use super::buffer_permit::guarded;
 use super::problem::{Kind, Problem};
-use super::{auth, health, inspect, leases, metrics, openapi, page, take};
+use super::{auth, health, inspect, metrics, openapi, page, take};
 use crate::access::Role;
 
 /// What `/metrics`, `/readyz` and `/v1/status` say of a namespace, at most.
@@ -30,9 +30,6 @@ pub(super) fn router(app: Arc<App>) -> Router {
         .route("/", get(page::page))
         .route("/v1/ids", post(take::take))
         .route("/v1/ids/{id}", get(inspect::inspect))
-        .route("/v1/leases", post(leases::acquire))
-        .route("/v1/leases/renew", post(leases::renew))
-        .route("/v1/leases/release", post(leases::release))
         .route("/livez", get(health::livez))
         .route("/openapi.json", get(openapi::openapi).with_state(document))
         .merge(of_namespaces)

@@ -4,7 +4,6 @@ mod cross_origin;
 mod drain;
 mod errors;
 mod health;
-mod leases;
 mod limits;
 mod proxied;
 mod rates;

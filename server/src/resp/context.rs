@@ -320,7 +320,6 @@ impl WorkerContext {
         let why = match role {
             Role::Take => "this token may not take IDs",
             Role::Inspect => "this token may not inspect IDs",
-            Role::Lease => "this token may not be given leases",
             Role::Admin => "this token may not read the server's figures",
         };
         Some(Rejection::new("NOPERM", why))

@@ -3,8 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::json;
-
 use super::served::{serve, serve_few};
 use crate::access::{Access, Role};
 
@@ -30,37 +28,43 @@ fn ids_that_were_not_taken_are_not_counted() {
 }
 
 #[test]
-fn a_lease_is_renewed_and_released_within_the_limits_of_the_token() {
+fn a_request_beyond_the_limits_of_its_token_is_refused() {
     let access = Arc::new(Access::new(Access::limited(None, 1_000_000)));
     let served = serve(|setup| setup.rights = Arc::clone(&access));
     let mut wire = served.connect();
-    let mut ask = |path: &str, body: serde_json::Value| {
-        let headers = [TOKEN, "content-type: application/json"];
-        wire.request("POST", path, &headers, &body.to_string())
-    };
-    let given = ask("/v1/leases", json!({ "namespace": "orders", "nodes": 1 })).json();
-    let lease = json!({ "lease": given["leases"][0]["lease"] });
-    assert_eq!(access.spent(Role::Lease), 1);
-    // For another namespace, and with no request left.
-    for (namespace, status) in [(Some("others"), 403), (None, 429)] {
+    let take = "/v1/ids?namespace=orders&format=text";
+    let id = wire.post(take, &[TOKEN]).json()["ids"][0].clone();
+    let inspect = format!(
+        "/v1/ids/{}?namespace=orders&format=text",
+        id.as_str().unwrap()
+    );
+    let mut ask = |method, path: &str| wire.request(method, path, &[TOKEN], "");
+    // For another namespace, and with nothing left.
+    for (namespace, status, said) in [
+        (Some("others"), 403, "use one that may use orders"),
+        (None, 429, "the token has used up its rate"),
+    ] {
         access.replace(Access::limited(namespace, 1));
-        // More than there is, if the token may use the namespace.
-        let _ = access.spend(Role::Lease, Some(b"t"), "orders", 2);
-        for path in ["/v1/leases/renew", "/v1/leases/release"] {
-            assert_eq!(ask(path, lease.clone()).status, status, "{path}");
+        for (method, path, role) in [
+            ("POST", take, Role::Take),
+            ("GET", &*inspect, Role::Inspect),
+        ] {
+            // More than there is, if the token may use the namespace.
+            let _ = access.spend(role, Some(b"t"), "orders", 2);
+            let refused = ask(method, path);
+            assert_eq!(refused.status, status, "{path}");
+            assert_eq!(refused.headers.contains_key("retry-after"), status == 429);
+            let text = String::from_utf8_lossy(&refused.body).into_owned();
+            assert!(text.contains(said), "{text}");
         }
     }
-    access.replace(Access::limited(Some("others"), 9));
-    let refused = ask("/v1/leases/renew", json!({ "lease": "no lease" }));
-    let text = String::from_utf8_lossy(&refused.body);
-    assert!(
-        text.contains("may use the namespace of this lease"),
-        "{text}"
-    );
     access.replace(Access::limited(None, 9));
-    for path in ["/v1/leases/renew", "/v1/leases/release"] {
-        assert_eq!(ask(path, lease.clone()).status, 200, "{path}");
+    for (method, path, role) in [
+        ("POST", take, Role::Take),
+        ("GET", &*inspect, Role::Inspect),
+    ] {
+        assert_eq!(ask(method, path).status, 200, "{path}");
+        assert_eq!(access.spent(role), 1, "{path}");
     }
-    assert_eq!(access.spent(Role::Lease), 2, "a request each");
     assert!(served.end(Duration::from_secs(60)));
 }

@@ -13,14 +13,13 @@ use tempfile::TempDir;
 
 use super::super::{DRAIN_TIME, HttpServer, LAST_PATIENCE, Setup};
 use crate::access::Access;
-use crate::config::{ProtocolConfig, Settings};
+use crate::config::{Config, ProtocolConfig, Settings};
 use crate::counters::Counters;
 use crate::drain::Drain;
 use crate::factory::GeneratorFactory;
 use crate::limits::Limits;
 use crate::listener::Listener;
 use crate::namespaces::{Namespaces, OpenError};
-use crate::sublease::tests::configured;
 use crate::wire::Wire;
 
 /// The request timeout of tests that are about something else: a busy machine may stop a
@@ -106,9 +105,10 @@ pub(super) fn serve_namespaces(
     + 'static,
 ) -> Served {
     let directory = TempDir::new().unwrap();
-    let text = "data-dir = 'data'\non-demand-names = ['orders', 'others']";
+    let text = "data-dir = 'data'\nbest-effort = true\non-demand-names = ['orders', 'others']";
     let settings = Settings::from_toml(text, &directory.path().join("serve.toml"));
-    let (local, subleases) = configured(settings.unwrap());
+    let config = Config::new(settings.unwrap()).unwrap();
+    let local = GeneratorFactory::new(Arc::new(config));
     let build = move |name: &str| build(&local, name);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = listener.local_addr().unwrap();
@@ -122,7 +122,6 @@ pub(super) fn serve_namespaces(
             ..ProtocolConfig::default()
         },
         namespaces: Arc::clone(&namespaces),
-        subleases: Arc::new(subleases),
         rights: Access::open(),
         tls: None,
         limits: Limits {
