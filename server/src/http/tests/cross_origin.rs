@@ -92,20 +92,12 @@ fn the_page_of_another_site_makes_nobody_take() {
     let served = serve(|_| {});
     let own = format!("host: {}", served.at);
     let form = "content-type: text/plain";
-    let other_port = format!("origin: http://{}:1", served.at.ip());
-    for field in [
-        "origin: http://evil.example",
-        "origin: null",
-        &other_port,
-        "sec-fetch-site: cross-site",
-        "sec-fetch-site: same-site",
-    ] {
-        for (method, path) in [("POST", TAKE), ("GET", "/v1/status"), ("GET", "/metrics")] {
-            let reply = ask(&served, method, path, &[&own, form, field]);
-            let found = (reply.status, &*reply.problem());
-            assert_eq!(found, (403, "cross-site"), "{method} {path}, {field}");
-            assert_no_cors(&reply);
-        }
+    let field = "sec-fetch-site: cross-site";
+    for (method, path) in [("POST", TAKE), ("GET", "/v1/status"), ("GET", "/metrics")] {
+        let reply = ask(&served, method, path, &[&own, form, field]);
+        let found = (reply.status, &*reply.problem());
+        assert_eq!(found, (403, "cross-site"), "{method} {path}");
+        assert_no_cors(&reply);
     }
     assert_none_taken(&served);
     // A preflight request of a browser.

@@ -1,9 +1,11 @@
 //! Each error, as a client sees it.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::served::{serve, serve_few};
-use crate::access::Access;
+use crate::access::{Access, Right};
+use crate::tokens::Tokens;
 
 #[test]
 fn an_error_says_what_it_is() {
@@ -154,10 +156,20 @@ fn a_token_gives_its_own_right_only() {
                 assert_eq!(found, (403, "forbidden"), "{path}");
             }
         }
-        for headers in [&[][..], &["authorization: Bearer nobody"]] {
+        let lenient = format!("authorization: bearer  {right} ");
+        assert_eq!(ask(&[&lenient]).status, status, "{path}");
+        let (own, basic) = (bearer(right), format!("authorization: Basic {right}"));
+        for headers in [
+            &[][..],
+            &["authorization: Bearer nobody"],
+            &["authorization: Bearer "],
+            &["authorization: Bearer"],
+            &[&basic],
+            &[&own, &own],
+        ] {
             let reply = ask(headers);
             let found = (reply.status, &*reply.problem());
-            assert_eq!(found, (401, "unauthenticated"), "{path}");
+            assert_eq!(found, (401, "unauthenticated"), "{path} {headers:?}");
             assert!(reply.headers["www-authenticate"].starts_with("Bearer realm="));
         }
     }
@@ -166,6 +178,29 @@ fn a_token_gives_its_own_right_only() {
     assert_eq!(wire.get("/readyz").json().get("namespaces"), None);
     let all = wire.request("GET", "/readyz", &[admin], "").json();
     assert_eq!(all["namespaces"][0]["namespace"], "orders");
+}
+
+#[test]
+fn a_role_that_nobody_has_is_forbidden_to_every_token() {
+    let take = Right::Tokens(Tokens::limited("take", None, 9.0));
+    let rights = Access::new([take, Right::Nobody, Right::Everybody]);
+    let served = serve(|setup| setup.rights = Arc::new(rights));
+    let mut wire = served.connect();
+    for headers in [
+        &[][..],
+        &["authorization: Bearer take"],
+        &["authorization: Bearer x"],
+    ] {
+        let inspect = "/v1/ids/7?namespace=orders";
+        let reply = wire.request("GET", inspect, headers, "");
+        let found = (reply.status, &*reply.problem());
+        assert_eq!(found, (403, "forbidden"), "{headers:?}");
+    }
+    // One that everybody has needs no token, and accepts any.
+    for headers in [&[][..], &["authorization: Basic x"]] {
+        let reply = wire.request("GET", "/metrics", headers, "");
+        assert_eq!(reply.status, 200, "{headers:?}");
+    }
 }
 
 #[test]
