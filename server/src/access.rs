@@ -197,14 +197,6 @@ impl Access {
         spent.map_err(|retry_after| Exceeded::Rate { retry_after })
     }
 
-    /// Takes back `amount` of what [`spend`](Self::spend) has counted, for IDs that were not
-    /// issued.
-    pub(crate) fn refund(&self, role: Role, token: Option<&[u8]>, amount: u64) {
-        if let Some(token) = find(&self.table.load(), role, token) {
-            token.refund(amount);
-        }
-    }
-
     /// Logs a refused request, at most once a minute for each peer and role.
     pub(crate) fn log_refusal(&self, peer: &str, role: Role, token: Option<&[u8]>, reason: &str) {
         let Some(suppressed) = self.refusals.permit(&format!("{peer} {role}")) else {
@@ -363,9 +355,6 @@ mod tests {
         assert_eq!(spend(1_000_000_000), Ok(()));
         access.replace(read(1_000_000));
         assert!(spend(1).is_err());
-        access.refund(Role::Take, Some(TAKE.as_bytes()), 1_000_000_000);
-        assert_eq!(spend(1), Ok(()));
-        assert_eq!(spend(1_000_000_000), Ok(()));
         // Another rate begins anew.
         access.replace(read(1_000));
         assert_eq!(spend(1_000), Ok(()));

@@ -54,11 +54,6 @@ impl Bucket {
     pub(crate) fn spent(&self) -> u64 {
         (self.capacity - self.level).round() as u64
     }
-
-    /// Puts back what was not used.
-    pub(crate) fn put_back(&mut self, amount: u64) {
-        self.level = (self.level + amount as f64).min(self.capacity);
-    }
 }
 
 #[cfg(test)]
@@ -75,8 +70,6 @@ mod tests {
         let later = start + Duration::from_secs(10);
         assert_eq!(bucket.take(20, later), Ok(()));
         assert_eq!(bucket.take(2, later), Err(Duration::from_secs(1)));
-        bucket.put_back(1);
-        assert_eq!(bucket.take(1, later), Ok(()));
     }
 
     #[test]

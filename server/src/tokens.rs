@@ -9,8 +9,8 @@
 //! ```
 //!
 //! `name` is what logs call it, `namespaces` are all that it may use, and `rate` is how many
-//! IDs (or requests, where a request takes no ID) it may use per second; one second's worth
-//! may come at once.
+//! IDs (or requests, where a request takes no ID) it may ask for per second; one second's worth
+//! may come at once. IDs that a request asks for and does not get count as well.
 //!
 //! Only digests are kept. A token is compared with all of them, each in constant time: how long
 //! that takes depends on the length of what the client sent and on the number of tokens.
@@ -200,14 +200,6 @@ impl Token {
         };
         let mut bucket = rate.lock().unwrap_or_else(PoisonError::into_inner);
         bucket.take(amount, Instant::now())
-    }
-
-    /// Takes back what was counted and not used.
-    pub(crate) fn refund(&self, amount: u64) {
-        if let Some(rate) = &self.rate {
-            let mut bucket = rate.lock().unwrap_or_else(PoisonError::into_inner);
-            bucket.put_back(amount);
-        }
     }
 }
 

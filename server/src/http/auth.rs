@@ -93,13 +93,6 @@ pub(super) fn spend(
     spent.inspect_err(|problem| log(rights, head, role, problem))
 }
 
-/// Takes back what [`spend`] has counted for IDs that were not issued.
-pub(super) fn refund(rights: &Access, head: &Parts, role: Role, ids: usize) {
-    if ids > 0 {
-        rights.refund(role, token(&head.headers).ok().flatten(), ids as u64);
-    }
-}
-
 /// Whether any right that not everybody has comes with it.
 fn is_known(rights: &Access, token: &[u8]) -> bool {
     Role::ALL

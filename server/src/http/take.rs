@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
-use axum::http::request::Parts;
 use axum::http::{HeaderValue, Request};
 use axum::response::Response;
 use ringflake::{CachedGenerator, Id, TakeError};
@@ -48,35 +47,14 @@ pub(super) async fn take(
         &request.namespace,
         request.count,
     )?;
-    let mut unissued = Unissued {
-        app: &app,
-        head: &head,
-        left: request.count,
-    };
-    answer(&app, &context, &request, media, &mut unissued.left).await
+    answer(&app, &context, &request, media).await
 }
 
-/// IDs that were counted against the limits of a token. Those that are left are taken back on
-/// drop, also when the client cancels the request.
-struct Unissued<'a> {
-    app: &'a App,
-    head: &'a Parts,
-    left: usize,
-}
-
-impl Drop for Unissued<'_> {
-    fn drop(&mut self) {
-        auth::refund(&self.app.setup.rights, self.head, Role::Take, self.left);
-    }
-}
-
-/// Counts down `left` for each ID that is taken.
 async fn answer(
     app: &App,
     context: &Context,
     request: &TakeRequest,
     media: ResponseFormat,
-    left: &mut usize,
 ) -> Result<Response, Problem> {
     let namespace = app.namespace(&request.namespace, context).await?;
     let writer = Writer {
@@ -88,7 +66,7 @@ async fn answer(
     let mut out = Vec::with_capacity(bytes);
     writer.head(&namespace.name, &mut out);
     let generator = &namespace.generator;
-    write_ids(generator, left, writer, context.until, &mut out).await?;
+    write_ids(generator, request.count, writer, context.until, &mut out).await?;
     out.extend_from_slice(writer.tail());
     add_shared(&app.setup.counters.ids, request.count as u64);
 
@@ -102,25 +80,25 @@ async fn answer(
     Ok(response)
 }
 
-/// Takes `left` IDs, at least one, and writes them. After an error the IDs that were taken are lost, so an
+/// Takes `count` IDs, at least one, and writes them. After an error the IDs that were taken are lost, so an
 /// error that passes in time is waited for once some have been taken.
 async fn write_ids(
     generator: &CachedGenerator,
-    left: &mut usize,
+    count: usize,
     writer: Writer,
     until: Instant,
     out: &mut Vec<u8>,
 ) -> Result<(), TakeError> {
-    let count = *left;
+    let mut left = count;
     let mut batch = vec![Id::default(); count.min(BATCH)];
     let mut yield_at = out.len() + YIELD_BYTES;
-    while *left > 0 {
-        let wanted = &mut batch[..BATCH.min(*left)];
+    while left > 0 {
+        let wanted = &mut batch[..BATCH.min(left)];
         let taking = generator.take_batch_async(wanted);
         let taken = match tokio::time::timeout_at(until.into(), taking).await {
             Ok(Ok(taken)) => taken,
             Ok(Err(error)) => {
-                let wait = error.retry_after().filter(|_| *left < count);
+                let wait = error.retry_after().filter(|_| left < count);
                 let wait = wait.map(|wait| wait.max(SHORTEST_PAUSE));
                 let again = wait.and_then(|wait| Instant::now().checked_add(wait));
                 let Some(again) = again.filter(|again| *again < until) else {
@@ -131,8 +109,8 @@ async fn write_ids(
             }
             Err(_) => return Err(TakeError::Empty),
         };
-        writer.ids(&batch[..taken], *left == count, out);
-        *left -= taken;
+        writer.ids(&batch[..taken], left == count, out);
+        left -= taken;
         if out.len() >= yield_at {
             yield_at = out.len() + YIELD_BYTES;
             tokio::task::yield_now().await;

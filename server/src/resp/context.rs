@@ -344,13 +344,6 @@ impl WorkerContext {
         Some(Rejection::new("NOPERM", why))
     }
 
-    /// Takes back what was counted for IDs that this token did not get.
-    pub(super) fn refund(&self, token: Option<&[u8]>, ids: usize) {
-        if ids > 0 {
-            self.shared.rights.refund(Role::Take, token, ids as u64);
-        }
-    }
-
     /// Requests that were answered so far.
     pub(super) fn answered(&self) -> u64 {
         self.counters.requests.load(Ordering::Relaxed)

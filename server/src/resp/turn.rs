@@ -217,13 +217,11 @@ impl Session {
         for &id in ids {
             replies.id(id, form);
         }
-        let missing = count - ids.len();
         if let Some(error) = error {
-            for _ in 0..missing {
+            for _ in ids.len()..count {
                 refuse_take(replies, error);
             }
         }
-        context.refund(self.token(), missing);
         None
     }
 

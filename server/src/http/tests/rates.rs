@@ -9,21 +9,21 @@ use crate::access::{Access, Role};
 const TOKEN: &str = "authorization: Bearer t";
 
 #[test]
-fn ids_that_were_not_taken_are_not_counted() {
+fn a_rate_counts_what_is_asked_for() {
     let access = Arc::new(Access::new(Access::limited(None, 1_000_000)));
     let served = serve_few(1024, |setup| setup.rights = Arc::clone(&access));
     let mut wire = served.connect();
-    let mut take = |namespace: &str| {
+    for (namespace, status, spent) in [
+        ("few", 200, 700),
+        // The other 324 are taken, and lost.
+        ("few", 503, 1400),
+        ("unknown", 404, 2100),
+    ] {
         let path = format!("/v1/ids?namespace={namespace}&count=700");
-        wire.request("POST", &path, &[TOKEN], "").status
-    };
-    assert_eq!(take("few"), 200);
-    assert_eq!(access.spent(Role::Take), 700);
-    // The other 324 are taken, and lost.
-    assert_eq!(take("few"), 503);
-    assert_eq!(access.spent(Role::Take), 1024);
-    assert_eq!(take("unknown"), 404);
-    assert_eq!(access.spent(Role::Take), 1024);
+        let reply = wire.request("POST", &path, &[TOKEN], "");
+        assert_eq!(reply.status, status, "{namespace}");
+        assert_eq!(access.spent(Role::Take), spent, "{namespace}");
+    }
     assert!(served.end(Duration::from_secs(60)));
 }
 

@@ -59,7 +59,6 @@ fn take_many(call: Call<'_, '_>, name: &[u8], count: &[u8], form: Form) -> Flow 
         Err(missing) => return missing.refuse(1, replies).map_or(Flow::Done, Flow::Open),
     };
     let (ids, error) = context.take(namespace, count);
-    let missing = count - ids.len();
     match error {
         Some(error) if ids.is_empty() => refuse_take(replies, error),
         // Fewer than asked for, as a list that has no more.
@@ -71,7 +70,6 @@ fn take_many(call: Call<'_, '_>, name: &[u8], count: &[u8], form: Form) -> Flow 
             }
         }
     }
-    context.refund(session.token(), missing);
     Flow::Done
 }
 
