@@ -402,7 +402,6 @@ mod tests {
         assert!(!lines.concat().contains(TAKE), "{lines:?}");
     }
 
-    #[cfg(unix)]
     #[test]
     fn a_file_that_others_may_read_is_refused() {
         let directory = tempfile::tempdir().unwrap();

@@ -57,7 +57,7 @@ mod problem;
 mod routes;
 mod take;
 mod take_request;
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests;
 
 use std::convert::Infallible;

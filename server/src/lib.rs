@@ -16,6 +16,10 @@
 //! An ID is unique because the generator of its namespace has leases that nobody else has;
 //! nothing here adds to that proof, and nothing here takes from it: an ID that was taken and
 //! could not be sent is lost, never sent to another.
+//!
+//! On Unix only: on other systems the crate is empty.
+
+#![cfg(unix)]
 
 mod access;
 mod buffer_budget;
@@ -43,7 +47,7 @@ mod status;
 mod tls;
 mod tokens;
 mod watched_files;
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod wire;
 mod wording;
 

@@ -1,27 +1,23 @@
 //! Sockets that clients connect to: how they are bound, and taken away.
 
 mod accept;
-#[cfg(unix)]
 mod unix;
 
 use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-#[cfg(unix)]
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 
 use socket2::{Domain, Socket, Type};
 
 pub(crate) use self::accept::{Acceptor, Stream};
-#[cfg(unix)]
 pub(crate) use self::unix::SocketFile;
 
 /// A socket that is bound and listens. Whether it blocks is up to who accepts.
 #[derive(Debug)]
 pub(crate) enum Listener {
     Tcp(TcpListener),
-    #[cfg(unix)]
     Unix(UnixListener),
 }
 
@@ -55,7 +51,6 @@ impl Listener {
         if address.is_ipv6() && !(dual_stack && socket.set_only_v6(false).is_ok()) {
             socket.set_only_v6(true)?;
         }
-        #[cfg(unix)]
         socket.set_reuse_address(true)?;
         socket.bind(&address.into())?;
         socket.listen(BACKLOG)?;
@@ -87,7 +82,6 @@ impl Listener {
     pub(crate) fn address(&self) -> io::Result<Address> {
         match self {
             Self::Tcp(listener) => listener.local_addr().map(Address::Tcp),
-            #[cfg(unix)]
             Self::Unix(listener) => {
                 let address = listener.local_addr()?;
                 let path = address.as_pathname().unwrap_or("".as_ref());

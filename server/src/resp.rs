@@ -183,7 +183,7 @@ impl RespServer {
         &self.shared.counters
     }
 
-    #[cfg(all(test, unix))]
+    #[cfg(test)]
     fn shared(&self) -> &Shared {
         &self.shared
     }
@@ -236,5 +236,5 @@ fn worker(
     Ok((handle, thread))
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests;

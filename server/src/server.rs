@@ -13,7 +13,6 @@ mod error;
 use std::fmt;
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
-#[cfg(unix)]
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -27,9 +26,7 @@ use crate::descriptors;
 use crate::drain::Drain;
 use crate::factory::GeneratorFactory;
 use crate::http;
-#[cfg(unix)]
-use crate::listener::SocketFile;
-use crate::listener::{Address, Listener};
+use crate::listener::{Address, Listener, SocketFile};
 use crate::namespaces::{Namespaces, OpenError};
 use crate::readiness::Obstacle;
 use crate::resp;
@@ -51,7 +48,6 @@ impl Inherited {
     }
 
     /// A Unix socket that listens.
-    #[cfg(unix)]
     pub fn unix(protocol: Protocol, listener: UnixListener) -> Self {
         let listener = Listener::Unix(listener);
         Self { protocol, listener }
@@ -98,7 +94,6 @@ pub struct Server {
     drain: Drain,
     resp: Option<resp::RespServer>,
     http: Option<http::HttpServer>,
-    #[cfg(unix)]
     socket_files: Vec<SocketFile>,
 }
 
@@ -151,7 +146,6 @@ impl Server {
             drain: Drain::default(),
             resp: None,
             http: None,
-            #[cfg(unix)]
             socket_files: Vec::new(),
             config,
         };
@@ -232,19 +226,11 @@ impl Server {
         }
         if let Some(path) = &config.unix {
             let address = Address::Unix(path.clone());
-            #[cfg(unix)]
-            {
-                let bound = Listener::bind_unix(path, config.unix_mode);
-                let (listener, file) = bound.map_err(refused(address.clone()))?;
-                self.socket_files.push(file);
-                self.listens(protocol, address);
-                listeners.push(listener);
-            }
-            #[cfg(not(unix))]
-            {
-                let source = std::io::ErrorKind::Unsupported.into();
-                return Err(refused(address)(source));
-            }
+            let bound = Listener::bind_unix(path, config.unix_mode);
+            let (listener, file) = bound.map_err(refused(address.clone()))?;
+            self.socket_files.push(file);
+            self.listens(protocol, address);
+            listeners.push(listener);
         }
         Ok(listeners)
     }
@@ -401,7 +387,6 @@ impl Server {
         let http = self.http.take().map(|server| server.join(deadline));
         let has_answered_all = resp.unwrap_or(true) && http.unwrap_or(true);
         let leases = self.namespaces.shutdown(patience);
-        #[cfg(unix)]
         self.socket_files.clear();
         Stopped {
             has_answered_all,

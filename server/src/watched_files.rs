@@ -4,7 +4,7 @@
 //! looks in a row, so that a certificate and its key that are written one after the other are
 //! read together.
 
-use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
@@ -24,7 +24,7 @@ struct State {
 struct Stamp {
     modified: Option<SystemTime>,
     bytes: u64,
-    /// Device and inode, where there are such.
+    /// Device and inode.
     file: (u64, u64),
 }
 
@@ -72,23 +72,12 @@ impl Stamp {
         Some(Self {
             modified: metadata.modified().ok(),
             bytes: metadata.len(),
-            file: file_of(&metadata),
+            file: (metadata.dev(), metadata.ino()),
         })
     }
 }
 
-#[cfg(unix)]
-fn file_of(metadata: &Metadata) -> (u64, u64) {
-    use std::os::unix::fs::MetadataExt;
-    (metadata.dev(), metadata.ino())
-}
-
-#[cfg(not(unix))]
-fn file_of(_: &Metadata) -> (u64, u64) {
-    (0, 0)
-}
-
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;

@@ -7,9 +7,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::net::TcpStream;
-#[cfg(unix)]
-use tokio::net::UnixStream;
+use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::{mpsc, watch};
 use tokio_rustls::TlsAcceptor;
 
@@ -98,7 +96,6 @@ impl Listening {
                 drop(tokio::spawn(proxied(self, stream, admission)));
             }
             Stream::Tcp(stream) => drop(tokio::spawn(tcp(self, stream, admission))),
-            #[cfg(unix)]
             Stream::Unix(stream) => drop(tokio::spawn(unix(self, stream, admission))),
         }
     }
@@ -169,7 +166,6 @@ async fn with_tls(
     }
 }
 
-#[cfg(unix)]
 async fn unix(listening: Listening, stream: UnixStream, admission: Admission) {
     let Some(client) = admission.client() else {
         return;

@@ -6,9 +6,7 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::time::Duration;
 
-use tokio::net::{TcpListener, TcpStream};
-#[cfg(unix)]
-use tokio::net::{UnixListener, UnixStream};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
 use super::Listener;
 use crate::clients::Client;
@@ -28,14 +26,12 @@ pub(crate) struct Acceptor {
 
 enum Socket {
     Tcp(TcpListener),
-    #[cfg(unix)]
     Unix(UnixListener),
 }
 
 /// A connection that was accepted.
 pub(crate) enum Stream {
     Tcp(TcpStream),
-    #[cfg(unix)]
     Unix(UnixStream),
 }
 
@@ -54,7 +50,6 @@ impl Acceptor {
                 socket.set_nonblocking(true)?;
                 Socket::Tcp(TcpListener::from_std(socket)?)
             }
-            #[cfg(unix)]
             Listener::Unix(socket) => {
                 socket.set_nonblocking(true)?;
                 Socket::Unix(UnixListener::from_std(socket)?)
@@ -111,7 +106,6 @@ impl Socket {
                 let _ = stream.set_nodelay(true);
                 Ok((Stream::Tcp(stream), address.ip().into(), Some(address)))
             }
-            #[cfg(unix)]
             Self::Unix(socket) => {
                 let (stream, _) = socket.accept().await?;
                 let user = stream.peer_cred().ok().map(|peer| peer.uid());
@@ -129,7 +123,6 @@ impl Stream {
         let _ = match self {
             Self::Tcp(_) if has_tls => Ok(0),
             Self::Tcp(stream) => stream.into_std().and_then(|mut it| it.write(answer)),
-            #[cfg(unix)]
             Self::Unix(stream) => stream.into_std().and_then(|mut it| it.write(answer)),
         };
     }

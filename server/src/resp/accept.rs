@@ -5,9 +5,7 @@ use std::io;
 use std::pin::pin;
 use std::sync::{Arc, mpsc};
 
-use tokio::net::TcpStream;
-#[cfg(unix)]
-use tokio::net::UnixStream;
+use tokio::net::{TcpStream, UnixStream};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -114,7 +112,6 @@ fn spawn(
                 }
             }));
         }
-        #[cfg(unix)]
         Stream::Unix(socket) => {
             let Ok(socket) = socket.into_std() else {
                 return;

@@ -446,7 +446,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
     use std::io::{Read as _, Write as _};
     use std::sync::mpsc;
