@@ -9,7 +9,6 @@
 
 mod environment;
 mod error;
-mod file;
 mod limits;
 mod log;
 mod read;

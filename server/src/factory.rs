@@ -16,10 +16,9 @@ use ringflake::{
     LocalError, Secret, SecretError,
 };
 
-use crate::causes::Causes;
 use crate::config::{Config, NamespaceSettings, StoreUrl};
 use crate::namespaces::OpenError;
-use crate::wording::help_of_store;
+use crate::wording::{Causes, help_of_store};
 
 /// How long the start waits for a store unless the configuration says otherwise.
 const WAIT: Duration = Duration::from_secs(5);

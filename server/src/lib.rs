@@ -23,7 +23,6 @@
 
 mod access;
 mod buffer_budget;
-mod causes;
 mod clients;
 mod config;
 mod counters;

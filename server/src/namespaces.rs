@@ -21,10 +21,9 @@ use arc_swap::ArcSwap;
 use ringflake::lease::{self, NamespaceError};
 use ringflake::{BuildError, CachedGenerator, LocalError, SecretError, Shutdown};
 
-use crate::causes::Causes;
 use crate::log_limit::LogLimit;
 use crate::readiness::{self, DataDirCheck, Obstacle};
-use crate::wording::{help_of_build, help_of_local};
+use crate::wording::{Causes, help_of_build, help_of_local};
 
 #[derive(Debug)]
 pub(crate) struct Namespace {

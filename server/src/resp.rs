@@ -66,7 +66,6 @@
 //! stops sending is answered for as long.
 
 mod accept;
-mod announced;
 mod budget;
 mod commands;
 mod connection;
@@ -89,7 +88,7 @@ use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::watch;
 
-use self::announced::Announced;
+use self::commands::Announced;
 use self::context::{Shared, Worker};
 use crate::access::Access;
 use crate::config::ProtocolConfig;

@@ -15,10 +15,10 @@ use serde::Serialize;
 
 use self::alerts::Alert;
 use self::leases::Hold;
-use crate::causes::Causes;
 use crate::counters::{Counters, open, total};
 use crate::namespaces::Namespace;
 use crate::readiness::Obstacle;
+use crate::wording::Causes;
 
 /// All of it.
 #[derive(Debug, Serialize)]

@@ -1,7 +1,26 @@
-//! What to do about errors of the library, in the words of the server's settings.
+//! Errors for operators: all their causes on one line of the log, and what to do about those of the
+//! library, in the words of the server's settings.
+
+use std::error::Error;
+use std::fmt;
 
 use ringflake::lease::StoreError;
 use ringflake::{BuildError, LocalError};
+
+/// The error and its sources, each behind a colon.
+pub(crate) struct Causes<'a>(pub(crate) &'a dyn Error);
+
+impl fmt::Display for Causes<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)?;
+        let mut next = self.0.source();
+        while let Some(cause) = next {
+            write!(f, ": {cause}")?;
+            next = cause.source();
+        }
+        Ok(())
+    }
+}
 
 /// What to do about a generator that could not be built.
 pub(crate) fn help_of_build(error: &BuildError) -> Option<String> {
@@ -76,4 +95,23 @@ pub(crate) fn help_of_store(error: &StoreError) -> Option<String> {
         error => error.help()?,
     }
     .to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+    use crate::namespaces::OpenError;
+
+    #[test]
+    fn each_cause_is_there_once() {
+        let source = io::Error::other("no such thing").into();
+        let path = "store.url".into();
+        let error = OpenError::UrlFile { path, source };
+        let text = Causes(&error).to_string();
+        assert_eq!(text, "store.url can't be read: no such thing");
+        let alone = OpenError::Stopping;
+        assert_eq!(Causes(&alone).to_string(), alone.to_string());
+    }
 }

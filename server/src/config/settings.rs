@@ -3,13 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ringflake::lease::History;
 use ringflake::{IdWidth, Layout};
 use serde::Deserialize;
 
+use super::error::ConfigError;
 use super::log::{LogFormat, LogLevel};
 use super::read;
 use super::store_url::StoreUrl;
@@ -273,6 +274,43 @@ impl TokenSettings {
 }
 
 impl Settings {
+    /// The settings of the TOML file at `path`.
+    ///
+    /// # Errors
+    /// [`ConfigError::Unreadable`], [`ConfigError::Syntax`].
+    pub fn from_file(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
+        let path = path.as_ref();
+        let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Unreadable {
+            path: path.to_owned(),
+            source,
+        })?;
+        Self::from_toml(&text, path)
+    }
+
+    /// The settings of this text, which stands in the file at `path`.
+    ///
+    /// # Errors
+    /// [`ConfigError::Syntax`].
+    pub fn from_toml(text: &str, path: &Path) -> Result<Self, ConfigError> {
+        let mut settings: Self = toml::from_str(text).map_err(|error| {
+            let start = error.span().map_or(0, |span| span.start);
+            let before = text.as_bytes().iter().take(start);
+            ConfigError::Syntax {
+                path: path.to_owned(),
+                line: 1 + before.filter(|&&byte| byte == b'\n').count(),
+                reason: shown(error.message()),
+            }
+        })?;
+        let directory = path.parent().unwrap_or(Path::new(""));
+        for path in settings.paths() {
+            *path = directory.join(&path);
+        }
+        for url in settings.store_urls() {
+            *url = url.in_directory(directory);
+        }
+        Ok(settings)
+    }
+
     /// These settings, and those of `lower` where these say nothing.
     #[must_use]
     pub fn over(self, lower: Self) -> Self {
@@ -280,7 +318,7 @@ impl Settings {
     }
 
     /// Every path that a file names, to be put in its place.
-    pub(super) fn paths(&mut self) -> impl Iterator<Item = &mut PathBuf> {
+    fn paths(&mut self) -> impl Iterator<Item = &mut PathBuf> {
         let Self {
             data_dir,
             resp,
@@ -310,8 +348,16 @@ impl Settings {
     }
 
     /// Every store that a file names itself, to be put in its place.
-    pub(super) fn store_urls(&mut self) -> impl Iterator<Item = &mut StoreUrl> {
+    fn store_urls(&mut self) -> impl Iterator<Item = &mut StoreUrl> {
         let namespaces = self.namespaces.values_mut();
         namespaces.filter_map(|namespace| namespace.store.as_mut())
+    }
+}
+
+/// The message, unless it repeats a URL, which may hold a password.
+fn shown(message: &str) -> String {
+    match message.contains("://") {
+        true => "a URL stands where something else is expected".to_owned(),
+        false => message.replace('\n', " "),
     }
 }

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use ringflake::{Id, TakeError, lease};
 
-use super::announced::Announced;
 use super::budget::Budget;
+use super::commands::Announced;
 use super::reply::{Errors, Rejection};
 use crate::access::{Access, Exceeded, Role};
 use crate::clients::Clients;
