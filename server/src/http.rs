@@ -15,12 +15,11 @@
 //! | TLS connections before the first authorized request, in bytes | `STRANGER_BYTES`, an eighth of it for one client | they wait |
 //! | TLS connections without an authorized request, in time | `Limits::request_time` | the connection is closed |
 //! | a request's head, in time | `Limits::request_time` | the connection is closed |
-//! | a request's body, in time | `Limits::request_time` | 408 |
-//! | its head and its body, in bytes | `HEAD_BYTES`, `Limits::request_bytes` | 431, and 413 |
+//! | its head, in bytes | `HEAD_BYTES` | 431 |
 //! | an answer that has not left | twice `Limits::request_time` from the request's head on | the connection is closed |
 //! | silence between requests | `Limits::idle_time` | the connection is closed |
 //! | connections with a request, in bytes | `ACTIVE_BYTES`, half of it for one client | they wait |
-//! | memory of answers and bodies | `ANSWER_BYTES`, half of it for one client | they wait, then 503 |
+//! | memory of answers | `ANSWER_BYTES`, half of it for one client | they wait, then 503 |
 //! | IDs of a request | `Limits::count` | 422 |
 //! | new requests while the server drains | half a second | the connection is closed |
 //!
@@ -39,7 +38,6 @@
 
 mod app;
 mod auth;
-mod body;
 mod buffer_permit;
 mod call;
 mod connection;

@@ -12,7 +12,7 @@ pub struct Limits {
     pub connections_per_client: usize,
     /// IDs that one request may ask for, at most 65,536: a client that needs more asks again.
     pub count: usize,
-    /// Bytes of one request, its head included.
+    /// Bytes of one request of the Redis protocol.
     pub request_bytes: usize,
     /// From the first byte of a request to its last, and the same again for its answer.
     pub request_time: Duration,

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::chown;
@@ -164,16 +164,26 @@ fn held_blocks(home: &Home) -> usize {
 fn who_insists_need_not_wait_for_the_drain() {
     let home = Home::new();
     let (resp, http) = (free_port(), free_port());
-    let config = configure(&home, "limits.request-time = '1h'");
+    let settings = "limits.request-time = '1h'\n[namespaces.slow]\nplain = true\n\
+                    layout = '31/10/3@2024-10-27T03:33:20Z/1s'\nborrow-limit = '1s'";
+    let config = configure(&home, settings);
     let options = format!("--resp 127.0.0.1:{resp} --http 127.0.0.1:{http} --drain 1h {config}");
     let mut serving = start(&home, &options);
-    let mut client = Client::connect(http);
-    // A request whose body does not come holds the end up, for as long as it may take.
-    let request = b"POST /v1/ids HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\nContent-Type: application/json\r\nExpect: 100-continue\r\n\r\n";
-    client.stream.get_mut().write_all(request).unwrap();
-    let mut line = String::new();
-    client.stream.read_line(&mut line).unwrap();
-    assert_says(&line, &["100 Continue"]);
+    let send = |request: &str| {
+        let mut stream = Client::connect(http).stream.into_inner();
+        let request = format!("{request} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        stream
+    };
+    // There are 256 IDs a second: a request for more holds the end up for minutes.
+    let _waiting = send("POST /v1/ids?namespace=slow&count=65536");
+    eventually("it has some of its IDs", || {
+        let mut metrics = String::new();
+        send("GET /metrics").read_to_string(&mut metrics).unwrap();
+        let mut lines = metrics.lines();
+        let issued = "ringflake_ids_issued_total{namespace=\"slow\"} ";
+        lines.any(|line| line.starts_with(issued) && !line.ends_with(" 0"))
+    });
     eventually("it ends", || {
         serving.signal(libc::SIGTERM);
         serving.has_ended()

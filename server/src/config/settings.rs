@@ -188,7 +188,7 @@ layers! {
         pub connections_per_client: Option<usize>,
         /// IDs of one request, 1 to 65,536. Default: 65,536.
         pub count: Option<usize>,
-        /// Bytes of one request, 1,024 to 16,777,216. Default: 65,536.
+        /// Redis protocol only: bytes of one request, 1,024 to 16,777,216. Default: 65,536.
         pub request_bytes: Option<usize>,
         /// Time for one request, from its first byte to its last, and for its response. 10 ms to
         /// 24 h, default 10 s.

@@ -1,5 +1,5 @@
-//! Permits for memory that waits for a client: answers and request bodies, active connections,
-//! and connections before their first authorized request.
+//! Permits for memory that waits for a client: answers, active connections, and connections before
+//! their first authorized request.
 //!
 //! Each of these has a [budget](BufferBudget) for all clients, of which one may hold a part. A
 //! request waits until its deadline at most.
@@ -14,7 +14,7 @@ use axum::body::Bytes;
 use crate::buffer_budget::{BufferBudget, BufferPermit, ClientBudget};
 use crate::clients::Client;
 
-/// The budget of all answers and request bodies, in bytes.
+/// The budget of all answers, in bytes.
 pub(super) const ANSWER_BYTES: usize = 64 << 20;
 
 /// The budget of connections before their first authorized request, with TLS or a request, in

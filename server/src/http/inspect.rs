@@ -14,7 +14,7 @@ use super::app::App;
 use super::auth;
 use super::format::Format;
 use super::problem::{Kind, Problem};
-use super::take_request::{Query, check_name};
+use super::take_request::Query;
 use crate::access::Role;
 
 /// What an ID consists of.
@@ -37,10 +37,7 @@ pub(super) async fn inspect(
     let (head, _) = request.into_parts();
     auth::require(&app.setup.rights, &head, Role::Inspect)?;
     let query = Query::read(head.uri.query(), &["namespace", "format"])?;
-    let name = query.get("namespace").ok_or_else(|| {
-        Problem::invalid("the namespace is missing: give it in the query, as in ?namespace=orders")
-    })?;
-    check_name(name)?;
+    let name = query.namespace()?;
     auth::spend(&app.setup.rights, &head, Role::Inspect, name, 1)?;
     let format = query
         .get("format")

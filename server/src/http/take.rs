@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use axum::body::{Body, Bytes};
+use axum::body::{Body, Bytes, HttpBody as _};
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderValue, Request};
@@ -11,11 +11,11 @@ use axum::response::Response;
 use ringflake::{CachedGenerator, Id, TakeError};
 
 use super::app::{App, Context};
+use super::auth;
 use super::buffer_permit::guarded;
 use super::format::{ResponseFormat, Writer};
 use super::problem::Problem;
 use super::take_request::TakeRequest;
-use super::{auth, body};
 use crate::access::Role;
 use crate::counters::add_shared;
 
@@ -36,10 +36,13 @@ pub(super) async fn take(
     let (head, body) = request.into_parts();
     auth::require(&app.setup.rights, &head, Role::Take)?;
     let media = ResponseFormat::accepted(&head.headers);
-    let body = body::read(body, app.setup.limits.request_bytes, &context).await?;
-    let query = head.uri.query();
-    let request = TakeRequest::read(query, &head.headers, &body, app.setup.limits.count)?;
-    drop(body);
+    if !body.is_end_stream() {
+        return Err(Problem::invalid(
+            "a take has no body: give namespace, count and format in the query, as in \
+             ?namespace=orders&count=2",
+        ));
+    }
+    let request = TakeRequest::read(head.uri.query(), app.setup.limits.count)?;
     auth::spend(
         &app.setup.rights,
         &head,

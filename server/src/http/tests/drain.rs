@@ -6,7 +6,7 @@ use std::sync::{Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use super::served::{Served, serve, serve_namespaces};
+use super::served::{serve, serve_ahead, serve_namespaces};
 use crate::namespaces::OpenError;
 use crate::wire::Wire;
 use ringflake_kit::eventually;
@@ -15,17 +15,6 @@ const LONG: Duration = Duration::from_secs(60);
 
 /// For how long new requests are answered, where a busy machine must not miss that.
 const PATIENCE: Duration = Duration::from_secs(10);
-
-/// A connection whose request has begun: the server asks for the rest of it.
-fn begun(served: &Served) -> Wire {
-    let mut wire = served.connect();
-    wire.send(
-        "POST /v1/ids?namespace=orders HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\n\
-         content-type: application/json\r\ncontent-length: 2\r\n\r\n",
-    );
-    assert_eq!(wire.reply().status, 100);
-    wire
-}
 
 #[test]
 fn clients_that_come_back_at_once_do_not_keep_the_listener_open() {
@@ -100,10 +89,17 @@ fn busy_clients_that_honour_connection_close_see_no_reset() {
 
 #[test]
 fn a_request_that_never_ends_is_ended_at_the_deadline() {
-    let served = serve(|_| {});
-    let mut begun = begun(&served);
+    // It waits for IDs, which this clock lets nobody have.
+    let (served, _clock) = serve_ahead(100..200);
+    let mut wire = served.connect();
+    let take = "/v1/ids?namespace=ahead&count=15360";
+    wire.exactly("POST", take, &["host: x"]);
+    let generator = served.namespaces.get("ahead").unwrap().generator.clone();
+    eventually("it has taken all that may be borrowed", || {
+        generator.stats().issued >= 10 << 10
+    });
     assert!(!served.end(Duration::from_millis(50)));
-    begun.assert_closed();
+    wire.assert_closed();
 }
 
 #[test]

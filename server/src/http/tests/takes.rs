@@ -30,7 +30,7 @@ fn assert_distinct(served: &Served, namespace: &str, ids: impl IntoIterator<Item
 fn an_id_comes_as_a_signed_number_in_json() {
     let served = serve(|_| {});
     let mut wire = served.connect();
-    let reply = wire.post_json("/v1/ids", r#"{"namespace":"orders"}"#);
+    let reply = wire.post("/v1/ids?namespace=orders", &[]);
     assert_eq!(reply.status, 200);
     assert_eq!(reply.headers["cache-control"], "no-store");
     let json = reply.json();

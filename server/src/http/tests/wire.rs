@@ -69,10 +69,6 @@ impl<S: Stream> Wire<S> {
         self.request("POST", path, headers, "")
     }
 
-    pub(super) fn post_json(&mut self, path: &str, body: &str) -> Reply {
-        self.request("POST", path, &["content-type: application/json"], body)
-    }
-
     pub(super) fn request(
         &mut self,
         method: &str,
