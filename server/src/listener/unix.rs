@@ -9,7 +9,7 @@
 use std::fs::{self, File, Permissions, TryLockError};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -17,45 +17,28 @@ use socket2::{Domain, SockAddr, Socket, Type};
 
 use super::{BACKLOG, Listener};
 
-/// The file of a socket, which is removed with this.
+/// The file of a socket, which is removed with this unless another server listens there.
 #[derive(Debug)]
-pub(crate) struct SocketFile {
-    path: PathBuf,
-    /// Device and number: another server may have put its own there.
-    id: (u64, u64),
-}
+pub(crate) struct SocketFile(PathBuf);
 
 impl Listener {
     /// Binds a Unix socket of this mode.
     pub(crate) fn bind_unix(path: &Path, mode: u32) -> io::Result<(Self, SocketFile)> {
-        // Before anything is moved.
+        // Before anything is removed.
         SockAddr::unix(path)?;
         let _locked = lock(parent_of(path), PATIENCE)?;
         refuse_used(path)?;
-        // It stays until there is a new one, which so has another number: a server that ends may
-        // still look for its own.
-        let mut aside = path.as_os_str().to_owned();
-        aside.push(format!(".{}", std::process::id()));
-        match fs::rename(path, &aside) {
+        match fs::remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        let bound = Self::bind_free(path, mode);
-        // None but after the server before.
-        let _ = fs::remove_file(aside);
-        bound
-    }
-
-    fn bind_free(path: &Path, mode: u32) -> io::Result<(Self, SocketFile)> {
         let socket = bind_for_owner(path)?;
         let open = || {
             fs::set_permissions(path, Permissions::from_mode(mode))?;
-            socket.listen(BACKLOG)?;
-            id_of(path)
+            socket.listen(BACKLOG)
         };
-        let id = open().inspect_err(|_| drop(fs::remove_file(path)))?;
-        let path = path.to_owned();
-        Ok((Self::Unix(socket.into()), SocketFile { path, id }))
+        open().inspect_err(|_| drop(fs::remove_file(path)))?;
+        Ok((Self::Unix(socket.into()), SocketFile(path.to_owned())))
     }
 }
 
@@ -104,7 +87,7 @@ fn lock(directory: &Path, patience: Duration) -> io::Result<File> {
     }
 }
 
-/// Refuses a path that a living server has, or that is no socket.
+/// Refuses a path that a living server listens at, or that is no socket.
 fn refuse_used(path: &Path) -> io::Result<()> {
     let found = match fs::symlink_metadata(path) {
         Ok(found) => found,
@@ -129,18 +112,16 @@ fn refuse_used(path: &Path) -> io::Result<()> {
     }
 }
 
-fn id_of(path: &Path) -> io::Result<(u64, u64)> {
-    let found = fs::symlink_metadata(path)?;
-    Ok((found.dev(), found.ino()))
-}
-
 impl Drop for SocketFile {
+    /// The socket of this server is closed by now. While the directory is locked, nobody else is
+    /// between binding and listening.
     fn drop(&mut self) {
-        // Without the lock it is tried as well: the file is to go.
-        let _locked = lock(parent_of(&self.path), PATIENCE);
-        if id_of(&self.path).is_ok_and(|id| id == self.id) {
+        let Ok(_locked) = lock(parent_of(&self.0), PATIENCE) else {
+            return;
+        };
+        if refuse_used(&self.0).is_ok() {
             // Nobody could do anything about a failure.
-            let _ = fs::remove_file(&self.path);
+            let _ = fs::remove_file(&self.0);
         }
     }
 }
@@ -163,11 +144,12 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("socket");
         for mode in [0o600, 0o660, 0o666] {
-            let (_listener, file) = Listener::bind_unix(&path, mode).unwrap();
+            let (listener, file) = Listener::bind_unix(&path, mode).unwrap();
             let found = fs::metadata(&path).unwrap().permissions().mode();
             assert_eq!(found & 0o777, mode);
             UnixStream::connect(&path).unwrap();
             assert_eq!(names(home.path()), ["socket"]);
+            drop(listener);
             drop(file);
             assert_eq!(names(home.path()), [""; 0]);
         }
@@ -185,10 +167,11 @@ mod tests {
         UnixStream::connect(&path).unwrap();
 
         drop(living);
-        let (_next, next_file) = Listener::bind_unix(&path, 0o600).unwrap();
+        let (next, next_file) = Listener::bind_unix(&path, 0o600).unwrap();
         // Its own file is gone, and that of the next one is not its own.
         drop(file);
         UnixStream::connect(&path).unwrap();
+        drop(next);
         drop(next_file);
         assert_eq!(names(home.path()), [""; 0]);
     }
