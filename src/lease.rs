@@ -144,7 +144,5 @@ pub use self::store::request::{Acquire, Floor, History, Init, MAX_ACQUIRE, Renew
 #[doc(inline)]
 pub use self::store::table;
 pub use self::store::table::memory::MemorySnapshot;
-#[cfg(all(test, feature = "sqlite"))]
-pub(crate) use self::store::table::sqlite::clock_step;
 #[cfg(feature = "sqlite")]
 pub(crate) use self::store::table::sqlite::location::{refuse_foreign, sync};

@@ -18,11 +18,11 @@ use crate::id::{Id, ParseIdError};
 use crate::layout::ParseLayoutError;
 use crate::layout::{Layout, LayoutError, LayoutField, MissingPart, NodeFieldsError};
 use crate::lease::protocol::PlanError;
-use crate::lease::table::{ClockError, TableError};
+use crate::lease::table::TableError;
 use crate::lease::{
     Block, Confirmed, Epoch, Fence, Fingerprint, History, Init, LeaseError, LeaseStore,
     MemoryStore, Namespace, NamespaceError, Obstacle, OpenError, StaticLease, StoreError,
-    StoreFailure, StoreFailureKind, StoreLimits, clock_step, fault,
+    StoreFailure, StoreFailureKind, StoreLimits, fault,
 };
 use crate::local::LocalError;
 use crate::plan::{Burst, Load, Rate, SizingError};
@@ -77,7 +77,6 @@ fn too_short_a_failover() -> (&'static str, u64, u64, u64) {
 }
 
 fn store_errors() -> String {
-    let step_ms = u64::try_from(clock_step::LIMIT.as_millis()).unwrap();
     let (what, value, min, max) = too_short_a_failover();
     let show = |name: &str, error: &StoreError| {
         entry(
@@ -164,12 +163,6 @@ fn store_errors() -> String {
             recorded: "inode 1".into(),
             found: "inode 2".into(),
         },
-        ClockStepped {
-            expected_unix_ms: NOW,
-            shown_unix_ms: NOW + step_ms + 79_000,
-            limit: clock_step::LIMIT,
-            retry_after: clock_step::SETTLE,
-        },
         Unavailable { source: broken() },
         Denied { source: broken() },
         Ambiguous { operation: "acquire", source: broken() },
@@ -214,7 +207,6 @@ fn lease_errors() -> String {
             HistoryLost,
             LayoutEnded,
             Copied,
-            ClockStepped,
             Clock,
             NotDurable,
             Unavailable,
@@ -267,10 +259,6 @@ fn lease_errors() -> String {
         Copied { store: "a".into(), recorded: "inode 1".into(), found: "inode 2".into() },
         Corrupt { detail: "sqlite:leases.db is damaged".into(), source: None },
     });
-    // It has no text of its own.
-    let _ = |error: &ClockError| match error {
-        ClockError::Missing(_) | ClockError::Stepped { .. } => {}
-    };
     text
 }
 

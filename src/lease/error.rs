@@ -209,19 +209,6 @@ pub enum StoreError {
         /// The identity that was found instead.
         found: String,
     },
-    /// The machine's clock was set by more than the limit while the machine ran.
-    /// Nothing is granted until it has kept the new time for a while.
-    ClockStepped {
-        /// The time that the machine's uptime leads to, in milliseconds since
-        /// 1970.
-        expected_unix_ms: u64,
-        /// The time that the clock shows, in milliseconds since 1970.
-        shown_unix_ms: u64,
-        /// How far they may be apart.
-        limit: Duration,
-        /// When the clock is accepted, if it keeps this time until then.
-        retry_after: Duration,
-    },
     /// The store can't be reached. The request was not carried out.
     Unavailable {
         /// The driver's error.

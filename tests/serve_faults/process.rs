@@ -126,13 +126,6 @@ impl Serve {
         self.wait_for_times("serving", 1);
     }
 
-    /// Starts it, which must fail with 1, and gives its log.
-    #[track_caller]
-    pub(crate) fn refuse_to_start(&mut self, home: &Home) -> String {
-        self.spawn(home);
-        self.wait_with(1)
-    }
-
     fn spawn(&mut self, home: &Home) {
         assert!(self.running.is_none(), "it runs");
         let mut command = home.command(&["serve"]);
@@ -162,12 +155,6 @@ impl Serve {
     /// As a machine that fails: it ends at once, and writes nothing down.
     pub(crate) fn kill(&mut self) {
         drop(self.running.take().expect("it runs"));
-    }
-
-    /// Waits for its end with this status, and gives its whole log.
-    #[track_caller]
-    fn wait_with(&mut self, expected: i32) -> String {
-        self.running.take().expect("it runs").wait(expected)
     }
 
     /// Ends it as a service manager does.

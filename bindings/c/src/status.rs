@@ -237,8 +237,7 @@ fn help_of_store(error: &StoreError) -> Option<&str> {
 fn retry_after(error: &StoreError) -> Option<Duration> {
     match error {
         StoreError::FloorAhead { retry_after, .. }
-        | StoreError::Exhausted { retry_after, .. }
-        | StoreError::ClockStepped { retry_after, .. } => Some(*retry_after),
+        | StoreError::Exhausted { retry_after, .. } => Some(*retry_after),
         _ => None,
     }
 }
@@ -272,7 +271,6 @@ fn of_store(error: &StoreError) -> ringflake_status {
     match error {
         StoreError::FingerprintMismatch { .. } | StoreError::SecretInUse { .. } => RINGFLAKE_SECRET,
         StoreError::LayoutMismatch { .. } => RINGFLAKE_CONFIG,
-        StoreError::ClockStepped { .. } => RINGFLAKE_NO_LEASE,
         _ => RINGFLAKE_STORE,
     }
 }
@@ -377,27 +375,21 @@ mod tests {
     #[test]
     fn a_store_says_when_to_open_again() {
         let retry_after = Duration::from_secs(60);
-        let stepped = StoreError::ClockStepped {
-            expected_unix_ms: 20_000,
-            shown_unix_ms: 99_000,
-            limit: Duration::from_secs(12),
-            retry_after,
-        };
-        let exhausted = StoreError::Exhausted {
+        let exhausted = || StoreError::Exhausted {
             wanted: 1,
             blocks: 1,
             retry_after,
         };
-        let waited = Duration::from_secs(10);
-        for error in [
-            BuildError::Store(stepped),
-            BuildError::NoLeaseYet {
-                waited,
-                error: exhausted,
-            },
+        let no_lease_yet = BuildError::NoLeaseYet {
+            waited: Duration::from_secs(10),
+            error: exhausted(),
+        };
+        for (error, status) in [
+            (BuildError::Store(exhausted()), RINGFLAKE_STORE),
+            (no_lease_yet, RINGFLAKE_NO_LEASE),
         ] {
             let failure = Box::<Failure>::from(error);
-            assert_eq!(failure.status, RINGFLAKE_NO_LEASE);
+            assert_eq!(failure.status, status);
             assert_eq!(failure.retry_after, Some(retry_after));
         }
     }

@@ -226,8 +226,7 @@ impl From<BuildError> for Box<Failure> {
 fn retry_after(error: &StoreError) -> Option<Duration> {
     match error {
         StoreError::FloorAhead { retry_after, .. }
-        | StoreError::Exhausted { retry_after, .. }
-        | StoreError::ClockStepped { retry_after, .. } => Some(*retry_after),
+        | StoreError::Exhausted { retry_after, .. } => Some(*retry_after),
         _ => None,
     }
 }
@@ -259,7 +258,6 @@ fn of_store(error: &StoreError) -> Kind {
     match error {
         StoreError::FingerprintMismatch { .. } | StoreError::SecretInUse { .. } => Kind::Secret,
         StoreError::LayoutMismatch { .. } => Kind::Config,
-        StoreError::ClockStepped { .. } => Kind::NoLease,
         _ => Kind::Store,
     }
 }

@@ -81,8 +81,6 @@ kinds! {
     LayoutEnded "has reached the end of the layout's ticks",
     /// [`StoreError::Copied`].
     Copied "is a copy of the file that granted the leases",
-    /// [`StoreError::ClockStepped`].
-    ClockStepped "grants nothing for a minute, because this machine's clock was set",
     /// [`StoreError::ClockSkew`] or [`StoreError::BeforeEpoch`].
     Clock "rejects requests: its clock and this machine's differ too much, or show a time before the epoch",
     /// [`StoreError::NotDurable`].
@@ -114,7 +112,6 @@ impl StoreFailureKind {
             StoreError::HistoryLost { .. } => Self::HistoryLost,
             StoreError::LayoutEnded { .. } => Self::LayoutEnded,
             StoreError::Copied { .. } => Self::Copied,
-            StoreError::ClockStepped { .. } => Self::ClockStepped,
             StoreError::ClockSkew { .. } | StoreError::BeforeEpoch { .. } => Self::Clock,
             StoreError::NotDurable { .. } => Self::NotDurable,
             StoreError::Unavailable { .. } => Self::Unavailable,

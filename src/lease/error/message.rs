@@ -191,22 +191,6 @@ impl fmt::Display for StoreError {
                 "{store} is a copy, or was restored to an earlier state: it was written for \
                  {recorded}, and this is {found}"
             ),
-            Self::ClockStepped {
-                expected_unix_ms,
-                shown_unix_ms,
-                limit,
-                ..
-            } => write!(
-                f,
-                "the machine's clock shows {}, but by its uptime it should show {}: {} apart, and \
-                 the limit is {}",
-                Utc(*shown_unix_ms),
-                Utc(*expected_unix_ms),
-                span(Duration::from_millis(
-                    expected_unix_ms.abs_diff(*shown_unix_ms)
-                )),
-                span(*limit)
-            ),
             Self::Unavailable { .. } => f.write_str("the store can't be reached"),
             Self::Denied { .. } => f.write_str("the store rejected the login"),
             Self::Ambiguous { operation, .. } => write!(
@@ -324,7 +308,6 @@ impl StoreError {
                 "go back to the original; if nobody can use it any more, adopt this copy by \
                  raising its floor over lost grants"
             }
-            Self::ClockStepped { .. } => "correct the clock; if it is right, wait a minute",
             Self::Unavailable { .. } => "try again",
             Self::Denied { .. } => {
                 "check the user, the password, the certificate, and the server's access rules"

@@ -104,9 +104,8 @@ pub trait LeaseStore: Send + fmt::Debug {
     /// run away from the clock for ever.
     ///
     /// # Errors
-    /// [`StoreError::ClockSkew`], [`StoreError::ClockStepped`],
-    /// [`StoreError::Copied`], [`StoreError::FloorAhead`],
-    /// [`StoreError::Exhausted`], [`StoreError::HistoryLost`],
+    /// [`StoreError::ClockSkew`], [`StoreError::Copied`],
+    /// [`StoreError::FloorAhead`], [`StoreError::Exhausted`], [`StoreError::HistoryLost`],
     /// [`StoreError::LayoutEnded`], [`StoreError::Invalid`], and those of every method; for
     /// the past [`StoreError::BeforeFloor`], [`StoreError::NotPast`],
     /// [`StoreError::PastExhausted`] and [`StoreError::PresentOnly`].
@@ -215,8 +214,7 @@ pub trait LeaseStore: Send + fmt::Debug {
     /// of them does. Cost: one step on the record and this block, as a renewal.
     ///
     /// # Errors
-    /// [`StoreError::NotQuarantined`], [`StoreError::ClockSkew`],
-    /// [`StoreError::ClockStepped`], [`StoreError::Copied`], and those of every method.
+    /// [`StoreError::NotQuarantined`], [`StoreError::ClockSkew`], [`StoreError::Copied`], and those of every method.
     ///
     /// # Examples
     /// ```

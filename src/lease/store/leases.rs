@@ -415,8 +415,7 @@ impl<T: Table> LeaseStore for Leases<T> {
             let mut txn = opened.txn();
             txn.incarnation = None;
             let time = match floor {
-                Floor::OverLostGrants => Some(attempts.time(&opened.snapshot)?),
-                Floor::Tick(_) => Some(attempts.expected_time(&opened.snapshot)?),
+                Floor::OverLostGrants | Floor::Tick(_) => Some(attempts.time(&opened.snapshot)?),
                 // Whatever the clocks show.
                 Floor::AnyTick(_) => None,
             };
@@ -448,7 +447,7 @@ impl<T: Table> LeaseStore for Leases<T> {
         let store = self.table.describe()?;
         let attempts = self.attempts();
         let opened = self.read_all(namespace)?;
-        let time = attempts.expected_time(&opened.snapshot)?;
+        let time = attempts.time(&opened.snapshot)?;
         let now = opened.record.tick_at(time.unix_ms)?;
         let listing = Listing::of_judged(opened.record.clone(), opened.blocks());
         let held = listing.blocks.iter().filter(|block| block.is_held(now));
@@ -532,19 +531,6 @@ impl From<TableError> for StoreError {
 
 impl From<ClockError> for StoreError {
     fn from(error: ClockError) -> Self {
-        match error {
-            ClockError::Missing(reason) => Self::unavailable(reason),
-            ClockError::Stepped {
-                expected_unix_ms,
-                shown_unix_ms,
-                limit,
-                retry_after,
-            } => Self::ClockStepped {
-                expected_unix_ms,
-                shown_unix_ms,
-                limit,
-                retry_after,
-            },
-        }
+        Self::unavailable(error.0)
     }
 }

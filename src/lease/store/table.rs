@@ -393,23 +393,9 @@ impl StoreTime {
     }
 }
 
-/// Why no grant can be decided by a server's clock.
+/// Why a server does not show its time. Without it no grant can be decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ClockError {
-    /// The server does not show its time, for this reason.
-    Missing(String),
-    /// The machine's clock was set while the machine ran, by more than the limit.
-    Stepped {
-        /// The time by the machine's uptime, in milliseconds since 1970.
-        expected_unix_ms: u64,
-        /// The time by its clock, in milliseconds since 1970.
-        shown_unix_ms: u64,
-        /// How far apart they may be.
-        limit: Duration,
-        /// When the clock's time counts again, if it keeps it until then.
-        retry_after: Duration,
-    },
-}
+pub struct ClockError(pub String);
 
 /// Writes, and the conditions under which they are done.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -312,7 +312,7 @@ impl FlawedTable {
                 return;
             }
             Some(Flaw::TimeIsMissing) => {
-                snapshot.time = Err(ClockError::Missing("it is not shown".to_owned()));
+                snapshot.time = Err(ClockError("it is not shown".to_owned()));
                 return;
             }
             _ => return,
@@ -491,7 +491,7 @@ impl FlawedTable {
         }
         let mut snapshot = self.show(&query)?;
         if self.has(Flaw::ConflictLacksTime) {
-            snapshot.time = Err(ClockError::Missing("it is not shown".to_owned()));
+            snapshot.time = Err(ClockError("it is not shown".to_owned()));
         }
         Ok(snapshot)
     }

@@ -85,13 +85,8 @@ use crate::lease::store::table::sqlite::{Kind, SqliteTable};
 /// each boot, so does the identity.
 ///
 /// # Clocks
-/// The store's clock is the machine's. After a step of more than twenty minutes in either
-/// direction, `acquire`, `renew` and raising the floor over lost grants return [`ClockStepped`],
-/// until the clock has kept its new time for a minute: a short slip must not push marks years
-/// ahead. In `check`, the store's time is the one that was expected meanwhile. After a reboot every
-/// time is accepted. A clock that stays wrong for longer is accepted too, and the blocks granted
-/// meanwhile are out of use until their marks have passed; no ID is issued twice. Linux only, and
-/// with the system's clock only.
+/// The store's clock is the machine's, so a wrong one goes unnoticed. The blocks granted while it
+/// is ahead are out of use until their marks have passed; no ID is issued twice.
 ///
 /// # Forks
 /// A store may be used in a forked child, unless the process was forked while another thread was
@@ -109,7 +104,6 @@ use crate::lease::store::table::sqlite::{Kind, SqliteTable};
 /// read all of them.
 ///
 /// [`AlreadyInitialised`]: crate::lease::StoreError::AlreadyInitialised
-/// [`ClockStepped`]: crate::lease::StoreError::ClockStepped
 /// [`Copied`]: crate::lease::StoreError::Copied
 /// [`History::New`]: crate::lease::History::New
 /// [`NotDurable`]: crate::lease::StoreError::NotDurable
@@ -178,11 +172,10 @@ impl SqliteStore {
         Ok(Self { leases })
     }
 
-    /// With another clock than the system's, for tests. Its steps are not
-    /// noticed: it need not run with the machine's uptime.
+    /// With another clock than the system's, for tests.
     #[must_use]
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.table_mut().set_clock(clock, None);
+        self.table_mut().set_clock(clock);
         self
     }
 
@@ -324,166 +317,5 @@ impl LeaseStore for SqliteStore {
 
     crate::lease::forward! { |self| self.leases =>
         acquire renew renew_all release list repair check write_test key
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::cell::Cell;
-    use std::time::Duration;
-
-    use tempfile::TempDir;
-
-    use super::*;
-    use crate::clock::ManualClock;
-    use crate::layout::Layout;
-    use crate::lease::fingerprint::Fingerprint;
-    use crate::lease::grant::Grant;
-    use crate::lease::namespace::Namespace;
-    use crate::lease::store::lease_store::LeaseStore;
-    use crate::lease::store::request::{Acquire, Floor, History, Init, Renew};
-    use crate::lease::store::table::sqlite::clock_step::Uptime;
-
-    const START_MS: u64 = 1_760_000_000_000;
-    const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
-
-    thread_local! {
-        /// How long the machine of this thread has been up, in milliseconds.
-        static UPTIME: Cell<u64> = const { Cell::new(0) };
-    }
-
-    fn space() -> Namespace {
-        Namespace::new("test", &Layout::RANDFLAKE, Fingerprint::PLAIN).unwrap()
-    }
-
-    /// A file, and a machine whose clock can be set.
-    struct Machine {
-        directory: TempDir,
-        clock: ManualClock,
-    }
-
-    impl Machine {
-        fn new() -> Self {
-            Self {
-                directory: tempfile::tempdir().unwrap(),
-                clock: ManualClock::new(START_MS),
-            }
-        }
-
-        /// On whatever file system the tests run.
-        fn store(&self) -> SqliteStore {
-            let options = OpenOptions::new().accept_best_effort(true);
-            let path = self.directory.path().join("leases.db");
-            let uptime = || {
-                Some(Uptime {
-                    boot: "one".to_owned(),
-                    ms: UPTIME.get(),
-                })
-            };
-            let mut store = SqliteStore::new(path, &options).unwrap();
-            let clock = Arc::new(self.clock.clone());
-            store.table_mut().set_clock(clock, Some(uptime));
-            store
-        }
-
-        fn initialised(&self) -> SqliteStore {
-            let mut store = self.store();
-            let init = Init::new(History::New, self.clock.unix_ms());
-            store.init(&space(), &init).unwrap();
-            store
-        }
-
-        /// Time passes, and the clock shows it.
-        fn pass(&self, time: Duration) {
-            self.clock.advance(time);
-            UPTIME.set(UPTIME.get() + time.as_millis() as u64);
-        }
-
-        fn acquire(&self, store: &mut SqliteStore) -> Result<Grant, StoreError> {
-            let ask = Acquire::new(1, 100, self.clock.unix_ms());
-            Ok(store.acquire(&space(), &ask)?.remove(0))
-        }
-    }
-
-    #[track_caller]
-    fn stepped<T: std::fmt::Debug>(result: Result<T, StoreError>) -> Duration {
-        match result {
-            Err(StoreError::ClockStepped { retry_after, .. }) => retry_after,
-            other => panic!("{other:?}, not a step of the clock"),
-        }
-    }
-
-    #[test]
-    fn a_clock_that_jumps_years_ahead_and_back_moves_nothing() {
-        let machine = Machine::new();
-        let mut store = machine.initialised();
-        let grant = machine.acquire(&mut store).unwrap();
-        machine.pass(Duration::from_secs(30));
-        let known = store.list(&space()).unwrap();
-
-        machine.clock.advance(10 * YEAR);
-        let now = machine.clock.unix_ms();
-        let renew = Renew::new(&grant, grant.ticks.end + 1_000_000_000, now);
-        assert_eq!(
-            stepped(machine.acquire(&mut store)),
-            Duration::from_secs(60)
-        );
-        stepped(store.renew(&space(), &renew));
-        stepped(store.raise_floor(&space(), Floor::OverLostGrants, now));
-        assert_eq!(store.list(&space()).unwrap(), known);
-        let report = store.check(&space(), now).unwrap();
-        assert_eq!(report.skew_ms(), Some((10 * YEAR).as_millis() as u64));
-        assert_eq!(report.held_blocks, 1);
-
-        machine.clock.step_back(10 * YEAR);
-        let next = machine.acquire(&mut store).unwrap();
-        assert_eq!(next.ticks.start, grant.ticks.start + 30);
-    }
-
-    #[test]
-    fn a_clock_that_was_set_right_is_believed_after_a_minute() {
-        let machine = Machine::new();
-        let grant = machine.acquire(&mut machine.initialised()).unwrap();
-        machine.clock.advance(YEAR);
-        // Each time another process, which knows only what is in the file.
-        let mut left = Duration::from_secs(60);
-        for _ in 0..3 {
-            let mut store = machine.store();
-            assert_eq!(stepped(machine.acquire(&mut store)), left);
-            machine.pass(Duration::from_secs(20));
-            left -= Duration::from_secs(20);
-        }
-        let mut store = machine.store();
-        let later = machine.acquire(&mut store).unwrap();
-        assert_eq!(later.ticks.start, grant.ticks.start + YEAR.as_secs() + 60);
-    }
-
-    #[test]
-    fn a_step_within_twenty_minutes_is_none() {
-        let machine = Machine::new();
-        let mut store = machine.initialised();
-        machine.clock.advance(Duration::from_secs(1199));
-        machine.acquire(&mut store).unwrap();
-        machine.clock.advance(Duration::from_secs(1203));
-        stepped(machine.acquire(&mut store));
-    }
-
-    #[test]
-    fn what_no_clock_decides_is_done_whatever_it_shows() {
-        let machine = Machine::new();
-        let mut store = machine.initialised();
-        let grant = machine.acquire(&mut store).unwrap();
-        machine.clock.advance(YEAR);
-        let now = machine.clock.unix_ms();
-        let floor = Floor::AnyTick(grant.ticks.end);
-        store.raise_floor(&space(), floor, now).unwrap();
-        // Near by the clock, and far by the time that was expected.
-        let near_the_clock = Floor::Tick(grant.ticks.end + YEAR.as_secs());
-        let error = store
-            .raise_floor(&space(), near_the_clock, now)
-            .unwrap_err();
-        assert!(matches!(error, StoreError::ClockSkew { .. }), "{error}");
-        store.release(&space(), grant.block, grant.epoch).unwrap();
-        stepped(machine.acquire(&mut store));
     }
 }

@@ -224,7 +224,7 @@ impl TierStore {
     #[must_use]
     pub fn with_clock(mut self, clock: std::sync::Arc<dyn crate::clock::Clock>) -> Self {
         if let TierStorage::File(file) = &mut self.storage {
-            file.table_mut().set_clock(clock, None);
+            file.table_mut().set_clock(clock);
         }
         self.key = None;
         self
@@ -349,21 +349,22 @@ impl LeaseStore for TierStore {
             self.log_failure(error);
         }
         // In one step, so that no other process takes the blocks asked for here.
-        let (granted, is_spent, before) = self.change(Operation::GRANT, namespace, |log, at| {
-            let before = log.upstream_state.failing.clone();
-            // Another refusal is an answer.
-            let failing = asked.as_ref().err().filter(|error| error.is_away());
-            let failing = failing.map(describe);
-            match is_probe {
-                true => log.upstream_state.end(at.unix_ms, failing),
-                false => log.upstream_state.note(at.unix_ms, failing),
-            }
-            if let Ok(grants) = &asked {
-                log.adopt(grants)?;
-            }
-            let granted = log.grant(at, acquire);
-            Ok((granted, log.is_spent(at), before))
-        })?;
+        let (granted, is_spent, before) =
+            self.change(Operation::ACQUIRE, namespace, |log, at| {
+                let before = log.upstream_state.failing.clone();
+                // Another refusal is an answer.
+                let failing = asked.as_ref().err().filter(|error| error.is_away());
+                let failing = failing.map(describe);
+                match is_probe {
+                    true => log.upstream_state.end(at.unix_ms, failing),
+                    false => log.upstream_state.note(at.unix_ms, failing),
+                }
+                if let Ok(grants) = &asked {
+                    log.adopt(grants)?;
+                }
+                let granted = log.grant(at, acquire);
+                Ok((granted, log.is_spent(at), before))
+            })?;
         if let (Ok(_), Some(before)) = (&asked, before) {
             events::upstream_recovered(before.since_unix_ms);
         }
@@ -421,12 +422,7 @@ impl LeaseStore for TierStore {
         floor: Floor,
         now_unix_ms: u64,
     ) -> Result<u64, StoreError> {
-        let operation = match floor {
-            // A floor that is raised by a wrong clock is never lowered again.
-            Floor::OverLostGrants | Floor::Tick(_) => Operation::RAISE_BY_THE_CLOCK,
-            Floor::AnyTick(_) => Operation::RAISE,
-        };
-        self.change(operation, namespace, |log, at| {
+        self.change(Operation::RAISE, namespace, |log, at| {
             if floor.heeds_clocks() {
                 log.record.check_skew(at.arrived_unix_ms, now_unix_ms)?;
             }

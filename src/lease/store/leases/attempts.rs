@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::lease::error::StoreError;
-use crate::lease::store::table::{ClockError, Snapshot, StoreTime, Txn};
+use crate::lease::store::table::{Snapshot, StoreTime, Txn};
 
 /// Conflicts without a pause, and the longest pause after one.
 const AT_ONCE: u32 = 3;
@@ -74,28 +74,14 @@ impl Attempts {
     /// The server's time in a snapshot, to be compared with a caller's time from before the
     /// operation.
     pub(super) fn time(&self, snapshot: &Snapshot) -> Result<StoreTime, StoreError> {
-        let time = snapshot.time.clone()?;
-        Ok(self.since_start(time))
-    }
-
-    /// As [`time`](Self::time); by the uptime while the clock is in doubt.
-    pub(super) fn expected_time(&self, snapshot: &Snapshot) -> Result<StoreTime, StoreError> {
-        match &snapshot.time {
-            Err(ClockError::Stepped {
-                expected_unix_ms, ..
-            }) => Ok(self.since_start(StoreTime::exactly(*expected_unix_ms))),
-            _ => self.time(snapshot),
-        }
-    }
-
-    /// Earlier calls of the operation took time, too.
-    fn since_start(&self, mut time: StoreTime) -> StoreTime {
+        let mut time = snapshot.time.clone()?;
+        // Earlier calls of the operation took time, too.
         if !self.is_repeatable {
             let elapsed = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
             let earliest = time.unix_ms.saturating_sub(elapsed);
             time.earliest_unix_ms = time.earliest_unix_ms.min(earliest);
         }
-        time
+        Ok(time)
     }
 }
 
@@ -107,11 +93,11 @@ mod tests {
     use super::*;
     use crate::lease::store::record::Incarnation;
 
-    fn snapshot(time: Result<StoreTime, ClockError>) -> Snapshot {
+    fn snapshot(unix_ms: u64) -> Snapshot {
         Snapshot {
             entries: BTreeMap::new(),
             complete: true,
-            time,
+            time: Ok(StoreTime::exactly(unix_ms)),
             incarnation: Incarnation::new("7"),
         }
     }
@@ -119,11 +105,7 @@ mod tests {
     #[test]
     fn repeatable_attempts_end_by_their_number() {
         let mut attempts = Attempts::new(Duration::ZERO, true);
-        let again = |_: &u32| {
-            attempts
-                .again(&Txn::default(), &snapshot(Ok(StoreTime::exactly(7))))
-                .is_err()
-        };
+        let again = |_: &u32| attempts.again(&Txn::default(), &snapshot(7)).is_err();
         let conflicts = (1..).find(again);
         assert_eq!(conflicts, Some(MOST));
     }
@@ -131,7 +113,7 @@ mod tests {
     #[test]
     fn attempts_end_with_the_patience() {
         let mut impatient = Attempts::new(Duration::ZERO, false);
-        let found = snapshot(Ok(StoreTime::exactly(7)));
+        let found = snapshot(7);
         let error = impatient.again(&Txn::default(), &found).unwrap_err();
         assert!(matches!(error, StoreError::Unavailable { .. }), "{error}");
         let mut patient = Attempts::new(Duration::from_secs(3600), false);
@@ -146,29 +128,9 @@ mod tests {
                 ..Txn::default()
             };
             let mut attempts = Attempts::new(Duration::ZERO, false);
-            let error = attempts
-                .again(&txn, &snapshot(Ok(StoreTime::exactly(7))))
-                .unwrap_err();
+            let error = attempts.again(&txn, &snapshot(7)).unwrap_err();
             let why = error.source().unwrap().to_string();
             assert!(why.contains(cause), "{why}");
         }
-    }
-
-    #[test]
-    fn a_clock_in_doubt_is_replaced_only_where_the_expected_time_will_do() {
-        let attempts = Attempts::new(Duration::ZERO, true);
-        let stepped = ClockError::Stepped {
-            expected_unix_ms: 5,
-            shown_unix_ms: 90_000,
-            limit: Duration::from_secs(1),
-            retry_after: Duration::from_secs(1),
-        };
-        let error = attempts.time(&snapshot(Err(stepped.clone()))).unwrap_err();
-        assert!(matches!(error, StoreError::ClockStepped { .. }), "{error}");
-        let expected = attempts.expected_time(&snapshot(Err(stepped))).unwrap();
-        assert_eq!(expected, StoreTime::exactly(5));
-        let missing = ClockError::Missing("no date".into());
-        let error = attempts.expected_time(&snapshot(Err(missing))).unwrap_err();
-        assert!(matches!(error, StoreError::Unavailable { .. }), "{error}");
     }
 }

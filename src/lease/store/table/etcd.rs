@@ -157,7 +157,7 @@ impl EtcdTable {
         Ok(Snapshot {
             entries,
             complete,
-            time: time.ok_or_else(|| ClockError::Missing("the reply has no date".to_owned())),
+            time: time.ok_or_else(|| ClockError("the reply has no date".to_owned())),
             incarnation,
         })
     }

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | T1 | one transaction under the file's write lock, synced before it is confirmed ([`session`]) |
 //! | T2 | one read transaction |
-//! | T3 | the machine's clock, read once the lock is held, and compared with the uptime ([`clock_step`]) |
+//! | T3 | the machine's clock, read once the lock is held |
 //! | T4 | the file's identity and its life ([`identity`], [`witness`]) |
 //! | T5 | a `COMMIT` that fails with anything but "busy" is unknown |
 //!
@@ -14,7 +14,6 @@
 //! A [tier](crate::lease::TierStore) keeps its grant logs in such a file, too. It takes whole
 //! [transactions](transaction::Transaction), in which it decides under the lock.
 
-pub(crate) mod clock_step;
 mod entries;
 mod filesystem;
 mod identity;
@@ -32,7 +31,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use self::clock_step::{MachineClock, Uptime};
 use self::location::Location;
 pub(in crate::lease) use self::schema::Kind;
 use self::session::Access;
@@ -53,7 +51,7 @@ pub struct SqliteTable {
     key: Option<StoreKey>,
     kind: Kind,
     timeout: Duration,
-    clock: MachineClock,
+    clock: Arc<dyn Clock>,
 }
 
 impl SqliteTable {
@@ -70,17 +68,13 @@ impl SqliteTable {
             location,
             kind,
             timeout: options.operation_timeout(),
-            clock: MachineClock::new(Arc::new(SystemClock), Some(Uptime::read)),
+            clock: Arc::new(SystemClock),
         })
     }
 
-    /// Another clock than the system's, for tests. Without an uptime its steps are not noticed.
-    pub(in crate::lease) fn set_clock(
-        &mut self,
-        clock: Arc<dyn Clock>,
-        uptime: Option<fn() -> Option<Uptime>>,
-    ) {
-        self.clock = MachineClock::new(clock, uptime);
+    /// Another clock than the system's, for tests.
+    pub(in crate::lease) fn set_clock(&mut self, clock: Arc<dyn Clock>) {
+        self.clock = clock;
         self.key = None;
     }
 
@@ -144,14 +138,6 @@ impl SqliteTable {
         Instant::now() + self.timeout.min(LONG)
     }
 
-    /// Notes since when the clock is in doubt. That is for the next calls: this one goes on
-    /// without.
-    fn note_doubt(&mut self) {
-        if let Ok(Some(opened)) = self.begin(Access::Write) {
-            let _ = opened.note_doubt();
-        }
-    }
-
     /// The outcome of a commit that may not create the tables it is for.
     fn without_tables(&self, txn: &Txn) -> Result<Commit, TableError> {
         match txn.compare.iter().any(|(_, expected)| expected.is_some()) {
@@ -176,13 +162,7 @@ impl Table for SqliteTable {
         let Some(opened) = self.begin(Access::Read)? else {
             return Ok(self.nothing());
         };
-        let snapshot = opened.select(query)?;
-        let has_new_doubt = opened.has_new_doubt();
-        drop(opened);
-        if has_new_doubt {
-            self.note_doubt();
-        }
-        Ok(snapshot)
+        opened.select(query)
     }
 
     fn commit(&mut self, txn: &Txn, instead: &Query) -> Result<Commit, TableError> {
@@ -202,11 +182,7 @@ impl Table for SqliteTable {
             opened.refuse_copy()?;
         }
         if !opened.holds(txn)? {
-            let snapshot = opened.select(instead)?;
-            if opened.has_new_doubt() {
-                let _ = opened.note_doubt();
-            }
-            return Ok(Commit::Conflict(snapshot));
+            return Ok(Commit::Conflict(opened.select(instead)?));
         }
         for put in &txn.puts {
             opened.put(put)?;

@@ -81,7 +81,7 @@ pub(super) fn change_log<T>(
         if found.is_same_file(&recorded) {
             // It may be an older state of itself: its upstream grants are its own, and what
             // it has forgotten of their sub-grants lies below the floor.
-            let now = log.record.tick_at(opened.expected_unix_ms())?;
+            let now = log.record.tick_at(opened.unix_ms())?;
             log.record.observe(&found, now);
         } else {
             events::tier_given_up(opened.store(), recorded.as_str(), found.as_str());
@@ -90,13 +90,6 @@ pub(super) fn change_log<T>(
         // Even if the step fails: an adopted file keeps nothing of the original.
         write(&mut opened, &before, &log)?;
         before = log.clone();
-    }
-    if operation.needs_clock
-        && let Some(doubt) = opened.clock_doubt()
-    {
-        // A refusal is one, whether it could be noted or not.
-        let _ = end(opened, operation.name);
-        return Err(doubt.into());
     }
     if operation.needs_signs {
         log.reap(|user| alive::is_gone(&path, user));
@@ -116,7 +109,7 @@ pub(super) fn change_log<T>(
 
 /// Ends the transaction. What was written is durable if this returns without an error.
 fn end(opened: Transaction, operation: &'static str) -> Result<(), StoreError> {
-    match opened.note_doubt()? {
+    match opened.commit()? {
         Commit::Done => Ok(()),
         Commit::Unknown(source) => Err(StoreError::Ambiguous { operation, source }),
         // It compares nothing.
@@ -216,7 +209,6 @@ fn put_block(opened: &mut Transaction, name: &str, state: &BlockState) -> Result
 
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
     use std::sync::Arc;
     use std::time::Duration;
 
@@ -232,41 +224,21 @@ mod tests {
     use crate::lease::store::record::Incarnation;
     use crate::lease::store::request::{History, Init};
     use crate::lease::store::table::sqlite::Kind;
-    use crate::lease::store::table::sqlite::clock_step::Uptime;
 
     const START_MS: u64 = 1_760_000_000_000;
 
-    thread_local! {
-        /// How long the machine of this thread has been up, in milliseconds.
-        static UPTIME: Cell<u64> = const { Cell::new(0) };
-    }
-
     fn file(path: &Path, clock: &ManualClock) -> SqliteTable {
-        let uptime = || {
-            Some(Uptime {
-                boot: "one".to_owned(),
-                ms: UPTIME.get(),
-            })
-        };
         // On whatever file system the tests run.
         let options = OpenOptions::new().accept_best_effort(true);
         let mut table = SqliteTable::new(Kind::Tier, path, &options).unwrap();
-        table.set_clock(Arc::new(clock.clone()), Some(uptime));
+        table.set_clock(Arc::new(clock.clone()));
         table
     }
 
-    fn step(name: &'static str, needs_clock: bool) -> Operation {
-        Operation {
-            name,
-            needs_clock,
-            needs_signs: false,
-        }
-    }
-
-    /// The step that finds a copy is refused for its clock. What the file had as another
-    /// one is given up all the same.
+    /// The step that finds a copy fails. What the file had as another one is given up all the
+    /// same.
     #[test]
-    fn s9_a_copy_gives_up_its_grants_even_if_its_clock_is_doubted() {
+    fn s9_a_copy_gives_up_its_grants_even_if_the_step_fails() {
         let space = Namespace::new("test", &Layout::RANDFLAKE, Fingerprint::PLAIN).unwrap();
         let clock = ManualClock::new(START_MS);
         let directory = tempfile::tempdir().unwrap();
@@ -279,27 +251,28 @@ mod tests {
         let log = GrantLog::new(record, Epoch::new(now), 3600);
         create_log(&mut original, &log).unwrap();
         let grant = Grant::new(Block::new(3), Epoch::FIRST, now..now + 3600);
-        let adopted = change_log(&mut original, step("adopt", false), &space, |log, _| {
+        let adopted = change_log(&mut original, Operation::ADOPT, &space, |log, _| {
             log.adopt(std::slice::from_ref(&grant))
         });
         adopted.unwrap();
         std::fs::copy(&path, &copy).unwrap();
 
-        let standing = |file: &mut SqliteTable, needs_clock: bool| {
-            change_log(file, step("look", needs_clock), &space, |log, _| {
+        let standing = |file: &mut SqliteTable| {
+            change_log(file, Operation::INIT, &space, |log, _| {
                 let standings = log.upstream.values().map(|it| it.standing);
                 Ok(standings.collect::<Vec<_>>())
             })
         };
         let mut copied = file(&copy, &clock);
-        clock.advance(Duration::from_secs(3600));
-        UPTIME.set(1000);
-        let doubted = standing(&mut copied, true).unwrap_err();
+        let failed = change_log(&mut copied, Operation::INIT, &space, |_, _| {
+            Err::<(), _>(StoreError::unavailable("no way"))
+        });
         assert!(
-            matches!(doubted, StoreError::ClockStepped { .. }),
-            "{doubted:?}"
+            matches!(failed, Err(StoreError::Unavailable { .. })),
+            "{failed:?}"
         );
-        assert_eq!(standing(&mut copied, false).unwrap(), [Standing::Closed]);
-        assert_eq!(standing(&mut original, false).unwrap(), [Standing::Held]);
+        let read = read(&copied.begin(Access::Read).unwrap().unwrap(), &space).unwrap();
+        assert_eq!(read.upstream[&grant.block].standing, Standing::Closed);
+        assert_eq!(standing(&mut original).unwrap(), [Standing::Held]);
     }
 }

@@ -2,7 +2,6 @@
 
 use rusqlite::{Connection, Row, params};
 
-use super::clock_step::{ClockOffset, Doubt};
 use super::session::{StepError, corrupt};
 
 /// The version of the tables, as `user_version`.
@@ -47,11 +46,7 @@ const CREATE: &str = "
         identity TEXT NOT NULL,
         token TEXT NOT NULL,
         life INTEGER NOT NULL,
-        life_began_unix_ms INTEGER NOT NULL,
-        clock_boot TEXT,
-        clock_offset_ms INTEGER,
-        clock_doubt_offset_ms INTEGER,
-        clock_doubt_since_ms INTEGER
+        life_began_unix_ms INTEGER NOT NULL
     ) STRICT;
     INSERT INTO ringflake_file (name, identity, token, life, life_began_unix_ms)
         VALUES (lower(hex(randomblob(16))), '', '', 1, 0);
@@ -144,36 +139,22 @@ pub(super) struct FileRow {
     pub(super) life: u64,
     /// When it began this life, in milliseconds since 1970; 0 in the first one.
     pub(super) life_began_unix_ms: u64,
-    /// None where the machine does not show its uptime.
-    pub(super) clock: Option<ClockOffset>,
 }
 
 impl FileRow {
     pub(super) fn read(connection: &Connection) -> Result<Self, StepError> {
-        let sql = "SELECT name, identity, token, life, clock_boot, clock_offset_ms, \
-                   clock_doubt_offset_ms, clock_doubt_since_ms, life_began_unix_ms \
+        let sql = "SELECT name, identity, token, life, life_began_unix_ms \
                    FROM ringflake_file";
         let number = |column: &str, value: i64| {
             u64::try_from(value).map_err(|_| corrupt(format!("{column} is {value}")))
         };
         let read = |row: &Row<'_>| {
-            let (boot, offset): (Option<String>, Option<i64>) = (row.get(4)?, row.get(5)?);
-            let (doubted, since): (Option<i64>, Option<i64>) = (row.get(6)?, row.get(7)?);
-            let doubt = doubted.zip(since).map(|(offset_ms, since)| Doubt {
-                offset_ms,
-                since_ms: u64::try_from(since).unwrap_or(0),
-            });
             Ok(Self {
                 name: row.get(0)?,
                 identity: row.get(1)?,
                 token: row.get(2)?,
                 life: number("life", row.get(3)?)?,
-                life_began_unix_ms: number("life_began_unix_ms", row.get(8)?)?,
-                clock: boot.zip(offset).map(|(boot, offset_ms)| ClockOffset {
-                    boot,
-                    offset_ms,
-                    doubt,
-                }),
+                life_began_unix_ms: number("life_began_unix_ms", row.get(4)?)?,
             })
         };
         connection.query_row_and_then(sql, [], read)
@@ -181,21 +162,14 @@ impl FileRow {
 
     pub(super) fn write(&self, connection: &Connection) -> Result<(), StepError> {
         let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
-        let clock = self.clock.as_ref();
-        let doubt = clock.and_then(|clock| clock.doubt.as_ref());
         connection.execute(
             "UPDATE ringflake_file SET name = ?1, identity = ?2, token = ?3, life = ?4, \
-                 clock_boot = ?5, clock_offset_ms = ?6, clock_doubt_offset_ms = ?7, \
-                 clock_doubt_since_ms = ?8, life_began_unix_ms = ?9",
+                 life_began_unix_ms = ?5",
             params![
                 self.name,
                 self.identity,
                 self.token,
                 number(self.life),
-                clock.map(|clock| &clock.boot),
-                clock.map(|clock| clock.offset_ms),
-                doubt.map(|doubt| doubt.offset_ms),
-                doubt.map(|doubt| number(doubt.since_ms)),
                 number(self.life_began_unix_ms),
             ],
         )?;

@@ -34,28 +34,6 @@ pub(super) fn file_system_type(_path: &Path) -> io::Result<Option<u32>> {
     Ok(None)
 }
 
-/// How long the machine has been up, in milliseconds, the time for which it
-/// slept included. It can't be set, and starts again at 0 with each boot.
-#[cfg(target_os = "linux")]
-pub(super) fn uptime_ms() -> Option<u64> {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: room for what the call writes.
-    if unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &raw mut time) } != 0 {
-        return None;
-    }
-    let seconds = u64::try_from(time.tv_sec).ok()?;
-    let millis = u64::try_from(time.tv_nsec).ok()? / 1_000_000;
-    seconds.checked_mul(1000)?.checked_add(millis)
-}
-
-#[cfg(not(target_os = "linux"))]
-pub(super) fn uptime_ms() -> Option<u64> {
-    None
-}
-
 /// The numbers by which Unix knows a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::lease) struct FileNumbers {
@@ -107,9 +85,5 @@ mod tests {
         assert_eq!(file_system_type(Path::new("/proc")).unwrap(), Some(0x9fa0));
         let missing = file_system_type(Path::new("/nowhere/at all")).unwrap_err();
         assert_eq!(missing.kind(), io::ErrorKind::NotFound);
-
-        let before = uptime_ms().unwrap();
-        assert!(uptime_ms().unwrap() >= before);
-        assert!(before > 0);
     }
 }

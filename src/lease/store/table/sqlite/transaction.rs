@@ -1,11 +1,11 @@
 //! A transaction on the file, from the lock to the commit.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Instant;
 
 use rusqlite::Connection;
 
-use super::clock_step::{self, Judgement, MachineClock, Uptime};
 use super::entries::{self, Entries};
 use super::identity;
 use super::location::Location;
@@ -13,10 +13,11 @@ use super::process::Operation;
 use super::schema::{self, FileRow, Kind};
 use super::session::{Access, Session, StepError, corrupt, unavailable};
 use super::witness::{self, Note, Verdict, Witness};
+use crate::clock::Clock;
 use crate::lease::store::record::Incarnation;
 use crate::lease::store::report::Durability;
 use crate::lease::store::table::{
-    ClockError, Commit, Description, Key, Put, Query, Snapshot, StoreTime, TableError, Txn,
+    Commit, Description, Key, Put, Query, Snapshot, StoreTime, TableError, Txn,
 };
 
 /// A transaction on a file. Dropping it undoes it.
@@ -31,14 +32,10 @@ pub(in crate::lease) struct Transaction {
     arrived_unix_ms: u64,
     /// The clock when the lock was held, in milliseconds since 1970.
     unix_ms: u64,
-    uptime: Option<Uptime>,
     /// Of the file at hand; see `identity`.
     identity: String,
     /// None without tables.
     file: Option<OpenedFile>,
-    doubt: Option<ClockError>,
-    /// The file does not know yet since when the clock is in doubt.
-    is_doubt_new: bool,
     /// There is something to commit.
     is_changed: bool,
     // Ended before the note is let go.
@@ -77,7 +74,7 @@ impl Transaction {
     pub(super) fn begin(
         location: &mut Location,
         kind: Kind,
-        clock: &MachineClock,
+        clock: &Arc<dyn Clock>,
         access: Access,
         deadline: Instant,
     ) -> Result<Option<Self>, TableError> {
@@ -100,7 +97,7 @@ impl Transaction {
     fn begin_once(
         location: &mut Location,
         kind: Kind,
-        clock: &MachineClock,
+        clock: &Arc<dyn Clock>,
         access: Access,
         deadline: Instant,
     ) -> Result<Option<Self>, TableError> {
@@ -121,10 +118,7 @@ impl Transaction {
             deadline,
             arrived_unix_ms,
             unix_ms: arrived_unix_ms,
-            uptime: None,
             file: None,
-            doubt: None,
-            is_doubt_new: false,
             is_changed: false,
             session,
             witness: None,
@@ -133,8 +127,6 @@ impl Transaction {
         opened.look_at_file(access)?;
         // No clock is read before all locks are held.
         opened.unix_ms = clock.unix_ms();
-        opened.uptime = clock.uptime();
-        opened.look_at_clock();
         Ok(Some(opened))
     }
 
@@ -144,7 +136,6 @@ impl Transaction {
             self.run(|connection| schema::create(connection, self.kind))?;
             self.is_changed = true;
             self.look_at_file(Access::Write)?;
-            self.look_at_clock();
         }
         Ok(())
     }
@@ -178,21 +169,6 @@ impl Transaction {
             verdict,
         });
         Ok(())
-    }
-
-    /// Judges the clock by how the file has seen it.
-    fn look_at_clock(&mut self) {
-        let (Some(file), Some(uptime)) = (&mut self.file, &self.uptime) else {
-            return;
-        };
-        match clock_step::judge(file.row.clock.as_ref(), uptime, self.unix_ms) {
-            Judgement::Believed(clock) => file.row.clock = Some(clock),
-            Judgement::Doubted(clock, error) => {
-                self.is_doubt_new = file.row.clock.as_ref() != Some(&clock);
-                file.row.clock = Some(clock);
-                self.doubt = Some(error);
-            }
-        }
     }
 
     pub(in crate::lease) fn has_tables(&self) -> bool {
@@ -280,40 +256,10 @@ impl Transaction {
         self.unix_ms
     }
 
-    /// The time by the clock, or by the uptime while the clock is in doubt, in milliseconds
-    /// since 1970.
-    pub(in crate::lease) fn expected_unix_ms(&self) -> u64 {
-        match self.doubt {
-            Some(ClockError::Stepped {
-                expected_unix_ms, ..
-            }) => expected_unix_ms,
-            _ => self.unix_ms,
-        }
-    }
-
-    /// Why the clock is in doubt, if it is.
-    pub(in crate::lease) fn clock_doubt(&self) -> Option<ClockError> {
-        self.doubt.clone()
-    }
-
-    /// Whether a doubt of the clock should be noted. Not in a copy, which a commit would adopt.
-    pub(super) fn has_new_doubt(&self) -> bool {
-        self.is_doubt_new && !self.is_copy()
-    }
-
-    /// Notes since when the clock is in doubt, and nothing else.
-    pub(in crate::lease) fn note_doubt(mut self) -> Result<Commit, TableError> {
-        self.is_changed |= self.has_new_doubt();
-        self.commit()
-    }
-
     pub(super) fn holds(&self, txn: &Txn) -> Result<bool, TableError> {
-        if self.doubt.is_some() && txn.not_before_unix_ms > 0 {
-            return Ok(false);
-        }
         let window = txn.not_before_unix_ms..=txn.not_after_unix_ms;
         let incarnation = self.incarnation();
-        if !window.contains(&self.expected_unix_ms())
+        if !window.contains(&self.unix_ms)
             || (txn.incarnation.as_ref()).is_some_and(|wanted| *wanted != incarnation)
         {
             return Ok(false);
@@ -339,7 +285,7 @@ impl Transaction {
         Ok(Snapshot {
             entries,
             complete,
-            time: self.clock_doubt().map_or(Ok(time), Err),
+            time: Ok(time),
             incarnation: self.incarnation(),
         })
     }
@@ -394,7 +340,7 @@ impl Transaction {
         if !self.is_changed {
             return Ok(Commit::Done);
         }
-        let (life, now_unix_ms) = (self.life(), self.expected_unix_ms());
+        let life = self.life();
         let Some(mut file) = self.file.take() else {
             return Err(corrupt(format!("{} has no tables", self.store)));
         };
@@ -403,7 +349,7 @@ impl Transaction {
         file.row.identity.clone_from(&self.identity);
         if file.row.life != life {
             file.row.life = life;
-            file.row.life_began_unix_ms = now_unix_ms;
+            file.row.life_began_unix_ms = self.unix_ms;
         }
         self.run(|connection| file.row.write(connection))?;
         let mut note = Note {
