@@ -65,7 +65,6 @@ use crate::lease::store::options::{OpenError, OpenOptions};
 /// | the URL | `USER:PASSWORD@`, percent-encoded; people see it in lists of processes and in logs |
 /// | `password_file=PATH` in the URL | a file's content, without the end of its last line |
 /// | the environment | `PGPASSWORD`, `MYSQL_PWD`, `REDISCLI_AUTH`, `ETCDCTL_PASSWORD` |
-/// | `~/.pgpass`, `PGPASSFILE` | PostgreSQL only; the page of its store has more |
 ///
 /// On Unix the file of a password, and that of a private key (`key`)
 /// must be this user's with mode 0600 or less, or root's with 0644 or less, as

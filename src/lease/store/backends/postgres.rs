@@ -27,7 +27,8 @@ use crate::lease::store::table::postgres::PostgresTable;
 /// # URL
 /// `postgres://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE?PARAMETER=VALUE&...`, or
 /// with `postgresql:`. `tls`, `ca`, `cert`, `key` and `password_file` are
-/// [those of every store](crate::lease::open). libpq's own parameters are accepted too:
+/// [those of every store](crate::lease::open); `PGPASSWORD` is the variable for a password. libpq's
+/// own parameters are accepted too:
 ///
 /// | parameter | value |
 /// |---|---|
@@ -35,7 +36,6 @@ use crate::lease::store::table::postgres::PostgresTable;
 /// | `sslmode` | `verify-full`: `tls=required`; `disable`: `tls=off`; without `ca` also `prefer`: TLS if the server has it, and `require`, both with any certificate; with `ca` both are `tls=required` |
 /// | `channel_binding` | `disable`, `prefer` (default), `require`: the password's exchange proves that nobody sits in between, without any authority |
 /// | `host`, `hostaddr`, `port`, `user`, `password`, `dbname` | as libpq has them |
-/// | `passfile` | a file in place of `~/.pgpass`, and of the one that `PGPASSFILE` names |
 /// | `target_session_attrs`, `load_balance_hosts` | as libpq has them |
 /// | `options` | for instance `-c search_path=ids`: the schema of the tables |
 /// | `application_name` | `ringflake` by default |
@@ -49,14 +49,6 @@ use crate::lease::store::table::postgres::PostgresTable;
 /// between. Whatever the URL says, a server that asks for the password in the clear gets
 /// it over a Unix socket, or if its certificate was verified, and otherwise not; with
 /// `scram-sha-256` and `md5` it gets a proof instead.
-///
-/// # Passwords
-/// Where neither program nor URL nor `PGPASSWORD` have the password, it is looked up in
-/// `~/.pgpass`: lines of `HOST:PORT:DATABASE:USER:PASSWORD`, of which the first that fits
-/// counts, with `*` for anything, and `\:` and `\\` for a colon and a backslash. The user is
-/// the URL's. A Unix socket goes by its directory, and by `localhost`. Another file is
-/// that of `passfile` in the URL, or of `PGPASSFILE` in the environment. One that others
-/// may read is refused: `chmod 600 ~/.pgpass`.
 ///
 /// # Tables
 /// `init` creates what is missing of these, for which it needs the privilege to create in the

@@ -13,7 +13,6 @@
 
 mod guard;
 mod lock;
-mod pgpass;
 mod server;
 mod session;
 mod sqlstate;

@@ -6,14 +6,12 @@ use std::fmt;
 use std::hash::{BuildHasher, Hasher};
 use std::io;
 use std::net::IpAddr;
-use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, LoadBalanceHosts, SslMode, SslNegotiation};
 
-use super::pgpass::{self, Login};
 use super::tls::{Encryption, PgTls};
 use crate::lease::store::connect::password::Password;
 use crate::lease::store::connect::tls::{Protection, TlsFiles};
@@ -25,8 +23,8 @@ const VARIABLE: &str = "PGPASSWORD";
 
 const SCHEMES: [&str; 2] = ["postgres", "postgresql"];
 
-/// The parameters of all stores, the names that libpq has for them, and its file of passwords.
-const OURS: [&str; 10] = [
+/// The parameters of all stores, and the names that libpq has for them.
+const OURS: [&str; 9] = [
     "tls",
     "ca",
     "cert",
@@ -36,7 +34,6 @@ const OURS: [&str; 10] = [
     "sslrootcert",
     "sslcert",
     "sslkey",
-    "passfile",
 ];
 
 /// What the driver reads by itself.
@@ -64,8 +61,6 @@ pub(in crate::lease) struct Server {
     /// All but the host.
     config: Config,
     password: Password,
-    /// Where passwords are looked up, if there is none.
-    passfile: Option<PathBuf>,
     endpoints: Vec<Endpoint>,
     pub(super) tls: PgTls,
     pub(super) timeout: Duration,
@@ -102,7 +97,6 @@ impl Server {
         let dialled: Vec<_> = endpoints.iter().filter_map(Endpoint::dialled).collect();
         let tls = tls(&mut ours, dialled.iter().map(|host| &**host))?;
         let password_file = ours.parameter("password_file")?;
-        let passfile = ours.parameter("passfile")?.map(PathBuf::from);
         url.split_off(&["host", "hostaddr", "port"]);
         let mut config = parse(&url, &url.rest_without_host("postgres"))?;
         let password = match config.get_password().map(str::from_utf8).transpose() {
@@ -125,7 +119,6 @@ impl Server {
         }
         Ok(Self {
             password,
-            passfile: passfile.or_else(pgpass::usual_place),
             config,
             endpoints,
             tls,
@@ -142,40 +135,17 @@ impl Server {
         let password = self.password.get()?;
         let hosts = self.endpoints.iter().map(|endpoint| {
             let mut config = self.at(endpoint);
-            let found = match &password {
-                Some(password) => Some(password.clone()),
-                None => self.look_up(endpoint)?,
-            };
-            if let Some(password) = found {
+            if let Some(password) = &password {
                 config.password(password.expose());
             }
-            Ok(config)
+            config
         });
-        let mut hosts = hosts.collect::<io::Result<Vec<_>>>()?;
+        let mut hosts: Vec<_> = hosts.collect();
         if self.config.get_load_balance_hosts() == LoadBalanceHosts::Random {
             // Each has keys of its own, which nobody can foretell.
             hosts.sort_by_cached_key(|_| RandomState::new().build_hasher().finish());
         }
         Ok(hosts)
-    }
-
-    fn look_up(&self, endpoint: &Endpoint) -> io::Result<Option<Hidden>> {
-        let Some(path) = &self.passfile else {
-            return Ok(None);
-        };
-        let hosts = match &endpoint.host {
-            Host::Tcp(name) => vec![Cow::from(name)],
-            #[cfg(unix)]
-            Host::Unix(path) => vec![path.to_string_lossy(), "localhost".into()],
-        };
-        let hosts: Vec<_> = hosts.iter().map(|host| &**host).collect();
-        let login = Login {
-            hosts: &hosts,
-            port: endpoint.port,
-            database: self.config.get_dbname(),
-            user: self.config.get_user(),
-        };
-        pgpass::look_up(path, login)
     }
 
     fn at(&self, endpoint: &Endpoint) -> Config {
