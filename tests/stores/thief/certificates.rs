@@ -27,6 +27,10 @@ fn a_file_that_is_replaced_is_taken_up_by_the_next_connection() {
 #[test]
 fn the_authorities_that_the_machine_knows_are_believed() {
     all_at_once(|thief, url, _| {
+        // The driver of MySQL reads none but those of `ca`.
+        if url.starts_with("mysql:") {
+            return;
+        }
         // They are trusted where the URL asks for TLS and names no others.
         let url = &url.replace("ca=CA", "tls=required");
         for (authority, known) in [("client.pem", false), ("ca.pem", true)] {

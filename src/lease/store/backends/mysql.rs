@@ -36,8 +36,8 @@ use crate::lease::store::table::mysql::MysqlTable;
 /// of it. It gets the password over TLS or a Unix socket only. A key that the peer sends is
 /// ignored.
 ///
-/// The public authorities of the web are trusted in any case: the driver knows them
-/// by heart.
+/// The driver has the public authorities of the web built in, and trusts them in any case. It does
+/// not read those of the machine: name them with `ca=/etc/ssl/certs/ca-certificates.crt`.
 ///
 /// With TLS, and if the process has no default provider of cryptography for
 /// rustls yet, *ring* becomes it: the driver needs one.

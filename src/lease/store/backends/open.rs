@@ -38,7 +38,7 @@ use crate::lease::store::options::{OpenError, OpenOptions};
 /// | parameter | value |
 /// |---|---|
 /// | `tls` | `required` or `off` |
-/// | `ca` | a PEM file with the authorities that are trusted, instead of this machine's |
+/// | `ca` | a PEM file with the authorities that are trusted, instead of this machine's; for MySQL, in addition to the public ones |
 /// | `cert`, `key` | PEM files with the client's own certificate and key |
 /// | `password_file` | a file with the password |
 ///

@@ -21,7 +21,7 @@ use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-#[cfg(any(feature = "etcd", feature = "mysql", feature = "postgres"))]
+#[cfg(any(feature = "etcd", feature = "postgres"))]
 use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -171,8 +171,8 @@ fn chain(parameter: &str, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, St
 
 /// The authorities that this machine knows, without those that nothing can verify
 /// with. `SSL_CERT_FILE` and `SSL_CERT_DIR` name others, as for OpenSSL.
-#[cfg(any(feature = "etcd", feature = "mysql", feature = "postgres"))]
-pub(crate) fn roots_of_this_machine() -> Vec<CertificateDer<'static>> {
+#[cfg(any(feature = "etcd", feature = "postgres"))]
+fn roots_of_this_machine() -> Vec<CertificateDer<'static>> {
     let found = rustls_native_certs::load_native_certs().certs;
     let usable = |certificate: &CertificateDer<'_>| {
         let mut alone = RootCertStore::empty();

@@ -13,7 +13,6 @@
 
 mod errno;
 mod flavour;
-mod roots;
 mod server;
 mod session;
 mod socket;

@@ -8,7 +8,6 @@ use std::{fmt, io};
 use mysql::consts::CapabilityFlags;
 use mysql::{ClientIdentity, Conn, DriverError, Error, OptsBuilder, SslOpts};
 
-use super::roots::RootsFile;
 use crate::lease::store::connect::password::Password;
 use crate::lease::store::connect::tls::{self, Protection, TlsFiles};
 use crate::lease::store::connect::url::{Endpoint, StoreUrl, join};
@@ -121,12 +120,8 @@ impl Server {
         let password = self.password.get()?;
         let password = password.as_ref().map(Hidden::expose);
         let mut options = self.options(endpoint).pass(password);
-        // There as long as the driver may read it.
-        let _roots;
         if let Some(files) = self.protection.files() {
-            let ssl;
-            (ssl, _roots) = self.ssl(files)?;
-            options = options.ssl_opts(ssl);
+            options = options.ssl_opts(self.ssl(files)?);
         }
         Conn::new(options).map_err(|error| match error {
             // The one file that the driver can't read for this reason.
@@ -143,25 +138,18 @@ impl Server {
         })
     }
 
-    /// TLS as the driver takes it, and the file with the authorities of this machine, if the URL
-    /// names none.
-    fn ssl(&self, files: &TlsFiles) -> io::Result<(SslOpts, Option<RootsFile>)> {
+    /// TLS as the driver takes it.
+    fn ssl(&self, files: &TlsFiles) -> io::Result<SslOpts> {
         // The driver reads them by itself, and looks neither at who may read the key nor for a
         // file without certificates.
         let found = files.read().and_then(|found| found.check());
         found.map_err(io::Error::other)?;
         tls::install_provider();
-        let roots = match files.ca {
-            None => RootsFile::of_this_machine()?,
-            Some(_) => None,
-        };
-        let of_this_machine = roots.as_ref().map(|file| file.path().to_owned());
         let identity = files.identity.clone();
-        let ssl = SslOpts::default()
-            .with_root_cert_path(files.ca.clone().or(of_this_machine))
+        Ok(SslOpts::default()
+            .with_root_cert_path(files.ca.clone())
             .with_client_identity(identity.map(|(cert, key)| ClientIdentity::new(cert, key)))
-            .with_danger_skip_domain_validation(self.takes_any_name);
-        Ok((ssl, roots))
+            .with_danger_skip_domain_validation(self.takes_any_name))
     }
 }
 
@@ -209,7 +197,7 @@ mod tests {
         ] {
             let server = server(&format!("mysql://u:p@{url}"));
             let files = server.protection.files().unwrap();
-            let (ssl, _) = server.ssl(files).unwrap();
+            let ssl = server.ssl(files).unwrap();
             assert_eq!(ssl.skip_domain_validation(), lax, "{url}");
             assert!(!ssl.accept_invalid_certs());
         }
