@@ -3,8 +3,6 @@
 
 use std::collections::BTreeSet;
 use std::error::Error;
-#[cfg(feature = "mysql")]
-use std::fmt::Display;
 use std::sync::{Mutex, PoisonError};
 
 use crate::events::Throttle;
@@ -83,9 +81,4 @@ pub(super) fn best_effort_store(store: &str, reason: &str) {
         reason,
         "store not durable: what it confirms can be lost, and IDs issued twice"
     );
-}
-
-#[cfg(feature = "mysql")]
-pub(super) fn launch_not_noted(store: &str, error: &dyn Display) {
-    tracing::warn!(target: "ringflake", store, %error, "launch not noted in WORKER_NODE");
 }

@@ -1,17 +1,15 @@
 //! MariaDB, which stands for MySQL too.
 
 use mysql::prelude::Queryable;
-use ringflake::lease::{Durability, Fence, Holder, LeaseStore as _, MysqlStore};
+use ringflake::lease::{Durability, Fence, LeaseStore as _, MysqlStore};
 
 use crate::kit::{
-    acquire, answers, ask, denied, fenced, floor_ahead, made, not_durable, now, renew, take,
-    unavailable,
+    acquire, answers, denied, fenced, floor_ahead, made, not_durable, now, renew, take, unavailable,
 };
 use crate::served::{Served as _, store};
 use crate::sql::{self, Database, batches};
-use ringflake_kit::events::warnings;
 use ringflake_kit::server::{Lent, MariaDb, Reachable as _, TestServer as _};
-use ringflake_kit::{assert_says, words};
+use ringflake_kit::words;
 
 impl Database for MariaDb {
     fn execute(&self, sql: &str) {
@@ -81,7 +79,6 @@ fn init_brings_back_what_is_missing() {
     for (index, statement) in [
         "DROP VIEW ringflake_block",
         "DROP INDEX ringflake_rank ON ringflake",
-        "DROP TABLE WORKER_NODE",
     ]
     .into_iter()
     .enumerate()
@@ -94,7 +91,6 @@ fn init_brings_back_what_is_missing() {
         let index = "SELECT COUNT(*) FROM information_schema.STATISTICS
             WHERE TABLE_SCHEMA = 'app' AND INDEX_NAME = 'ringflake_rank'";
         assert_eq!(server.admin().query_first(index).unwrap(), Some(2));
-        server.execute("SELECT * FROM WORKER_NODE");
     }
 }
 
@@ -184,63 +180,6 @@ fn a_server_that_can_forget_is_refused() {
         server.configure(&[option]);
         server.restart();
         not_durable(server.store().list(&space)).says(setting);
-    }
-}
-
-#[test]
-fn launches_are_noted_for_those_who_read_worker_node() {
-    let server = started!(Lent::<MariaDb>::start());
-    let rows = |server: &MariaDb| -> Vec<(u64, String, String, i32, bool)> {
-        server
-            .admin()
-            .query(
-                "SELECT ID, HOST_NAME, PORT, TYPE, LAUNCH_DATE = UTC_DATE() AND CREATED = MODIFIED
-                    AND ABS(TIMESTAMPDIFF(SECOND, CREATED, NOW())) < 600
-                FROM WORKER_NODE ORDER BY ID",
-            )
-            .unwrap()
-    };
-    let mut store = server.store();
-    let space = made(&mut store, "orders", 5);
-    assert_eq!(rows(&server), []);
-    let ask = ask(1, 10).held_by(Holder::new("host-1", "8080"));
-    for _ in 0..3 {
-        store.acquire(&space, &ask).unwrap();
-    }
-    let named = (1, "host-1".to_owned(), "8080".to_owned(), 2, true);
-    assert_eq!(rows(&server), [named]);
-    // Of one without a name, the server knows where it is.
-    take(&mut server.store(), &space, 10);
-    let seen = rows(&server).remove(1);
-    assert_eq!((seen.1.as_str(), seen.3, seen.4), ("127.0.0.1", 2, true));
-
-    // The table as Baidu publishes it, which was there first.
-    server.execute("DROP TABLE WORKER_NODE");
-    server.execute(
-        "CREATE TABLE WORKER_NODE (ID BIGINT NOT NULL AUTO_INCREMENT, HOST_NAME VARCHAR(64) NOT
-        NULL, PORT VARCHAR(64) NOT NULL, TYPE INT NOT NULL, LAUNCH_DATE DATE NOT NULL, MODIFIED
-        TIMESTAMP NOT NULL, CREATED TIMESTAMP NOT NULL, PRIMARY KEY (ID)) ENGINE = INNODB",
-    );
-    server.execute("INSERT INTO WORKER_NODE VALUES (41, 'java', '1', 1, NOW(), NOW(), NOW())");
-    made(&mut server.store(), "more", 5);
-    server.store().acquire(&space, &ask).unwrap();
-    let ids: Vec<_> = rows(&server).into_iter().map(|row| row.0).collect();
-    assert_eq!(ids, [41, 42]);
-
-    // One that is not there, or is another one, is nobody's business.
-    for statement in [
-        "ALTER TABLE WORKER_NODE DROP COLUMN PORT",
-        "DROP TABLE WORKER_NODE",
-    ] {
-        server.execute(statement);
-        let mut store = server.store();
-        let logged = warnings(|| {
-            let grant = take(&mut store, &space, 10);
-            renew(&mut store, &space, &grant).unwrap();
-            take(&mut store, &space, 10);
-        });
-        let [line]: [String; 1] = logged.try_into().unwrap();
-        assert_says(&line, &["launch not noted", "WORKER_NODE"]);
     }
 }
 

@@ -50,7 +50,6 @@ use crate::lease::store::table::mysql::MysqlTable;
 /// |---|---|
 /// | `ringflake` | every entry of the [table](crate::lease::store::table): key, value, rank |
 /// | `ringflake_block` | a view of the blocks among them, in columns, for people |
-/// | `WORKER_NODE` | processes that were granted blocks, for users of Baidu's uid-generator |
 ///
 /// All other operations need to select, insert and update in `ringflake`.
 ///
@@ -59,10 +58,7 @@ use crate::lease::store::table::mysql::MysqlTable;
 /// [`History::Unknown`](crate::lease::History::Unknown) starts above all that may have been
 /// granted.
 ///
-/// The first grant of each store adds a row to `WORKER_NODE`, with host and instance of the
-/// [`Holder`](crate::lease::Holder) as `HOST_NAME` and `PORT`. Nothing reads it. If the view or
-/// `WORKER_NODE` can't be created, or a row can't be added, nothing fails; a missing row is
-/// logged as a warning.
+/// Nothing depends on the view. If it can't be created, nothing fails.
 ///
 /// # Incarnation
 /// MySQL: `server_uuid`, which belongs to the data directory and is in no backup.

@@ -106,12 +106,6 @@ pub(in crate::lease) trait Session: Send + Sized {
     /// [`Failure::Unknown`] alone if it may have been committed.
     fn apply(&mut self, txn: &Txn, instead: &Query) -> Result<Applied, Failure>;
 
-    /// Takes note of a commit that is done. Returns whether the connection is still sound.
-    fn note(&mut self, server: &Self::Server, txn: &Txn) -> bool {
-        let _ = (server, txn);
-        true
-    }
-
     /// Runs an operation where this kind of connection may block.
     fn blocking<T: Send>(operation: impl FnOnce() -> T + Send) -> T {
         operation()
@@ -215,11 +209,6 @@ impl<S: Session> Table for ServerTable<S> {
                 Err(failure) => Err(failure),
             }
         });
-        if let Ok(Commit::Done) = outcome {
-            let server = &self.server;
-            self.session
-                .take_if(|(session, _)| !session.note(server, txn));
-        }
         match outcome {
             Err(Failure::Unknown(cause)) => Ok(Commit::Unknown(cause)),
             outcome => outcome.map_err(Failure::into_error),

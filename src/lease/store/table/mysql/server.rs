@@ -1,7 +1,6 @@
 //! Which server, and how it is reached.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use std::{fmt, io};
 
@@ -45,8 +44,6 @@ pub(in crate::lease) struct Server {
     protection: Protection,
     /// Whether a certificate may have another name than the host.
     takes_any_name: bool,
-    /// Whether `WORKER_NODE` has a row of this process, or rejected it.
-    is_noted: AtomicBool,
     /// For one answer: half of an operation's time.
     pub(super) patience: Duration,
     pub(super) accepts_best_effort: bool,
@@ -78,18 +75,11 @@ impl Server {
             password,
             protection,
             takes_any_name,
-            is_noted: AtomicBool::new(false),
             // Nothing is sent in the second half of an operation's time, so that the
             // last answer may take as long.
             patience: timeout / 2,
             accepts_best_effort: options.accepts_best_effort(),
         })
-    }
-
-    /// Whether this process is yet to be noted, which it is from now on.
-    pub(super) fn notes_launch(&self) -> bool {
-        // Relaxed: it orders nothing else.
-        !self.is_noted.swap(true, Ordering::Relaxed)
     }
 
     /// Everything but password and TLS, as the driver takes it.

@@ -11,13 +11,12 @@ use super::flavour::Flavour;
 use super::server::Server;
 use super::socket;
 use super::statements::{self as sql, Expected, Several, Statements};
-use crate::lease::events;
 use crate::lease::store::connect::deadline::Deadline;
 use crate::lease::store::connect::durability::DurabilityGate;
 use crate::lease::store::connect::url::Endpoint;
 use crate::lease::store::options::{OpenError, OpenOptions};
 use crate::lease::store::record::Incarnation;
-use crate::lease::store::table::failure::{Cause, Failure, Stage};
+use crate::lease::store::table::failure::{Failure, Stage};
 use crate::lease::store::table::session::{Applied, Session, one_of};
 use crate::lease::store::table::sql::{EntryRow, has_view_as_table, snapshot_of, store_time};
 use crate::lease::store::table::{Key, Query, Snapshot, StoreTime, Txn};
@@ -187,12 +186,6 @@ impl MySession {
         }
         Ok(all_hold)
     }
-
-    /// Adds a row to `WORKER_NODE`.
-    fn note_launch(&mut self, value: &str) -> Result<(), Cause> {
-        self.in_time().map_err(Failure::into_error)?;
-        Ok(self.connection.query_drop(sql::note_launch(value))?)
-    }
 }
 
 impl Session for MySession {
@@ -265,14 +258,11 @@ impl Session for MySession {
         if column(&row, 1)? {
             return Ok(());
         }
-        for statement in sql::CREATE_FOR_OTHERS {
-            self.in_time()?;
-            match self.connection.query_drop(statement) {
-                Ok(()) | Err(Error::MySqlError(_)) => {}
-                Err(silent) => return Err(before(silent)),
-            }
+        self.in_time()?;
+        match self.connection.query_drop(sql::CREATE_VIEW) {
+            Ok(()) | Err(Error::MySqlError(_)) => Ok(()),
+            Err(silent) => Err(before(silent)),
         }
-        Ok(())
     }
 
     fn read(&mut self, query: &Query) -> Result<Snapshot, Failure> {
@@ -328,20 +318,6 @@ impl Session for MySession {
         committed.map_err(|error| failure(error, Stage::Commit))?;
         self.in_transaction = false;
         Ok(Applied::Done)
-    }
-
-    /// The first grant of a store adds a row to `WORKER_NODE`, on which nothing depends.
-    fn note(&mut self, server: &Server, txn: &Txn) -> bool {
-        // The first entry with a rank is a block that is granted.
-        let granted = txn.puts.iter().find(|put| put.rank.is_some());
-        let Some(put) = granted.filter(|_| server.notes_launch()) else {
-            return true;
-        };
-        let noted = self.note_launch(&put.value);
-        if let Err(error) = &noted {
-            events::launch_not_noted(&server.to_string(), error);
-        }
-        noted.is_ok()
     }
 }
 

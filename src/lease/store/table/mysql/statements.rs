@@ -37,16 +37,16 @@ pub(super) const OTHER_ENGINES: &str = "\
     SELECT CONCAT(TABLE_NAME, ' (', ENGINE, ')') FROM information_schema.TABLES
     WHERE TABLE_SCHEMA = DATABASE() AND ENGINE <> 'InnoDB' AND TABLE_NAME = 'ringflake'";
 
-/// Whether the table has its index, and the table and the view for others are there; and whether
-/// the view's name is that of a table. Asked first, since creating takes privileges that a user
+/// Whether the table has its index, whether the view is there, and whether the view's name is that
+/// of a table. Asked first, since creating takes privileges that a user
 /// needs no more afterwards. What a user has no privilege for is not shown.
 pub(super) const HAS_TABLES: &str = "\
     SELECT EXISTS (SELECT * FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = DATABASE()
             AND TABLE_NAME = 'ringflake' AND INDEX_NAME = 'ringflake_rank'),
-        COUNT(*) = 2,
+        COUNT(*) = 1,
         COUNT(IF(TABLE_NAME = 'ringflake_block' AND TABLE_TYPE = 'BASE TABLE', 1, NULL)) > 0
     FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE()
-        AND TABLE_NAME IN ('ringflake_block', 'WORKER_NODE')";
+        AND TABLE_NAME = 'ringflake_block'";
 
 /// Values are compared as bytes: this collation ignores trailing spaces.
 pub(super) const CREATE: [&str; 2] = [
@@ -63,10 +63,9 @@ pub(super) const CREATE: [&str; 2] = [
     "CREATE INDEX ringflake_rank ON ringflake (`namespace`, `rank`)",
 ];
 
-/// What nothing depends on: a view for people, and a table with the columns that Baidu's
-/// uid-generator publishes in `WORKER_NODE.sql`.
-pub(super) const CREATE_FOR_OTHERS: [&str; 2] = [
-    "CREATE OR REPLACE VIEW ringflake_block AS
+/// For people. Nothing depends on it.
+pub(super) const CREATE_VIEW: &str = "
+    CREATE OR REPLACE VIEW ringflake_block AS
         SELECT `namespace`, CAST(SUBSTRING_INDEX(`key`, '/', -1) AS UNSIGNED) AS `block`,
             CAST(JSON_EXTRACT(`json`, '$.epoch') AS SIGNED) AS `epoch`,
             CAST(JSON_UNQUOTE(JSON_EXTRACT(`json`, '$.hwm_end')) AS SIGNED) AS `hwm_end`,
@@ -76,30 +75,7 @@ pub(super) const CREATE_FOR_OTHERS: [&str; 2] = [
             JSON_UNQUOTE(JSON_EXTRACT(`json`, '$.holder_host')) AS `holder_host`,
             JSON_UNQUOTE(JSON_EXTRACT(`json`, '$.holder_instance')) AS `holder_instance`
         FROM (SELECT `namespace`, `key`, IF(JSON_VALID(`value`), `value`, NULL) AS `json`
-            FROM ringflake WHERE `namespace` IS NOT NULL) AS `blocks`",
-    "CREATE TABLE IF NOT EXISTS WORKER_NODE (
-        ID BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,
-        HOST_NAME VARCHAR(64) NOT NULL,
-        PORT VARCHAR(64) NOT NULL,
-        TYPE INT NOT NULL,
-        LAUNCH_DATE DATE NOT NULL,
-        MODIFIED TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP,
-        CREATED TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP
-    ) ENGINE = InnoDB",
-];
-
-/// Adds a row to `WORKER_NODE` for the holder in the value of a block. A type of 2 is a process
-/// that runs on a machine, not in a container. Without a holder, what the server itself sees of
-/// the client.
-pub(super) fn note_launch(value: &str) -> String {
-    let field = |name| format!("JSON_UNQUOTE(JSON_EXTRACT({}, '$.{name}'))", text(value));
-    let (host, instance) = (field("holder_host"), field("holder_instance"));
-    format!(
-        "INSERT INTO WORKER_NODE (HOST_NAME, PORT, TYPE, LAUNCH_DATE, MODIFIED, CREATED)
-        VALUES (COALESCE({host}, LEFT(SUBSTRING_INDEX(USER(), '@', -1), 64)),
-            COALESCE({instance}, CONCAT(CONNECTION_ID())), 2, CURRENT_DATE, NOW(), NOW())"
-    )
-}
+            FROM ringflake WHERE `namespace` IS NOT NULL) AS `blocks`";
 
 fn hex(text: &str) -> String {
     let mut digits = String::with_capacity(2 * text.len() + 3);
