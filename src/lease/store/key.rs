@@ -31,7 +31,6 @@ pub struct StoreKey {
     url: Hidden,
     timeout: Duration,
     best_effort: bool,
-    for_others: bool,
     ask: Option<Ask>,
 }
 
@@ -43,7 +42,6 @@ impl StoreKey {
             url: Hidden::new(url),
             timeout: options.operation_timeout(),
             best_effort: options.accepts_best_effort(),
-            for_others: options.grants_for_others(),
             ask: options.password().cloned(),
         }
     }
@@ -71,7 +69,6 @@ mod tests {
             StoreKey::new(URL, &options),
             StoreKey::new("postgres://ids@db.example.com/orders", &asks),
             StoreKey::new(URL, &asks.clone().accept_best_effort(true)),
-            StoreKey::new(URL, &asks.clone().grant_for_others(true)),
             StoreKey::new(URL, &options.clone().with_password(|| Ok(String::new()))),
         ] {
             assert_ne!(asked, other);

@@ -18,17 +18,15 @@ use std::{fmt, io};
 pub struct OpenOptions {
     timeout: Duration,
     best_effort: bool,
-    for_others: bool,
     password: Option<Ask>,
 }
 
 impl OpenOptions {
-    /// Five seconds for an operation, durable stores only, and grants for this process.
+    /// Five seconds for an operation, and durable stores only.
     pub const fn new() -> Self {
         Self {
             timeout: Duration::from_secs(5),
             best_effort: false,
-            for_others: false,
             password: None,
         }
     }
@@ -48,16 +46,6 @@ impl OpenOptions {
     #[must_use]
     pub const fn accept_best_effort(mut self, accept: bool) -> Self {
         self.best_effort = accept;
-        self
-    }
-
-    /// Whether the grants of this store are passed on to others, who use them when this
-    /// process has ended. A [tier](crate::lease::store::backends::tier::TierStore) takes blocks of
-    /// its own processes back as they end, and leaves these granted up to their ends. To
-    /// other stores it makes no difference. By default grants are this process's own.
-    #[must_use]
-    pub const fn grant_for_others(mut self, grant: bool) -> Self {
-        self.for_others = grant;
         self
     }
 
@@ -97,11 +85,6 @@ impl OpenOptions {
     /// See [`accept_best_effort`](Self::accept_best_effort).
     pub const fn accepts_best_effort(&self) -> bool {
         self.best_effort
-    }
-
-    /// See [`grant_for_others`](Self::grant_for_others).
-    pub const fn grants_for_others(&self) -> bool {
-        self.for_others
     }
 }
 

@@ -51,15 +51,12 @@
 //! prevents that.
 //!
 //! *A process that has ended* has its sub-grants released, which is a release like any other: the
-//! next sub-grant begins at the mark. Those that it passed on ([`grant_for_others`]) bear no sign
-//! of its life. They end where they were granted or renewed to: inside the upstream grant, as all.
+//! next sub-grant begins at the mark.
 //!
 //! *A process that dies between a reply and its transaction* leaves an upstream grant
 //! shorter on record than it is, or unknown. Nobody uses the difference.
 //!
 //! *Clocks* decide nothing but where a sub-grant starts, which is never below the mark.
-//!
-//! [`grant_for_others`]: crate::lease::store::options::OpenOptions::grant_for_others
 
 #[cfg(feature = "sqlite")]
 mod alive;
@@ -121,9 +118,7 @@ const SUB_GRANT: Duration = Duration::from_secs(120);
 /// what a long one costs on the day on which the upstream store loses its history.
 ///
 /// A process that starts need not wait for the block of one that was killed: each process keeps
-/// a file in `PATH.alive` locked for as long as it lives. With
-/// [`grant_for_others`](crate::lease::OpenOptions::grant_for_others), what is granted or renewed
-/// lasts to its end, whatever becomes of the process, and each process on the tier can renew it.
+/// a file in `PATH.alive` locked for as long as it lives.
 ///
 /// A sub-grant reaches two minutes ahead at most, whatever the generator asks for;
 /// [`with_sub_grants`](Self::with_sub_grants) sets another length. The next process of the
@@ -188,7 +183,6 @@ pub struct TierStore {
     upstream: Box<dyn LeaseStore>,
     sub_grant: Duration,
     /// Sub-grants bear no sign of life of this process.
-    for_others: bool,
     failures: Throttle,
     /// None unless a URL says all there is to say.
     key: Option<StoreKey>,
@@ -207,9 +201,7 @@ impl TierStore {
     ) -> Result<Self, OpenError> {
         let table = SqliteTable::new(Kind::Tier, path.as_ref(), options)?;
         let file = Leases::over(table).with_patience(options.operation_timeout());
-        let mut tier = Self::at(TierStorage::File(Box::new(file)), upstream);
-        tier.for_others = options.grants_for_others();
-        Ok(tier)
+        Ok(Self::at(TierStorage::File(Box::new(file)), upstream))
     }
 
     /// With this key, of a tier of which a URL says all there is to say.
@@ -240,7 +232,6 @@ impl TierStore {
             storage,
             upstream,
             sub_grant: SUB_GRANT,
-            for_others: false,
             failures: Throttle::new(),
             key: None,
         }
@@ -263,12 +254,6 @@ impl TierStore {
         namespace: &Namespace,
         mut step: impl FnMut(&mut GrantLog, &Caller) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let for_others = self.for_others;
-        let mut step = |log: &mut GrantLog, at: &Caller| {
-            // A sub-grant for others does not end with this process.
-            let user = at.user.clone().filter(|_| !for_others);
-            step(log, &Caller { user, ..at.clone() })
-        };
         match self.storage.change(operation, namespace, &mut step) {
             Err(StoreError::NotInitialised { .. }) => {
                 let now_unix_ms = self.storage.unix_ms();
