@@ -601,14 +601,4 @@ mod tests {
         assert_eq!(url.split_off(&["mode", "y"]).rest("db"), "db://h?mode=x");
         assert_eq!(url.rest("db"), "db://h?x=1");
     }
-
-    #[test]
-    fn an_alias_is_the_same_parameter() {
-        let mut url = parse("one://h?mode=a").unwrap();
-        url.rename("mode", "tls").unwrap();
-        assert_eq!(url.parameter("tls").unwrap().as_deref(), Some("a"));
-        url.rename("mode", "tls").unwrap();
-        let mut both = parse("one://h?mode=a&tls=b").unwrap();
-        assert!(both.rename("mode", "tls").is_err());
-    }
 }

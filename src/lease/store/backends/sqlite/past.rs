@@ -368,18 +368,6 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_without_a_past_begins_once() {
-        let directory = directory();
-        let directory = directory.path();
-        assert_eq!(past(directory), Past::None);
-        begin(directory);
-        assert_eq!(past(directory), Past::Recorded);
-        put(directory, SECRET_NAME, "x");
-        begin(directory);
-        assert_eq!(past(directory), Past::Recorded);
-    }
-
-    #[test]
     fn a_beginning_that_was_cut_short_is_nothing_or_counts_as_lost() {
         let whole = directory();
         begin(whole.path());

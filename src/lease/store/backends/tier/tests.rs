@@ -306,47 +306,6 @@ fn an_upstream_store_that_fails_is_looked_at_before_it_is_asked() {
     assert_eq!(rig.upstream.is_asked(), ["check", "renew", "acquire"]);
 }
 
-#[test]
-fn s9_a_reply_that_is_lost_is_never_passed_on() {
-    let (mut rig, mut process, mut grant) = Rig::begun();
-    let end = grant.ticks.start + REACH;
-    rig.way(Way::Mute);
-    rig.clock.advance(REACH as u32 / 10 * SECOND);
-    while grant.ticks.end < end {
-        rig.clock.advance(100 * SECOND);
-        match rig.renew(&mut process, &mut grant) {
-            Ok(()) => {}
-            Err(StoreError::Fenced { .. }) => break,
-            Err(error) => panic!("{error:?}"),
-        }
-    }
-    assert!(grant.ticks.end <= end, "{grant}");
-    // The upstream store has it further on.
-    let known = rig.upstream.server.list(&rig.space).unwrap().blocks;
-    assert!(known.iter().any(|block| block.hwm_end > end));
-    // The other block can be had, and nothing after that.
-    assert_eq!(rig.acquire(&mut process).unwrap().ticks.end, end);
-    unavailable(rig.acquire(&mut process));
-}
-
-#[test]
-fn s9_a_ledger_that_was_put_back_gives_up_what_it_had() {
-    let mut rig = Rig::new();
-    let mut process = rig.process();
-    let before = rig.machine.snapshot();
-    rig.acquire(&mut process).unwrap();
-    let half = rig.machine.snapshot();
-    for _ in 0..5 {
-        rig.acquire(&mut process).unwrap();
-    }
-    for snapshot in [half, before] {
-        rig.machine.put_back(&snapshot);
-        rig.acquire(&mut rig.process()).unwrap();
-    }
-    rig.machine.lose();
-    rig.acquire(&mut rig.process()).unwrap();
-}
-
 /// Where the place can't tell, a process's evidence does (S8).
 #[test]
 fn s9_a_process_that_knows_more_than_the_ledger_is_believed() {
@@ -419,22 +378,6 @@ fn s9_after_the_floor_was_raised_nothing_of_before_is_passed_on() {
     rig.clock.advance(90 * SECOND);
     let next = rig.acquire(&mut process).unwrap();
     assert_ne!(next.block, grant.block);
-}
-
-#[test]
-fn s9_who_moved_the_end_has_the_block() {
-    let (mut rig, mut process, mut grant) = Rig::begun();
-    // As a copy of the machine would.
-    let (_, ticks, _) = rig.upstream()[grant.block.index() as usize].clone();
-    rig.clock.advance(REACH as u32 / 10 * SECOND);
-    let theirs = Grant::new(grant.block, Epoch::FIRST, ticks.clone());
-    let renew = Renew::new(&theirs, ticks.end + 5, rig.now());
-    rig.upstream.server.renew(&rig.space, &renew).unwrap();
-    rig.clock.advance(10 * SECOND);
-    rig.renew(&mut process, &mut grant).unwrap();
-    assert_eq!(rig.standing(&grant), Standing::Closed);
-    assert_eq!(fence(rig.renew(&mut process, &mut grant)), Fence::Upstream);
-    assert_ne!(rig.acquire(&mut process).unwrap().block, grant.block);
 }
 
 #[test]
