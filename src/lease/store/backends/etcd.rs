@@ -4,7 +4,9 @@ use crate::lease::store::leases::Leases;
 use crate::lease::store::options::{OpenError, OpenOptions};
 use crate::lease::store::table::etcd::EtcdTable;
 
-/// Leases in an etcd cluster, version 3.4 or later.
+/// Leases in an etcd cluster, version 3.4 or later. The
+/// [runbook](crate::lease::guide::runbook_etcd) says how to set it up, and how to restore a
+/// snapshot.
 ///
 /// # What is promised
 /// Reads and transactions of etcd are linearizable, and a majority of the members has a
@@ -24,23 +26,10 @@ use crate::lease::store::table::etcd::EtcdTable;
 /// ## Incarnation
 /// `CLUSTER/REVISION`: the cluster's ID, and the revision at which its first namespace was
 /// initialised, or at which a loss was noticed. A restored snapshot often has **the same
-/// cluster ID** as before, since that is computed from `--initial-cluster-token` and the peer
-/// URLs. Two more numbers are therefore compared: the raft term, which a restore starts again
-/// at 1, with the highest on record; and the revision, with the last that this store has seen.
-/// If one of them has fallen, the next [`acquire`](crate::lease::LeaseStore::acquire) of each
-/// namespace raises its floor.
-///
-/// That notices most restores and not all; see below. Elections, restarts and members that
-/// come and go change nothing.
-///
-/// # After a restore
-/// Raise the floor by hand before any process is started:
-/// [`raise_floor`](crate::lease::LeaseStore::raise_floor) with
-/// [`Floor::OverLostGrants`](crate::lease::Floor::OverLostGrants). This is
-/// needed where a data directory was put back that had been copied as files or
-/// with the disk, and where a snapshot was restored of a cluster that had seen no
-/// more elections than the restored one has. It never harms. Give the restored
-/// cluster a new `--initial-cluster-token`: then the loss is always noticed.
+/// cluster ID** as before. Two more numbers are therefore compared: the raft term, and the last
+/// revision that this store has seen. If one of them has fallen, the next
+/// [`acquire`](crate::lease::LeaseStore::acquire) of each namespace raises its floor. That notices
+/// most restores and not all, so raise the floor by hand after each.
 ///
 /// # URL
 /// `etcd://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]...][?PARAMETERS]`, or
@@ -60,8 +49,7 @@ use crate::lease::store::table::etcd::EtcdTable;
 /// # Keys
 /// `ringflake/` and the keys of every [table](crate::lease::store::table), with JSON as values:
 /// `etcdctl get --prefix ringflake/` shows them. `ringflake/.history` has the incarnation and
-/// the highest raft term. A user with restricted rights needs to read and write all of
-/// `ringflake/`.
+/// the highest raft term.
 ///
 /// # Cost
 /// A renewal takes one round trip if the store has heard of the cluster's clock within the

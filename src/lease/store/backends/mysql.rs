@@ -3,7 +3,9 @@
 use crate::lease::store::leases::Leases;
 use crate::lease::store::table::mysql::MysqlTable;
 
-/// A store in a MySQL (8.0 or later) or MariaDB (10.6 or later) database.
+/// A store in a MySQL (8.0 or later) or MariaDB (10.6 or later) database. The
+/// [runbook](crate::lease::guide::runbook_mysql) says how to set it up, and what to do after a
+/// failover or a restore.
 ///
 /// # Promises, and the settings that they need
 /// A grant or a renewal that is confirmed is on disk. Before anything is granted,
@@ -16,8 +18,7 @@ use crate::lease::store::table::mysql::MysqlTable;
 ///
 /// That holds for one server. Replication, semi-synchronous too (it falls back
 /// when a replica is slow), confirms what a promoted replica may lack. The change
-/// of server is noticed, and the floor raised. The nodes of a Galera cluster are
-/// different servers to it, so use one node.
+/// of server is noticed, and the floor raised.
 ///
 /// # URL
 /// `mysql://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE?PARAMETER=VALUE&...`, or with
@@ -51,27 +52,14 @@ use crate::lease::store::table::mysql::MysqlTable;
 /// | `ringflake` | every entry of the [table](crate::lease::store::table): key, value, rank |
 /// | `ringflake_block` | a view of the blocks among them, in columns, for people |
 ///
-/// All other operations need to select, insert and update in `ringflake`.
-///
-/// If `ringflake` is dropped or emptied, no namespace is initialised any more:
-/// [`init`](crate::lease::LeaseStore::init) with
-/// [`History::Unknown`](crate::lease::History::Unknown) starts above all that may have been
-/// granted.
-///
 /// Nothing depends on the view. If it can't be created, nothing fails.
 ///
 /// # Incarnation
 /// MySQL: `server_uuid`, which belongs to the data directory and is in no backup.
-/// MariaDB, which has none: `server_id`, `hostname` and `datadir`. So the promotion of a replica
-/// is noticed (replication requires a `server_id` for each), and so is a restore on another
-/// machine.
-///
-/// Not noticed are rows that were restored, or rolled back, under the server that was
-/// there before: a dump, a copy of its directory, a snapshot of its volume. After
-/// that, and before anybody acquires, run
-/// [`raise_floor`](crate::lease::LeaseStore::raise_floor) with
-/// [`Floor::OverLostGrants`](crate::lease::Floor::OverLostGrants). A MariaDB in a container needs
-/// a fixed host name: otherwise each new container counts as a loss.
+/// MariaDB, which has none: `server_id`, `hostname` and `datadir`. Both identify the server and
+/// not its data, so no restore onto the same server is noticed. Before anybody acquires after one,
+/// run [`raise_floor`](crate::lease::LeaseStore::raise_floor) with
+/// [`Floor::OverLostGrants`](crate::lease::Floor::OverLostGrants).
 ///
 /// # Cost
 /// A read or a commit blocks for the time-out at most: nothing is sent in the second half of that

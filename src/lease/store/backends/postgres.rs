@@ -3,7 +3,9 @@
 use crate::lease::store::leases::Leases;
 use crate::lease::store::table::postgres::PostgresTable;
 
-/// A store in a PostgreSQL database, version 12 or later.
+/// A store in a PostgreSQL database, version 12 or later. The
+/// [runbook](crate::lease::guide::runbook_postgres) says how to set it up, and what to do after a
+/// failover or a restore.
 ///
 /// # Promises, and the settings that they need
 /// A grant or a renewal that is confirmed is on disk. The server must show `fsync`
@@ -12,8 +14,7 @@ use crate::lease::store::table::postgres::PostgresTable;
 /// every commit, and each commit turns `synchronous_commit` on for itself.
 ///
 /// Where `synchronous_standby_names` is set, the standbys named have it on disk
-/// too, and any of them can be promoted without a loss. (`remote_apply` adds
-/// nothing to that; it says when a standby shows what it has.) If somebody cancels the wait for a
+/// too, and any of them can be promoted without a loss. If somebody cancels the wait for a
 /// standby, the operation fails with
 /// [`StoreError::Ambiguous`](crate::lease::StoreError::Ambiguous), though the server returns no
 /// more than a warning. Where it is not set, a promoted standby can lack confirmed writes; its
@@ -60,37 +61,18 @@ use crate::lease::store::table::postgres::PostgresTable;
 /// | `ringflake_block` | a view of the blocks among them, in columns, for people |
 /// | `ringflake_ledger` | the interval of every grant, kept for a week; written by triggers on `ringflake` |
 ///
-/// All other operations need to select, insert and update in `ringflake`, and to select,
-/// insert, update and delete in `ringflake_ledger`.
-///
 /// An exclusion constraint on the ledger makes the database itself reject two intervals of a
 /// block that overlap: a grant or a renewal that meets it is
 /// [`StoreError::Corrupt`](crate::lease::StoreError::Corrupt), and is not made.
 ///
-/// If `ringflake` is dropped or emptied, no namespace is initialised any more:
-/// [`init`](crate::lease::LeaseStore::init) with
-/// [`History::Unknown`](crate::lease::History::Unknown) starts above all that may have been
-/// granted.
-///
 /// Nothing is kept in the session, not even a prepared statement, so a pooler may
 /// assign connections by transaction.
 ///
-/// # Locks
-/// A commit locks the rows that it writes, and takes an advisory lock of the database for each
-/// of its namespaces, of the class 1919315051, until its transaction ends: shared by grants,
-/// renewals and releases, exclusive where the floor is raised. So renewals make no multixacts.
-///
 /// # Incarnation
 /// The cluster's system identifier, the timeline that is being written, and the numbers (OIDs)
-/// of the database and of the table `ringflake`. It changes at once when a standby is
-/// promoted or a backup recovered to some point, when the tables are restored in
-/// another cluster, when a dump is restored over them (`--clean`), and when another database
-/// takes the name, such as one made from this one as a template.
-///
-/// Not noticed is a copy of the data directory or a snapshot of its volume that is
-/// started like after a crash, and rows restored into tables that were kept. After
-/// that, and before anybody acquires, run
-/// [`raise_floor`](crate::lease::LeaseStore::raise_floor) with
+/// of the database and of the table `ringflake`. A copy of the data directory, a snapshot of its
+/// volume, and rows restored into tables that were kept do not change it. Before anybody acquires
+/// after one of them, run [`raise_floor`](crate::lease::LeaseStore::raise_floor) with
 /// [`Floor::OverLostGrants`](crate::lease::Floor::OverLostGrants).
 ///
 /// # Cost

@@ -3,7 +3,9 @@
 use crate::lease::store::leases::Leases;
 use crate::lease::store::table::RedisTable;
 
-/// Leases in a Redis, version 7 or later, or a Valkey.
+/// Leases in a Redis, version 7 or later, or a Valkey. The
+/// [runbook](crate::lease::guide::runbook_redis) says how to set it up, and what to do after a
+/// restart, a failover or a restore.
 ///
 /// # What is promised
 /// Reads and commits are Lua scripts, which Redis runs one at a time. It writes their
@@ -35,32 +37,14 @@ use crate::lease::store::table::RedisTable;
 /// another has confirmed, and a primary that was superseded goes on serving clients that still
 /// reach it. The incarnation, the horizon and the [failover
 /// time](crate::lease::store::limits::StoreLimits) then protect uniqueness: they cover writes that
-/// were lost, and a superseded primary for the failover time less twice the skew limit. So
-/// where Sentinel, a cluster or an operator promotes replicas:
-/// * name the number in the URL, such as `wait=1` for one replica: the default
-///   lets a primary that has lost all its replicas go on alone;
-/// * set `min-replicas-to-write 1` and a `min-replicas-max-lag` below the
-///   failover time less twice the skew limit on every server, so that a primary that was cut off
-///   stops writing by itself;
-/// * let `wait` be enough for any replica that can be promoted to have the write: all of them, or a
-///   majority if the failover takes the one that is furthest ahead.
+/// were lost, and a superseded primary for the failover time less twice the skew limit. So where
+/// replicas are promoted, set `wait` and the servers as the runbook says.
 ///
 /// ## Incarnation
 /// `run_id/master_replid`. The first changes at every start of the server. The second changes at
-/// every promotion, even while the server goes on running. Suppose that a primary is demoted, loses
-/// its latest writes to the one that took over, and is promoted again: it has the same `run_id` as
-/// before. The script that writes compares both.
-///
-/// The price: every restart counts as a lost history, even when the file had
-/// everything, since nothing in Redis distinguishes the two. The next
-/// [`acquire`](crate::lease::LeaseStore::acquire) raises the floor. From then on nothing is
-/// granted for the failover time, the next grants lie a horizon ahead,
-/// and leases that are held are not renewed. Holders go on with what they have,
-/// so plan for it: a lease duration longer than the failover time, a horizon only a
-/// little longer than the lease duration, and a borrow limit that reaches the rest. The
-/// same happens, though nothing is lost, when the first replica connects to a
-/// primary that never had one, and an hour (`repl-backlog-ttl`) after the last
-/// one left.
+/// every promotion, even while the server goes on running. The script that writes compares both. So
+/// every restart counts as a lost history, even when the file had everything: nothing in Redis
+/// distinguishes the two.
 ///
 /// # URL
 /// `redis://[USER:PASSWORD@]HOST[:PORT][,HOST...][/DATABASE][?PARAMETERS]`, or
@@ -98,18 +82,6 @@ use crate::lease::store::table::RedisTable;
 /// The braces are part of the name. Values are JSON, as in every
 /// [table](crate::lease::store::table): `redis-cli HGETALL 'ringflake:{orders}'` shows them. None of
 /// the keys expires. The sorted set is an index: if it is lost, grants are delayed at most.
-///
-/// A user with restricted rights needs the keys `ringflake:{NAMESPACE}*`, for `init` also
-/// `ringflake:secrets`, and the commands `EVALSHA`, `SCRIPT|LOAD`, `TIME`, `INFO`,
-/// `CONFIG|GET`, `PING`, `WAIT`, `HMGET`, `HGETALL`, `HSET`, `ZADD` and `ZRANGE`; with a
-/// database `SELECT`, and with sentinels `ROLE`.
-///
-/// # After a restore
-/// A restored server has another incarnation and the floor rises by itself.
-/// Where a namespace was copied into a server that went on running (`RESTORE`,
-/// `MIGRATE`, a script), raise the floor by hand:
-/// [`raise_floor`](crate::lease::LeaseStore::raise_floor) with
-/// [`Floor::OverLostGrants`](crate::lease::Floor::OverLostGrants).
 ///
 /// # Cost
 /// A renewal takes one round trip. Other operations that write take two, and one more for

@@ -23,7 +23,8 @@ use crate::lease::store::table::sqlite::{Kind, SqliteTable};
 
 /// A store in a file of SQLite's: the embedded default, for any number of
 /// processes on one machine. Needs the feature `sqlite`, which builds SQLite and
-/// so needs a C compiler.
+/// so needs a C compiler. The [runbook](crate::lease::guide::runbook_sqlite) says how to set it up,
+/// and what to do after a copy, a restore or a move.
 ///
 /// # What is promised
 /// Each change is one transaction under the file's write lock, and is synced before it is
@@ -64,25 +65,18 @@ use crate::lease::store::table::sqlite::{Kind, SqliteTable};
 /// # Copies, backups, moves
 /// The file holds its own identity: the machine, the inode, the time of birth. A copy can be read.
 /// Everything else fails with [`Copied`], or as a fenced renewal, because the original could still
-/// be granting. After a restore or a move, stop every process that uses the original, for good, and
-/// call [`raise_floor`] with [`OverLostGrants`] on any namespace of the copy. That adopts the copy
-/// and raises the floor over all that the original granted, in one transaction. The other
-/// namespaces raise theirs at the next acquisition. A file may be renamed within its file system,
-/// together with its journal, while no process uses it.
+/// be granting. Once no process uses the original any more, [`raise_floor`] with [`OverLostGrants`]
+/// on any namespace adopts the copy, and raises the floor over all that the original granted, in one
+/// transaction. The other namespaces raise theirs at the next acquisition.
 ///
 /// A note of the last write lies in the machine's shared memory (`/dev/shm`). A file that does not
 /// agree with it was put back to an earlier state, or is a snapshot that is used beside the
 /// original: its namespaces raise their floors over all that may have been granted, by
-/// themselves. The same happens once after each reboot, which leaves no note: grants then begin
-/// the horizon ahead, after the failover time. Linux only; elsewhere a file that was put back in
-/// place goes unnoticed.
+/// themselves. The same happens once after each reboot, which leaves no note. Linux only; elsewhere
+/// a file that was put back in place goes unnoticed.
 ///
-/// A virtual machine that was restored to a snapshot with its memory is not detected: call
-/// [`raise_floor`] then.
-///
-/// Processes that share a file must see the same `/etc/machine-id` and the same `/dev/shm`, so
-/// mount both into containers that have others. On systems where the machine ID changes with
-/// each boot, so does the identity.
+/// Processes that share a file must see the same `/etc/machine-id` and the same `/dev/shm`. On
+/// systems where the machine ID changes with each boot, so does the identity.
 ///
 /// # Clocks
 /// The store's clock is the machine's, so a wrong one goes unnoticed. The blocks granted while it
