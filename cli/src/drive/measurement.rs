@@ -35,8 +35,6 @@ pub(crate) struct Measurement {
     pub(crate) away: Duration,
     /// Takes that found the ring empty, whatever came of them.
     pub(crate) empties: u64,
-    /// IDs that consumers had to make themselves.
-    pub(crate) in_place: u64,
     /// Threshold fills that were completed.
     pub(crate) fills: u64,
     /// Runs that takes made for the ring, because it had few IDs.
@@ -86,7 +84,6 @@ impl Measurement {
         let mut all = Self {
             demanded: open_loop.demanded(),
             empties: after.empties - before.empties,
-            in_place: after.in_place - before.in_place,
             fills: after.fills.threshold - before.fills.threshold,
             assists: after.fills.assist - before.fills.assist,
             samples,
@@ -152,7 +149,6 @@ impl Measurement {
             by_end: 0,
             away: Duration::ZERO,
             empties: 0,
-            in_place: 0,
             fills: 0,
             assists: 0,
             latency: histogram(),

@@ -20,16 +20,11 @@ use super::open_loop::{OpenLoop, TakeObserver};
 #[derive(Default)]
 struct Remembering {
     ids: Vec<Id>,
-    finished: bool,
 }
 
 impl TakeObserver for Remembering {
     fn taken(&mut self, ids: &[Id]) {
         self.ids.extend_from_slice(ids);
-    }
-
-    fn finish(&mut self) {
-        self.finished = true;
     }
 }
 
@@ -87,7 +82,6 @@ fn every_id_that_is_due_is_accounted_for() {
     assert_eq!(run.taken + run.missed, 50_000);
     assert_eq!(run.refused, 0);
     assert_eq!(run.latency.len(), run.taken);
-    assert!(observers.iter().all(|observer| observer.finished));
     let mut ids: Vec<_> = observers.into_iter().flat_map(|it| it.ids).collect();
     assert_eq!(ids.len() as u64, run.taken);
     ids.sort_unstable();
@@ -108,7 +102,6 @@ fn ids_that_takes_made_themselves_are_counted() {
     assert_eq!(run.taken + run.missed, 10_000);
     // A dry take makes some for those that follow.
     assert!((1..=run.taken).contains(&run.empties), "{}", run.empties);
-    assert!(run.in_place >= run.taken, "{}", run.in_place);
 }
 
 #[test]

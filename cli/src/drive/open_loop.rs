@@ -4,9 +4,9 @@
 //! meantime. That delay is counted, as in the responses of a service: latency counts from the
 //! moment at which an ID was due, not from the call that took it.
 //!
-//! Between takes a consumer lets its [`TakeObserver`] work, or spins; in a long pause it sleeps. So
-//! each consumer keeps a core busy at rates above some hundred a second. If there are as many
-//! consumers as cores, they delay each other and the producer, as they would in a service.
+//! Between takes a consumer spins; in a long pause it sleeps. So each consumer keeps a core busy at
+//! rates above some hundred a second. If there are as many consumers as cores, they delay each other
+//! and the producer, as they would in a service.
 
 use std::hint::spin_loop;
 use std::io;
@@ -29,9 +29,6 @@ const GRACE: Duration = Duration::from_millis(250);
 /// A consumer sleeps through a longer pause, except for its last millisecond.
 const SPIN_AT_MOST: Duration = Duration::from_millis(1);
 
-/// A shorter pause has no time for an observer.
-const OBSERVE_AT_LEAST: Duration = Duration::from_micros(3);
-
 /// A consumer that looks at the clock after longer than this had no processor meanwhile:
 /// between two looks it takes one group.
 const AWAY_AT_LEAST: Duration = Duration::from_micros(500);
@@ -51,15 +48,6 @@ pub(crate) fn histogram() -> Histogram {
 pub(crate) trait TakeObserver: Send {
     /// Sees IDs while others may be due: must be quick.
     fn taken(&mut self, ids: &[Id]);
-
-    /// Does a microsecond's worth of the work that is left, and returns whether there
-    /// was any.
-    fn use_pause(&mut self) -> bool {
-        false
-    }
-
-    /// Does all the work that is left, after the last take.
-    fn finish(&mut self) {}
 }
 
 /// Ignores the IDs.
@@ -199,7 +187,6 @@ where
             self.take(group, now);
         }
         self.result.took = self.look_at_clock().min(open_loop.time);
-        self.result.observer.finish();
     }
 
     fn since_origin(&self) -> Duration {
@@ -227,12 +214,11 @@ where
             if left.is_zero() || self.open_loop.stop.load(Relaxed) {
                 return now;
             }
-            let busy = left > OBSERVE_AT_LEAST && self.result.observer.use_pause();
-            if !busy && left > SPIN_AT_MOST {
+            if left > SPIN_AT_MOST {
                 // Not for long, so that an early end is noticed.
                 thread::sleep((left - SPIN_AT_MOST).min(SPIN_AT_MOST * 50));
                 self.seen = self.since_origin();
-            } else if !busy {
+            } else {
                 spin_loop();
             }
         }

@@ -1,13 +1,10 @@
 //! The figures of a run, as text or as JSON.
 
 use ringflake::Stats;
-use serde_json::Map;
 
 use super::tally::Tally;
-use crate::drive::open_loop::Histogram;
-use crate::load::PERCENTILES;
 use crate::output::Answer;
-use crate::units::{grouped, short, time};
+use crate::units::{grouped, short};
 
 /// The figures that every run has: what was checked, and how fast.
 pub(super) fn begun(tally: &Tally, seconds: f64, is_interrupted: bool) -> Answer {
@@ -31,14 +28,4 @@ pub(super) fn add_level(answer: &mut Answer, title: &str, name: &str, level: usi
     answer.field(name, level);
     answer.field("capacity", stats.capacity);
     answer.count("stripes", "stripes", stats.stripes as u64);
-}
-
-pub(super) fn add_latencies(answer: &mut Answer, latency: &Histogram) {
-    let mut object = Map::new();
-    for (name, share) in PERCENTILES {
-        let nanos = latency.value_at_quantile(share);
-        answer.row(format!("latency {name}"), time(nanos as f64 / 1e9));
-        object.insert(name.to_owned(), nanos.into());
-    }
-    answer.field("latency_ns", object);
 }

@@ -6,14 +6,14 @@ use ringflake::CachedGeneratorBuilder;
 use crate::args::SupplyArgs;
 use crate::count::count;
 use crate::format::FormatArgs;
-use crate::load::{BORROW_LIMIT, LoadArgs};
+use crate::load::BORROW_LIMIT;
 use crate::stripes::StripeArgs;
 use crate::threads::ThreadCount;
 use crate::threshold::{Assist, Threshold};
 
 const EXAMPLES: &str = "Examples:
-  ringflake verify -n 100M                   # as fast as possible
-  ringflake verify --rate 50k --seconds 60   # at a steady rate
+  ringflake verify -n 100M                   # so many IDs
+  ringflake verify --seconds 60              # for so long
 
 The exit status is 1 if an ID was issued twice or outside the leases, and 130 after
 Ctrl-C.";
@@ -23,21 +23,14 @@ Ctrl-C.";
 #[command(after_help = EXAMPLES)]
 pub(crate) struct VerifyArgs {
     /// How many IDs [default: 10,000,000, or no limit with --seconds]
-    #[arg(short = 'n', value_name = "N", value_parser = count::<u64>(0..=u64::MAX), conflicts_with = "LoadArgs")]
+    #[arg(short = 'n', value_name = "N", value_parser = count::<u64>(0..=u64::MAX))]
     pub(super) count: Option<u64>,
-    /// For how many seconds at the most [default under a load: 10, or as long as the
-    /// trace]
+    /// For how many seconds at the most
     #[arg(long, value_name = "S", value_parser = count::<u64>(0..=u64::MAX))]
     pub(super) seconds: Option<u64>,
     /// Threads that take IDs [default: one a core]
-    #[arg(long, value_name = "T", conflicts_with = "LoadArgs")]
+    #[arg(long, value_name = "T")]
     pub(super) threads: Option<ThreadCount>,
-    #[command(flatten)]
-    pub(super) load: LoadArgs,
-    /// Threads that take IDs under a load [default: one a core, but for one core
-    /// that is left to the producer]
-    #[arg(long, value_name = "N", requires = "LoadArgs")]
-    pub(super) consumers: Option<ThreadCount>,
     /// Threads that fill the ring
     #[arg(long, value_name = "P", value_parser = count::<usize>(0..=u64::MAX), default_value = "1")]
     producers: usize,

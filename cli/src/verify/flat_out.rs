@@ -34,7 +34,7 @@ const DEFAULT_COUNT: u64 = 10_000_000;
 /// How soon an interrupt is noticed while nothing can be taken.
 const LONGEST_SLEEP: Duration = Duration::from_millis(50);
 
-pub(super) fn run(args: &VerifyArgs, data_dir: &DataDir) -> Result<ExitCode> {
+pub(crate) fn run(args: &VerifyArgs, data_dir: &DataDir) -> Result<ExitCode> {
     let layout = args.supply.target.layout.layout;
     let threads = args.threads.unwrap_or_else(ThreadCount::cores).get();
     let default_count = match args.seconds {
