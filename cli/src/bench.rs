@@ -22,7 +22,6 @@ use crate::interrupt::Interrupt;
 use crate::output;
 use crate::report::say;
 use crate::secret;
-use crate::stripes::StripeArgs;
 use crate::threads::ThreadCount;
 
 mod figures;
@@ -78,8 +77,6 @@ pub(crate) struct BenchArgs {
     #[arg(long)]
     pin: bool,
     #[command(flatten)]
-    stripes: StripeArgs,
-    #[command(flatten)]
     secret: SecretArgs,
 }
 
@@ -108,7 +105,6 @@ pub(crate) fn run(args: &BenchArgs, data_dir: &DataDir) -> Result<ExitCode> {
                 let takers = Takers {
                     threads: takers(name, threads),
                     prepare,
-                    stripes: args.stripes,
                 };
                 cases.push(Case::new(name, threads, takers, &secret)?);
             }

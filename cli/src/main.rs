@@ -35,7 +35,6 @@ mod secret;
 mod serve;
 mod shell;
 mod store;
-mod stripes;
 mod threads;
 mod threshold;
 mod timestamp;

@@ -1,10 +1,10 @@
-//! Levels at which a ring is filled, as they are written: `75%`, or `off`.
+//! Levels at which a ring is filled, as they are written: `75%`.
 
 use std::fmt;
 use std::str::FromStr;
 
 use anyhow::{Context, Result};
-use ringflake::{AssistFill, ThresholdFill};
+use ringflake::ThresholdFill;
 
 /// When a producer is woken: a share of the capacity in percent, 1 to 100.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -32,23 +32,6 @@ impl fmt::Display for Threshold {
     }
 }
 
-/// When takes make IDs themselves, if they do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Assist(pub(crate) Option<AssistFill>);
-
-impl FromStr for Assist {
-    type Err = anyhow::Error;
-
-    fn from_str(text: &str) -> Result<Self> {
-        if text == "off" {
-            return Ok(Self(None));
-        }
-        percent(text)
-            .map(|percent| Self(Some(AssistFill::below(percent))))
-            .context("give a share of a stripe's slots from 1 to 100 %, such as 10%, or off")
-    }
-}
-
 /// The number in a text such as `75%`, from 1 to 100.
 fn percent(text: &str) -> Option<u32> {
     let percent = text.strip_suffix('%')?.trim_end().parse().ok()?;
@@ -60,24 +43,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_level_is_a_percentage_or_for_assists_off() {
-        let assist = |text: &str| text.parse::<Assist>().map(|Assist(fill)| fill);
+    fn a_level_is_a_percentage() {
         for text in ["75%", "75 %"] {
             assert_eq!(text.parse::<Threshold>().unwrap(), Threshold(75));
-            assert_eq!(assist(text).unwrap(), Some(AssistFill::below(75)));
         }
-        assert_eq!(assist("off").unwrap(), None);
         for wrong in [
-            "", "%", "75", "0%", "101%", "-5%", "2.5%", "half", "50%%", "adaptive", "on",
+            "", "%", "75", "0%", "101%", "-5%", "2.5%", "half", "50%%", "off",
         ] {
-            for error in [
-                wrong.parse::<Threshold>().unwrap_err(),
-                assist(wrong).unwrap_err(),
-            ] {
-                let error = error.to_string();
-                assert!(error.contains("1 to 100 %, such as "), "{wrong}: {error}");
-            }
+            let error = wrong.parse::<Threshold>().unwrap_err().to_string();
+            assert!(error.contains("1 to 100 %, such as "), "{wrong}: {error}");
         }
-        assert!("off".parse::<Threshold>().is_err());
     }
 }

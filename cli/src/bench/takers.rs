@@ -2,16 +2,12 @@
 
 use anyhow::Result;
 
-use crate::stripes::StripeArgs;
-
 /// The threads that take in a race.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Takers {
     pub(super) threads: usize,
     /// Called in each of them before it starts, with its number.
     pub(super) prepare: fn(usize),
-    /// Of the generator that they take from.
-    pub(super) stripes: StripeArgs,
 }
 
 impl Takers {
@@ -21,7 +17,6 @@ impl Takers {
         Self {
             threads,
             prepare: |_| (),
-            stripes: StripeArgs::default(),
         }
     }
 }

@@ -177,9 +177,8 @@ pub(super) fn by_name(name: &str, takers: Takers, secret: &Secret) -> Result<Wor
     // several need not wait for the last IDs, which one of them moves.
     let part = PART.min(LARGEST_CACHE / stock::places(takers.threads));
     let shares = part / 8 * 7 * takers.threads;
-    let shape = move |builder| takers.stripes.shape(builder);
-    let cache = move || stock::full(part, takers.threads, shape);
-    let live = move || stock::live(shape);
+    let cache = move || stock::full(part, takers.threads);
+    let live = || stock::live(|ids| ids);
     let handle = |ids: &CachedGenerator| ids.handle().expect("a page of memory");
     macro_rules! generator {
         ($ids:expr, $stock:expr, $handle:expr, $take:expr) => {

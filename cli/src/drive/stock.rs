@@ -67,16 +67,12 @@ pub(crate) fn live(
 }
 
 /// A generator with a full cache that is not refilled: `part` slots for each core, or for
-/// each of `threads` where there are more of those. `shape` configures the rest.
+/// each of `threads` where there are more of those.
 ///
 /// A take may find it empty too early, where another thread has been stopped while it moves
 /// IDs. So a race from it is to be [patient](super::race::Plan::patient).
-pub(crate) fn full(
-    part: usize,
-    threads: usize,
-    shape: impl Fn(CachedGeneratorBuilder) -> CachedGeneratorBuilder,
-) -> CachedGenerator {
-    shape(filled_once(part * places(threads)))
+pub(crate) fn full(part: usize, threads: usize) -> CachedGenerator {
+    filled_once(part * places(threads))
         .build()
         .expect("the configuration is valid")
 }

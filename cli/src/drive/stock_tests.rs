@@ -16,7 +16,7 @@ fn a_full_cache_has_a_part_for_each_core_and_each_thread() {
             "no larger than it has to be"
         );
     }
-    let stats = full(64, 3, |builder| builder).stats();
+    let stats = full(64, 3).stats();
     assert_eq!(
         (stats.level, stats.capacity),
         (64 * places(3), 64 * places(3))

@@ -7,9 +7,7 @@ use crate::args::SupplyArgs;
 use crate::count::count;
 use crate::format::FormatArgs;
 use crate::load::BORROW_LIMIT;
-use crate::stripes::StripeArgs;
 use crate::threads::ThreadCount;
-use crate::threshold::{Assist, Threshold};
 
 const EXAMPLES: &str = "Examples:
   ringflake verify -n 100M                   # so many IDs
@@ -31,21 +29,9 @@ pub(crate) struct VerifyArgs {
     /// Threads that take IDs [default: one a core]
     #[arg(long, value_name = "T")]
     pub(super) threads: Option<ThreadCount>,
-    /// Threads that fill the ring
-    #[arg(long, value_name = "P", value_parser = count::<usize>(0..=u64::MAX), default_value = "1")]
-    producers: usize,
     /// Slots of all stripes, a power of two
     #[arg(long, value_name = "C", value_parser = count::<usize>(0..=u64::MAX), default_value = "65536")]
     pub(super) capacity: usize,
-    #[command(flatten)]
-    stripes: StripeArgs,
-    /// The level under which the ring is filled, as a share of the capacity
-    #[arg(long, value_name = "P%", default_value = "50%")]
-    threshold: Threshold,
-    /// The level under which a take makes some IDs itself, as a share of the slots of
-    /// its stripe, or off
-    #[arg(long, value_name = "P%|off", default_value = "10%")]
-    assist: Assist,
     #[command(flatten)]
     pub(super) format: FormatArgs,
     #[command(flatten)]
@@ -55,12 +41,6 @@ pub(crate) struct VerifyArgs {
 impl VerifyArgs {
     /// Gives the cache its shape.
     pub(super) fn shape(&self, builder: CachedGeneratorBuilder) -> CachedGeneratorBuilder {
-        let builder = self.stripes.shape(builder);
-        builder
-            .capacity(self.capacity)
-            .producers(self.producers)
-            .threshold_fill(self.threshold.fill())
-            .assist_fill(self.assist.0)
-            .borrow_limit(BORROW_LIMIT)
+        builder.capacity(self.capacity).borrow_limit(BORROW_LIMIT)
     }
 }

@@ -55,17 +55,6 @@ fn bench_can_be_asked_for_one_name_and_prints_a_table() {
 }
 
 #[test]
-fn bench_can_be_asked_for_a_number_of_stripes() {
-    let line = "bench --rounds 1 --format json --threads 2 --only take --only sustained_take";
-    for stripes in [1, 4] {
-        let all = objects(&Home::new().print(format!("{line} --stripes {stripes}")));
-        assert_eq!(all.len(), 2, "{all:?}");
-        assert!(all.iter().all(|object| object["unique"] == true), "{all:?}");
-    }
-    Home::new().assert_refused("bench --stripes 3", 2, "power of two from 1 to 64");
-}
-
-#[test]
 fn bench_can_be_asked_for_numbers_of_threads() {
     let line = "bench --rounds 1 --format json --only take --only live_take --threads 3,1";
     // Pinned where that can be: more threads than cores share them.
