@@ -288,25 +288,33 @@ fn a_directory_that_can_not_be_made_is_named() {
 }
 
 #[test]
-fn a_store_that_was_removed_gives_ids_above_all_before() {
-    let home = directory();
-    let first = ids(home.path());
-    let before = take(&first, 1000);
-    fs::remove_file(home.path().join("leases.db")).unwrap();
-    let second = ids(home.path());
-    let after = take(&second, 1000);
-    assert!(is_new(&before), "{:?}", before[0]);
-    assert!(is_above_all(&after), "{:?}", after[0]);
-    // No ID was made before with a secret that is drawn now.
-    let other = builder(local("invoices", home.path())).build().unwrap();
-    assert!(is_new(&take(&other, 10)));
-    // Plain IDs have no secret, and may have been lost.
-    let plain = builder(local("plain", home.path()).plain())
-        .build()
-        .unwrap();
-    assert!(is_above_all(&take(&plain, 10)));
-    // A process that loses the record while running uses up its leases and gets others.
-    assert!(is_new(&take(&first, 10)));
+fn a_store_that_was_removed_or_emptied_gives_ids_above_all_before() {
+    for lose in [
+        |leases| fs::remove_file(leases),
+        |leases: PathBuf| fs::write(leases, ""),
+    ] {
+        let home = directory();
+        let first = ids(home.path());
+        let before = take(&first, 1000);
+        let known = local("known", home.path());
+        drop(builder(known.clone()).build().unwrap());
+        lose(home.path().join("leases.db")).unwrap();
+        let second = ids(home.path());
+        let after = take(&second, 1000);
+        assert!(is_new(&before), "{:?}", before[0]);
+        assert!(is_above_all(&after), "{:?}", after[0]);
+        assert!(is_above_all(&take(&builder(known).build().unwrap(), 10)));
+        // No ID was made before with a secret that is drawn now.
+        let other = builder(local("invoices", home.path())).build().unwrap();
+        assert!(is_new(&take(&other, 10)));
+        // Plain IDs have no secret, and may have been lost.
+        let plain = builder(local("plain", home.path()).plain())
+            .build()
+            .unwrap();
+        assert!(is_above_all(&take(&plain, 10)));
+        // A process that loses the record while running uses up its leases and gets others.
+        assert!(is_new(&take(&first, 10)));
+    }
 }
 
 #[test]

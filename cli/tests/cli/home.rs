@@ -31,11 +31,6 @@ impl Home {
         Self(home)
     }
 
-    /// On a disk, where files are kept.
-    pub(crate) fn on_disk() -> Self {
-        Self(TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap())
-    }
-
     /// Where the data directory will be; it does not exist yet.
     pub(crate) fn data_dir(&self) -> PathBuf {
         self.0.path().join("data")
@@ -198,14 +193,6 @@ impl Printing {
         succeed(self.child.wait_with_output().unwrap());
         numbers(&self.bytes)
     }
-
-    /// The IDs that it has printed until its death.
-    pub(crate) fn kill(mut self) -> Vec<u64> {
-        self.child.kill().unwrap();
-        self.stdout.read_to_end(&mut self.bytes).unwrap();
-        self.child.wait().unwrap();
-        whole_numbers(&self.bytes)
-    }
 }
 
 pub(crate) fn spawn(command: &mut Command) -> Child {
@@ -298,15 +285,6 @@ pub(crate) fn assert_new(parts: &[Parts]) {
     assert!(parts.iter().all(is_new), "{parts:?}");
 }
 
-/// Asserts that these lie above all grants from before `asked_ms`, the time of the request:
-/// the horizon is 120 s.
-#[track_caller]
-pub(crate) fn assert_above_all(parts: &[Parts], asked_ms: u64) {
-    let reach = asked_ms + 120_000..unix_ms() + 130_000;
-    let above = |it: &Parts| reach.contains(&it.unix_ms);
-    assert!(parts.iter().all(above), "{parts:?}");
-}
-
 pub(crate) fn unix_ms() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     now.as_millis() as u64
@@ -337,11 +315,6 @@ impl Parts {
 #[track_caller]
 pub(crate) fn numbers(bytes: &[u8]) -> Vec<u64> {
     assert!(bytes.len().is_multiple_of(8), "{} bytes", bytes.len());
-    whole_numbers(bytes)
-}
-
-/// Without the one that is not written to its end.
-pub(crate) fn whole_numbers(bytes: &[u8]) -> Vec<u64> {
     let numbers = bytes.as_chunks().0.iter();
     numbers.map(|&bytes| u64::from_le_bytes(bytes)).collect()
 }

@@ -1,13 +1,11 @@
 //! Several secrets and namespaces in one data directory, which programs share.
 
 use std::fs;
-use std::thread;
 
 use ringflake::{CachedGenerator, Layout, Local};
 
 use crate::home::{
-    Home, ONE, OTHER, Parts, assert_above_all, assert_new, distinct, fail, mode, object, stderr,
-    stdout, succeed, unix_ms,
+    Home, ONE, OTHER, Parts, assert_new, distinct, fail, mode, object, stderr, stdout, succeed,
 };
 use ringflake_kit::assert_says;
 
@@ -135,36 +133,4 @@ fn secrets_in_one_directory_are_told_apart_for_good() {
     let given = format!("--secret-file {}", home.path("data/orders.secret"));
     home.print(format!("generate {given}"));
     assert_eq!(namespace(&home, &given), "orders");
-}
-
-#[test]
-fn after_a_loss_every_secret_and_layout_starts_above_all_that_was_granted() {
-    let play = |emptied: bool| {
-        let home = Home::on_disk();
-        let other = format!("--secret-file {}", home.keep_secret("other.key", OTHER));
-        let (kept, plain) = ("", "--plain --layout twitter");
-        for options in [kept, &other, plain] {
-            home.print(format!("generate {options}"));
-        }
-        let leases = home.data_dir().join("leases.db");
-        if emptied {
-            fs::write(&leases, "").unwrap();
-        } else {
-            fs::remove_file(&leases).unwrap();
-        }
-        // The other one is first now, and has the name that the first one had.
-        for options in [&*other, kept, plain] {
-            let asked_ms = unix_ms();
-            let output = succeed(home.run(format!("generate {options}")));
-            assert_says(&stderr(&output), &["no record", "2m", "waiting"]);
-            let inspect = format!("--input base32hex {options}");
-            assert_above_all(&home.inspect(inspect, &stdout(&output)), asked_ms);
-        }
-        assert_eq!(namespace(&home, &other), NAMELESS);
-    };
-    // Each waits for seconds, until what may have been granted before has passed.
-    thread::scope(|scope| {
-        scope.spawn(|| play(false));
-        play(true);
-    });
 }

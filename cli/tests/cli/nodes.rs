@@ -57,10 +57,11 @@ fn a_run_that_is_not_to_wait_takes_what_is_free_or_gives_up() {
     let at_once = "generate --plain --wait 0s --nodes";
     // The first run of all, too.
     assert_eq!(home.print(format!("{at_once} 3..4")).lines().count(), 10);
-    let holder = Printing::start(&home, HOLDER);
+    let mut holder = Printing::start(&home, HOLDER);
     let message = home.refuse(format!("{at_once} 3..4"));
     assert_says(&message, &["other runs", "--wait"]);
     assert!(!message.contains("waiting"), "{message}");
     assert_eq!(home.print(format!("{at_once} 4..5")).lines().count(), 10);
-    holder.kill();
+    holder.child.kill().unwrap();
+    holder.child.wait().unwrap();
 }

@@ -1,108 +1,14 @@
 //! Runs that share a data directory, at once and one after another.
 
 use std::collections::HashSet;
-use std::fs::{self, File};
-use std::hash::{BuildHasher, RandomState};
-use std::io::{Read, Seek};
-use std::process::{Child, Stdio};
+use std::fs;
 use std::thread;
 use std::time::Duration;
 
 use ringflake::Layout;
 
-use crate::home::{
-    Home, OTHER, Printing, distinct, numbers, object, signal, stderr, succeed, unix_ms,
-    whole_numbers,
-};
-use ringflake_kit::{assert_says, eventually, short_or_long};
-
-/// Runs whose IDs go to files, started one right after the other.
-struct Fleet<'a> {
-    home: &'a Home,
-    running: Vec<(Child, File)>,
-}
-
-impl Fleet<'_> {
-    fn start(&mut self, runs: usize, count: usize) {
-        for _ in 0..runs {
-            let file = tempfile::tempfile_in(self.home.file("")).unwrap();
-            let line = format!("generate --format u64le -n {count}");
-            let mut command = self.home.command(line);
-            command.stdout(file.try_clone().unwrap());
-            let child = command.stderr(Stdio::piped()).spawn().unwrap();
-            self.running.push((child, file));
-        }
-    }
-
-    /// Kills the run that was started first, at some moment after it has printed
-    /// something if it is `at_work`, and at any other else; its IDs.
-    fn kill_one(&mut self, at_work: bool) -> Vec<u64> {
-        let (mut child, file) = self.running.remove(0);
-        if at_work {
-            eventually("it prints", || file.metadata().unwrap().len() > 0);
-        }
-        pause(Duration::from_millis(100));
-        child.kill().unwrap();
-        child.wait().unwrap();
-        read(file)
-    }
-
-    /// The IDs of those that are running, all of which must succeed.
-    fn finish(&mut self) -> Vec<u64> {
-        let runs = self.running.drain(..).flat_map(|(child, file)| {
-            succeed(child.wait_with_output().unwrap());
-            read(file)
-        });
-        runs.collect()
-    }
-}
-
-/// The whole IDs in this file.
-fn read(mut file: File) -> Vec<u64> {
-    let mut bytes = Vec::new();
-    file.rewind().unwrap();
-    file.read_to_end(&mut bytes).unwrap();
-    whole_numbers(&bytes)
-}
-
-/// Ends anything from nothing to `most` from now.
-fn pause(most: Duration) {
-    let share = RandomState::new().hash_one(0) as f64 / u64::MAX as f64;
-    thread::sleep(most.mul_f64(share));
-}
-
-#[test]
-fn runs_at_once_share_no_id_also_after_half_were_killed() {
-    let home = Home::new();
-    let mut fleet = Fleet {
-        home: &home,
-        running: Vec::new(),
-    };
-    // How many are killed, and how many are not.
-    let half = short_or_long(4, 10);
-    let each = short_or_long(20_000, 100_000);
-    fleet.start(2 * half, each);
-    let ids = fleet.finish();
-    assert_eq!(ids.len(), 2 * half * each);
-    let mut seen: HashSet<_> = ids.into_iter().collect();
-    assert_eq!(seen.len(), 2 * half * each);
-
-    // Those to be killed have more to do, so that death finds them at work.
-    fleet.start(half, 10_000_000);
-    fleet.start(half, each);
-    let killed: Vec<_> = (0..half)
-        .flat_map(|number| fleet.kill_one(number % 3 != 0))
-        .collect();
-    let finished = fleet.finish();
-    assert_eq!(finished.len(), half * each);
-    fleet.start(2 * half, each);
-    let after = fleet.finish();
-    assert_eq!(after.len(), 2 * half * each);
-    for id in [killed, finished, after].concat() {
-        assert!(seen.insert(id), "{id} came twice");
-    }
-    assert!(seen.len() > 5 * half * each, "none was killed at work");
-}
+use crate::home::{Home, OTHER, Printing, distinct, signal, stderr, succeed, unix_ms};
+use ringflake_kit::{assert_says, short_or_long};
 
 #[test]
 fn runs_one_after_another_share_no_id_and_keep_the_time() {
@@ -149,31 +55,6 @@ fn runs_with_other_layouts_and_keys_have_leases_of_their_own() {
     let held = home.print("store ls --all --plain --format json");
     assert_eq!(held.lines().count(), 1, "{held}");
     assert_eq!(kept.lines().count(), 10);
-}
-
-#[test]
-fn a_run_that_was_killed_shares_no_id_with_the_next() {
-    let options = "--layout twitter --nodes 3..4 -n 300000";
-    // A run reports that it waits if the store still refuses it after a second; it asks after
-    // 1.75 s. On a slow machine the lease can have ended by then, and another attempt counts.
-    let reports_its_wait = (0..5).any(|_| {
-        let home = Home::new();
-        let first = format!("{options} --lease-duration 3s");
-        let killed: HashSet<_> = Printing::start(&home, &first).kill().into_iter().collect();
-        let list = home.print("store ls --all --format json --plain --layout twitter");
-        let end = object(&list)["end"]["tick"].as_u64().unwrap();
-
-        // It waits until the lease has passed, which nobody released.
-        let line = format!("generate --plain --format u64le --wait 3min {options}");
-        let output = succeed(home.run(line));
-        let next = numbers(&output.stdout);
-        assert_eq!(next.len(), 300_000);
-        assert!(next.iter().all(|id| !killed.contains(id)));
-        let tick = |id: &u64| Layout::TWITTER.unpack(*id).unwrap().tick;
-        assert!(next.iter().all(|id| tick(id) >= end), "{list}");
-        stderr(&output).contains("waiting")
-    });
-    assert!(reports_its_wait, "no run reported that it waits");
 }
 
 #[test]
