@@ -379,6 +379,17 @@ mod tests {
     }
 
     #[test]
+    fn a_secret_that_others_may_read_is_refused() {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join("data/orders.secret");
+        std::fs::create_dir(home.path().join("data")).unwrap();
+        std::fs::write(&file, "00112233445566778899aabbccddeeff").unwrap();
+        std::fs::set_permissions(&file, Permissions::from_mode(0o666)).unwrap();
+        let error = factory(home.path(), true).build("shared").unwrap_err();
+        assert!(matches!(error, OpenError::Secret(_)), "{error:?}");
+    }
+
+    #[test]
     fn a_path_in_a_file_with_a_url_is_relative_to_that_file() {
         let home = tempfile::tempdir().unwrap();
         let file = home.path().join("store.url");
