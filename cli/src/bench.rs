@@ -275,15 +275,4 @@ mod tests {
             ..case
         }
     }
-
-    #[test]
-    fn every_workload_hands_out_its_ids_on_any_number_of_threads() {
-        let secret = Secret::from_bytes([1; 16]);
-        for name in NAMES {
-            let mut case = Case::new(name, 3, Takers::free(3), &secret).unwrap();
-            case.check().unwrap();
-            case.time().unwrap();
-            assert_eq!(case.unique, makes_ids(name).then_some(true), "{name}");
-        }
-    }
 }

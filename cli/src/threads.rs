@@ -72,15 +72,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_of_threads_is_at_least_one_and_bounded() {
-        assert_eq!("1".parse::<ThreadCount>().unwrap().get(), 1);
-        assert_eq!("1024".parse::<ThreadCount>().unwrap().get(), 1024);
-        for wrong in ["0", "1025", "-1", "two", ""] {
-            assert!(wrong.parse::<ThreadCount>().is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
     fn the_work_runs_in_all_threads_at_once() {
         let all_here = Barrier::new(3);
         let leaders = in_threads(3, || Ok(all_here.wait().is_leader())).unwrap();

@@ -131,18 +131,4 @@ mod tests {
         assert_eq!(ends(3), "1.50 - yes");
         assert_eq!(ends(4), "1.00 - NO");
     }
-
-    #[test]
-    fn a_line_of_json_has_what_programs_look_for() {
-        let figures = Figures {
-            backend: "avx2".to_owned(),
-            ..figures("take", 2, 3e8, true)
-        };
-        assert_eq!(
-            serde_json::to_string(&figures).unwrap(),
-            "{\"name\":\"take\",\"threads\":2,\"median_ids_per_s\":300000000,\
-             \"min_ids_per_s\":300000000,\"max_ids_per_s\":300000000,\"rounds\":1,\
-             \"unique\":true,\"backend\":\"avx2\"}"
-        );
-    }
 }
