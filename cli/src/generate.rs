@@ -1,10 +1,7 @@
 //! `ringflake generate`: prints IDs from a live ring.
 
-use std::io::{self, BufWriter, Stdout, Write};
+use std::io::{self, Write};
 use std::process::ExitCode;
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::Result;
@@ -17,15 +14,14 @@ use crate::data_dir::DataDir;
 use crate::ids::OutputFormat;
 use crate::leases::{DemandEstimate, LeasedGenerator, Stall};
 use crate::report::forgive_closed_pipe;
-use crate::threads::{ThreadCount, in_threads};
 
-/// IDs that a thread takes, formats and writes in one go.
+/// IDs that are taken, formatted and written in one go.
 const CHUNK: usize = 4096;
 
 /// The smallest and the largest ring that a run gets.
 const CAPACITY: (usize, usize) = (64, 1 << 16);
 
-/// How long a thread waits on a dry ring before it looks whether there is a
+/// How long a take waits on a dry ring before it is checked whether there is a
 /// lease.
 const PATIENCE: Duration = Duration::from_millis(100);
 
@@ -45,10 +41,6 @@ pub(crate) struct GenerateArgs {
     /// How they are written
     #[arg(long, value_enum, default_value_t = OutputFormat::Base32hex)]
     format: OutputFormat,
-    /// Threads that take IDs. The output of several is mixed in no
-    /// particular order
-    #[arg(long, value_name = "T", default_value = "1")]
-    threads: ThreadCount,
     #[command(flatten)]
     supply: SupplyArgs,
 }
@@ -66,22 +58,30 @@ fn print(args: &GenerateArgs, data_dir: &DataDir) -> Result<()> {
         ids: args.count.saturating_add(capacity as u64),
         span: Duration::MAX,
     };
-    let job = Job {
-        supply: LeasedGenerator::new(&args.supply, data_dir, demand, |builder| {
-            // The leases bound what is borrowed.
-            in_order(builder.capacity(capacity)).borrow_limit(Duration::MAX)
-        })?,
-        left: AtomicU64::new(args.count),
-        format: args.format,
-        out: Mutex::new(BufWriter::new(io::stdout())),
-    };
-    in_threads(args.threads.get(), || job.consume())?;
-    job.out().flush()?;
+    let supply = LeasedGenerator::new(&args.supply, data_dir, demand, |builder| {
+        // The leases bound what is borrowed.
+        in_order(builder.capacity(capacity)).borrow_limit(Duration::MAX)
+    })?;
+    let mut out = io::stdout().lock();
+    let mut left = args.count;
+    let mut ids = [Id::default(); CHUNK];
+    let mut text = Vec::new();
+    while left > 0 {
+        let ids = &mut ids[..left.min(CHUNK as u64) as usize];
+        take(&supply, ids)?;
+        left -= ids.len() as u64;
+        text.clear();
+        for &mut id in ids {
+            args.format.write(id, &mut text)?;
+        }
+        out.write_all(&text)?;
+    }
+    out.flush()?;
     Ok(())
 }
 
-/// Has everything pass through one ring, made by one producer, so that each thread takes IDs
-/// in the order in which they were made.
+/// Has everything pass through one ring, made by one producer, so that IDs are taken in the order
+/// in which they were made.
 fn in_order(builder: CachedGeneratorBuilder) -> CachedGeneratorBuilder {
     builder
         .stripes(1)
@@ -89,67 +89,23 @@ fn in_order(builder: CachedGeneratorBuilder) -> CachedGeneratorBuilder {
         .on_empty(OnEmpty::Wait(PATIENCE))
 }
 
-/// The IDs to print, and the output.
-struct Job {
-    supply: LeasedGenerator,
-    /// IDs that no thread has undertaken to print yet.
-    left: AtomicU64,
-    format: OutputFormat,
-    out: Mutex<BufWriter<Stdout>>,
-}
-
-impl Job {
-    /// One thread's part.
-    fn consume(&self) -> Result<()> {
-        let mut ids = [Id::default(); CHUNK];
-        let mut text = Vec::new();
-        loop {
-            let want = self.undertake();
-            if want == 0 {
-                return Ok(());
+/// Fills `ids`, however long that takes.
+fn take(supply: &LeasedGenerator, ids: &mut [Id]) -> Result<()> {
+    let mut stall = Stall::default();
+    let mut taken = 0;
+    while taken < ids.len() {
+        match supply.generator.take_batch(&mut ids[taken..]) {
+            Ok(count) => {
+                taken += count;
+                stall.end();
             }
-            self.take(&mut ids[..want])?;
-            text.clear();
-            for &id in &ids[..want] {
-                self.format.write(id, &mut text)?;
-            }
-            self.out().write_all(&text)?;
+            Err(TakeError::Refused(Refused::NoLease { .. })) => supply.wait_out(&mut stall)?,
+            // The producer was only slow.
+            Err(TakeError::TimedOut { .. }) => {}
+            Err(error) => return Err(error.into()),
         }
     }
-
-    /// Takes up to a chunk off what is left.
-    fn undertake(&self) -> usize {
-        let rest = |left: u64| Some(left.saturating_sub(CHUNK as u64));
-        // Relaxed: the number stands for itself.
-        let left = self.left.fetch_update(Relaxed, Relaxed, rest);
-        left.unwrap_or(0).min(CHUNK as u64) as usize
-    }
-
-    /// Fills `ids`, however long that takes.
-    fn take(&self, ids: &mut [Id]) -> Result<()> {
-        let mut stall = Stall::default();
-        let mut taken = 0;
-        while taken < ids.len() {
-            match self.supply.generator.take_batch(&mut ids[taken..]) {
-                Ok(count) => {
-                    taken += count;
-                    stall.end();
-                }
-                Err(TakeError::Refused(Refused::NoLease { .. })) => {
-                    self.supply.wait_out(&mut stall)?;
-                }
-                // The producer was only slow.
-                Err(TakeError::TimedOut { .. }) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(())
-    }
-
-    /// A chunk is written under one lock, so that lines stay whole.
-    fn out(&self) -> MutexGuard<'_, BufWriter<Stdout>> {
-        self.out.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+    Ok(())
 }
 
 #[cfg(test)]
