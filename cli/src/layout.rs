@@ -17,7 +17,7 @@ mod sql;
 const DETAILS: &str = "Examples:
   ringflake layout --years 30 --nodes 500 --rate 200k
   ringflake layout show positive
-  ringflake layout sql positive --for postgres
+  ringflake layout sql positive
 
 The answer has a layout of 64 bits, one of 63 (positive as signed numbers) and one of
 53 (exact in JavaScript). Each has numbers for twice the nodes, so that all can be

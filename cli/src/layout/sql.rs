@@ -1,10 +1,10 @@
-//! `ringflake layout sql`: SQL that reads the plain IDs of a layout.
+//! `ringflake layout sql`: PostgreSQL functions that read the plain IDs of a layout.
 
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Result;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use ringflake::Layout;
 
 use crate::output;
@@ -12,13 +12,12 @@ use crate::timestamp::{END_OF_9999_UNIX_MS, exact};
 use crate::usage::Misuse;
 
 const EXAMPLES: &str = "Examples:
-  ringflake layout sql positive --for postgres | psql orders
-  ringflake layout sql positive --for mysql > ringflake.sql
+  ringflake layout sql positive | psql orders
 
-Only for plain IDs of at most 63 bits. PostgreSQL gets functions; MySQL, MariaDB and
-SQLite get a view and a query. No extension and no special privilege is needed.";
+Only for plain IDs of at most 63 bits, and PostgreSQL 14 or later. No extension and no
+special privilege is needed.";
 
-/// Print SQL that reads plain IDs in a database
+/// Print functions for PostgreSQL that read plain IDs
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct SqlArgs {
@@ -26,20 +25,6 @@ pub(super) struct SqlArgs {
     /// 41/10/12@2026-01-01T00:00:00Z/1ms
     #[arg(value_name = "NAME|SPEC")]
     layout: Layout,
-    /// The database that runs the SQL
-    #[arg(long = "for", value_name = "DATABASE")]
-    database: Database,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Database {
-    /// PostgreSQL 14 or later
-    Postgres,
-    /// MySQL 8 or later, and MariaDB
-    #[value(alias = "mariadb")]
-    Mysql,
-    /// SQLite 3.8.3 or later
-    Sqlite,
 }
 
 /// Bits that a BIGINT has beside its sign.
@@ -47,26 +32,24 @@ const SIGNED_BITS: u32 = 63;
 const DAY_MS: u64 = 86_400_000;
 
 pub(super) fn run(args: &SqlArgs) -> Result<ExitCode> {
-    let SqlArgs { layout, database } = *args;
+    let SqlArgs { layout } = *args;
     if let Some(problem) = problem(&layout) {
         let way_out = match nearest_fit(&layout) {
-            Some(layout) => format!("for new IDs, run '{}'", command(&layout, database)),
+            Some(layout) => format!("for new IDs, run '{}'", command(&layout)),
             None => "choose a shorter tick or an earlier epoch".to_owned(),
         };
         return Err(Misuse(format!("layout {layout} {problem}\nhelp: {way_out}")).into());
     }
-    let text = text(&layout, database);
+    let text = text(&layout);
     output::answer(|out| out.write_all(text.as_bytes()))?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn command(layout: &Layout, database: Database) -> String {
-    let value = database.to_possible_value();
-    let database = value.as_ref().map_or("", |value| value.get_name());
+fn command(layout: &Layout) -> String {
     let layout = layout
         .name()
         .map_or_else(|| layout.to_string(), str::to_owned);
-    format!("ringflake layout sql {layout} --for {database}")
+    format!("ringflake layout sql {layout}")
 }
 
 /// Why no SQL can read the IDs of this layout.
@@ -100,32 +83,19 @@ fn nearest_fit(layout: &Layout) -> Option<Layout> {
 }
 
 /// The SQL, from a template.
-fn text(layout: &Layout, database: Database) -> String {
-    const HEADER: &str = include_str!("sql/header.sql");
-    let body = match database {
-        Database::Postgres => include_str!("sql/postgres.sql"),
-        Database::Mysql => include_str!("sql/mysql.sql"),
-        Database::Sqlite => include_str!("sql/sqlite.sql"),
-    };
+fn text(layout: &Layout) -> String {
+    const TEMPLATE: &str = include_str!("postgres.sql");
     let (epoch_ms, tick_ms) = (layout.epoch_unix_ms(), layout.tick_ms());
     let last_tick_ms = layout.tick_start_unix_ms(layout.ticks() - 1);
     let tick_ids = layout.nodes() * layout.sequences();
     let last_id = (layout.ticks() - 1) * tick_ids + (tick_ids - 1);
     let above_all = last_id + u64::from(layout.total_bits() < SIGNED_BITS);
-    let first_id = |unix_ms: u64| {
-        let tick = (unix_ms - epoch_ms).div_ceil(tick_ms);
-        let id = match tick < layout.ticks() {
-            true => tick * tick_ids,
-            false => above_all,
-        };
-        id.to_string()
-    };
     // The first month after the epoch is the example.
     let since_ms = month_after(epoch_ms);
     let until_ms = month_after(since_ms);
     let day = |unix_ms| utc(unix_ms)[..10].to_owned();
     let values = [
-        ("{command}", command(layout, database)),
+        ("{command}", command(layout)),
         ("{layout}", layout.to_string()),
         ("{total_bits}", layout.total_bits().to_string()),
         ("{time_bits}", layout.time_bits().to_string()),
@@ -136,23 +106,18 @@ fn text(layout: &Layout, database: Database) -> String {
         ("{tick_ms}", tick_ms.to_string()),
         ("{tick_us}", (tick_ms * 1_000).to_string()),
         ("{epoch}", utc(epoch_ms)),
-        ("{epoch_ms}", epoch_ms.to_string()),
         ("{epoch_us}", (epoch_ms * 1_000).to_string()),
         ("{last_tick}", utc(last_tick_ms)),
-        ("{last_tick_ms}", last_tick_ms.to_string()),
         ("{end}", utc(layout.end_unix_ms())),
         ("{tick_ids}", tick_ids.to_string()),
         ("{last_id}", last_id.to_string()),
         ("{above_all}", above_all.to_string()),
         ("{month}", day(since_ms)[..7].replace('-', "_")),
         ("{since}", day(since_ms)),
-        ("{since_id}", first_id(since_ms)),
         ("{until}", day(until_ms)),
-        ("{until_id}", first_id(until_ms)),
     ];
-    let template = HEADER.to_owned() + body;
     let fill = |text: String, (name, value): &(&str, String)| text.replace(name, value);
-    values.iter().fold(template, fill)
+    values.iter().fold(TEMPLATE.to_owned(), fill)
 }
 
 /// A moment in UTC, with milliseconds where there are any.
