@@ -84,10 +84,6 @@ pub(crate) fn features_with(added: &str) -> String {
 
 fn build(error: &BuildError) -> String {
     let help = match error {
-        BuildError::NoCipher => {
-            "give a secret with --secret-file, or --plain for IDs that sort by time and that \
-             anybody can read"
-        }
         BuildError::EncryptionWidens { .. } => {
             "give --id-width js-safe or --plain; if 64 bits are fine, give a wider --layout"
         }
@@ -122,8 +118,6 @@ fn lease(error: &LeaseError) -> String {
 
 #[cfg(test)]
 mod tests {
-    use ringflake::{CachedGenerator, Layout};
-
     use super::*;
 
     #[test]
@@ -134,16 +128,5 @@ mod tests {
             let command = format!("'cargo install {package} --features {features}'");
             assert!(text.contains(&command), "{text}");
         }
-    }
-
-    #[test]
-    fn a_missing_cipher_is_told_by_options() {
-        let error = CachedGenerator::builder(Layout::RANDFLAKE).build();
-        let text = text(&error.unwrap_err());
-        assert!(
-            text.contains("--secret-file") && text.contains("--plain"),
-            "{text}"
-        );
-        assert!(!text.contains('`'), "{text}");
     }
 }
