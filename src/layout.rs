@@ -2,7 +2,6 @@
 
 mod builder;
 mod error;
-mod node_fields;
 mod preset;
 #[cfg(feature = "serde")]
 mod serde_text;
@@ -14,7 +13,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub use self::builder::LayoutBuilder;
 pub use self::error::{LayoutError, LayoutField};
-pub use self::node_fields::{NodeFields, NodeFieldsError};
 pub use self::spec::{MissingPart, ParseLayoutError};
 pub(crate) use self::utc::{Moment, Utc, span};
 

@@ -49,7 +49,7 @@
 //! | as text with the name of their kind, `user_3ip9iuvinajdb` | [`TypedId`] |
 //! | taken apart into time, node and sequence | [`Inspector`] |
 //! | as bounds of a query, to select rows by the time in their ID | [`Layout::ids_between`], for plain IDs |
-//! | with other widths, ticks or epoch | [`Layout`], and [`NodeFields`] for parts of the node; `ringflake layout` finds one |
+//! | with other widths, ticks or epoch | [`Layout`]; `ringflake layout` finds one |
 //! | under your own key | [`Secret`], [`Cipher`] |
 //! | shown outside, while plain or auto-increment keys stay inside | [`Facade`] |
 //! | positive as signed numbers, or exact in JavaScript | [`IdWidth`] |
@@ -206,8 +206,7 @@ pub use self::generator::{
 pub use self::generator::{local, local_in};
 pub use self::id::{FixedText, Id, IdLike, ParseIdError};
 pub use self::layout::{
-    Layout, LayoutBuilder, LayoutError, LayoutField, MissingPart, NodeFields, NodeFieldsError,
-    ParseLayoutError, Parts,
+    Layout, LayoutBuilder, LayoutError, LayoutField, MissingPart, ParseLayoutError, Parts,
 };
 pub use self::lease::{Lease, LeaseError, LeaseStore, StaticLease};
 #[cfg(feature = "sqlite")]

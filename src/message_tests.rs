@@ -16,7 +16,7 @@ use crate::fill::PolicyError;
 use crate::generator::{AlreadyInitialised, BackfillError, BuildError, CachedGenerator, TakeError};
 use crate::id::{Id, ParseIdError};
 use crate::layout::ParseLayoutError;
-use crate::layout::{Layout, LayoutError, LayoutField, MissingPart, NodeFieldsError};
+use crate::layout::{Layout, LayoutError, LayoutField, MissingPart};
 use crate::lease::protocol::PlanError;
 use crate::lease::table::TableError;
 use crate::lease::{
@@ -438,16 +438,6 @@ fn value_errors() -> String {
         Epoch { text: "1969-01-01T00:00:00Z".into(), reason: "it lies before 1970".into() },
         Tick { text: "1h".into() },
         Invalid(LayoutError::ZeroWidth { field: LayoutField::Node }),
-    });
-    text += &messages!(plain, NodeFieldsError {
-        NoFields,
-        ZeroWidth { name: "region".into() },
-        TooManyBits { bits: 18, max: 17 },
-        Repeated { name: "region".into() },
-        Unknown { name: "zone".into(), known: vec!["region".into(), "machine".into()] },
-        Missing { name: "region".into() },
-        OutOfRange { name: "region".into(), value: 16, max: 15 },
-        NodeOutOfRange { node: 131_072, max: 131_071 },
     });
     text += &messages!(plain, ParseIdError {
         Empty,

@@ -48,21 +48,9 @@ impl Layout {
     /// For nodes numbered by region, type and machine: 30/22/12, ticks of 1 s from Unix
     /// second 1,730,000,000. Ends in 2058.
     ///
-    /// Its 22 node bits are those of
-    /// [`NodeFields::REGION_TYPE_MACHINE`](crate::NodeFields::REGION_TYPE_MACHINE), 6 + 14
-    /// + 2, and its life is that of [`RANDFLAKE`](Self::RANDFLAKE). Uses all 64 bits.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use ringflake::{Layout, NodeFields};
-    ///
-    /// let fields = NodeFields::REGION_TYPE_MACHINE;
-    /// assert_eq!(fields.bits(), Layout::REGION_TYPE_MACHINE.node_bits());
-    /// let node = fields.compose(&[("region", 5), ("type", 700), ("machine", 3)])?;
-    /// assert_eq!(node, 5 << 16 | 700 << 2 | 3);
-    /// # Ok::<(), ringflake::NodeFieldsError>(())
-    /// ```
+    /// Its 22 node bits hold a region of 6 bits, a type of 14 and a machine of 2:
+    /// `region << 16 | type << 2 | machine`. Its life is that of
+    /// [`RANDFLAKE`](Self::RANDFLAKE). Uses all 64 bits.
     pub const REGION_TYPE_MACHINE: Self = preset((30, 22, 12), SECOND, RANDFLAKE_EPOCH_UNIX_MS);
 
     /// The widths of Baidu's UidGenerator with an epoch that lives: 28/22/13, ticks of 1 s

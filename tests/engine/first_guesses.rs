@@ -112,8 +112,6 @@ fn other_names_are_found_by_the_search_of_the_docs() {
         ("typed_id.rs", "take_typed", "fn from_id("),
         ("layout/preset.rs", "SNOWFLAKE", "const TWITTER:"),
         ("layout/builder.rs", "time_bits", "fn bits("),
-        ("layout/node_fields.rs", "pack", "fn compose("),
-        ("layout/node_fields.rs", "unpack", "fn split("),
         ("fill/policy.rs", "percent", "fn below("),
         ("ring.rs", "new", "fn with_capacity("),
         ("cipher/secret.rs", "from_env", "fn from_hex("),

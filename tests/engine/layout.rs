@@ -1,13 +1,11 @@
-//! Layouts: fields, life, text, and the parts of a node.
+//! Layouts: fields, life, and text.
 
 mod window;
 
 use std::time::Duration;
 
 use proptest::prelude::*;
-use ringflake::{
-    Layout, LayoutError, LayoutField, MissingPart, NodeFields, NodeFieldsError, ParseLayoutError,
-};
+use ringflake::{Layout, LayoutError, LayoutField, MissingPart, ParseLayoutError};
 use ringflake_kit::{assert_matches, assert_says, known_answers, words};
 
 const MAX_EPOCH_UNIX_MS: u64 = 253_402_300_799_999;
@@ -573,149 +571,6 @@ mod text {
                 Ok(layout) => prop_assert_eq!(layout.to_string().parse(), Ok(layout)),
                 Err(error) => prop_assert!(!error.to_string().is_empty()),
             }
-        }
-    }
-}
-
-mod node_fields {
-    use super::*;
-
-    #[test]
-    fn the_named_sets_have_their_widths() {
-        let twitter = NodeFields::DATACENTER_MACHINE;
-        let fields = [("datacenter", 5), ("machine", 5)];
-        assert_eq!(NodeFields::new(&fields), Ok(twitter));
-        assert_eq!(twitter.bits(), Layout::TWITTER.node_bits());
-        let baidu = NodeFields::REGION_TYPE_MACHINE;
-        let fields = [("region", 6), ("type", 14), ("machine", 2)];
-        assert_eq!(NodeFields::new(&fields), Ok(baidu));
-        let region_type_machine = Layout::REGION_TYPE_MACHINE;
-        for layout in [region_type_machine, Layout::BAIDU, Layout::BAIDU_2026] {
-            assert_eq!(baidu.bits(), layout.node_bits());
-        }
-    }
-
-    #[test]
-    fn fields_stand_from_high_to_low_in_whatever_order_given() {
-        let fields = NodeFields::REGION_TYPE_MACHINE;
-        let node = fields.compose(&[("machine", 2), ("region", 63), ("type", 9_999)]);
-        assert_eq!(node, Ok(63 << 16 | 9_999 << 2 | 2));
-        let split: Vec<_> = fields.split(node.unwrap()).unwrap().collect();
-        assert_eq!(split, [("region", 63), ("type", 9_999), ("machine", 2)]);
-    }
-
-    #[test]
-    fn each_field_is_given_exactly_once_and_in_range() {
-        let name = |name: &str| name.to_owned();
-        let rack = NodeFieldsError::Unknown {
-            name: name("rack"),
-            known: vec![name("datacenter"), name("machine")],
-        };
-        for (values, fault, says) in [
-            (
-                &[("datacenter", 1)][..],
-                NodeFieldsError::Missing {
-                    name: name("machine"),
-                },
-                ["machine has no", "once"],
-            ),
-            (
-                &[("datacenter", 1), ("machine", 1), ("datacenter", 1)],
-                NodeFieldsError::Repeated {
-                    name: name("datacenter"),
-                },
-                ["field datacenter is given", "once"],
-            ),
-            (
-                &[("datacenter", 1), ("machine", 1), ("rack", 1)],
-                rack.clone(),
-                ["\"rack\"", "are datacenter, machine"],
-            ),
-            // Rather than that a machine has no value.
-            (
-                &[("datacenter", 1), ("rack", 1)],
-                rack,
-                ["\"rack\"", "are datacenter, machine"],
-            ),
-            (
-                &[("datacenter", 32), ("machine", 1)],
-                NodeFieldsError::OutOfRange {
-                    name: name("datacenter"),
-                    value: 32,
-                    max: 31,
-                },
-                ["datacenter 32", "0 to 31"],
-            ),
-        ] {
-            let error = NodeFields::DATACENTER_MACHINE.compose(values).unwrap_err();
-            assert_says(&error.to_string(), &says);
-            assert_eq!(error, fault);
-        }
-    }
-
-    #[test]
-    fn a_node_past_the_fields_is_refused() {
-        let fields = NodeFields::DATACENTER_MACHINE;
-        assert!(fields.split(1_023).is_ok());
-        let (node, max) = (1_024, 1_023);
-        let error = fields.split(node).err().unwrap();
-        assert_says(&error.to_string(), &["node 1024", "0 to 1023"]);
-        assert_eq!(error, NodeFieldsError::NodeOutOfRange { node, max });
-    }
-
-    #[test]
-    fn fields_that_make_no_node_are_refused() {
-        let too_many = |bits| NodeFieldsError::TooManyBits { bits, max: 62 };
-        for (fields, fault, says) in [
-            (
-                &[][..],
-                NodeFieldsError::NoFields,
-                ["at least one field", "its bits"],
-            ),
-            (
-                &[("a", 1), ("b", 0)],
-                NodeFieldsError::ZeroWidth { name: "b".into() },
-                ["field b has 0 bits", "at least 1"],
-            ),
-            (
-                &[("a", 1), ("b", 2), ("a", 3)],
-                NodeFieldsError::Repeated { name: "a".into() },
-                ["field a is given", "once"],
-            ),
-            (
-                &[("a", 31), ("b", 32)],
-                too_many(63),
-                ["63 bits", "1 to 62"],
-            ),
-            (
-                &[("a", u32::MAX), ("b", 2)],
-                too_many(u32::MAX),
-                ["4294967295 bits", "1 to 62"],
-            ),
-        ] {
-            let error = NodeFields::new(fields).unwrap_err();
-            assert_says(&error.to_string(), &says);
-            assert_eq!(error, fault);
-        }
-        assert!(NodeFields::new(&[("a", 62)]).is_ok());
-    }
-
-    proptest! {
-        #[test]
-        fn a_composed_node_splits_into_its_values(
-            widths in prop::collection::vec(1..=12_u32, 1..=5),
-            node: u64,
-        ) {
-            let names = ["a", "b", "c", "d", "e"];
-            let spec: Vec<_> = names.into_iter().zip(widths).collect();
-            let fields = NodeFields::new(&spec).unwrap();
-            let node = node & ((1 << fields.bits()) - 1);
-            let values: Vec<_> = fields.split(node).unwrap().collect();
-            for ((name, value), (expected, width)) in values.iter().zip(&spec) {
-                prop_assert_eq!(name, expected);
-                prop_assert!(*value < 1 << width);
-            }
-            prop_assert_eq!(fields.compose(&values), Ok(node));
         }
     }
 }
