@@ -4,14 +4,16 @@ use std::error::Error;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ringflake::lease::{Holder, NamespaceError, PlanError, StoreError};
+use ringflake::lease::{
+    Fingerprint, History, Holder, LeaseStore, NamespaceError, PlanError, StoreError,
+};
 use ringflake::{
     BuildError, CachedGenerator, DirectGenerator, OnEmpty, Refused, Secret, TakeError,
 };
 
 use crate::rig::{LEASE_DURATION, NAME, PATIENCE, Rig, SECOND, START, is_without_lease};
 use ringflake_kit::faulty_store::{Fault, Op};
-use ringflake_kit::small::{cached, direct, lease, secret};
+use ringflake_kit::small::{cached, direct, lease, namespace, secret};
 use ringflake_kit::{assert_matches, assert_says, eventually, in_full};
 
 /// That neither generator of the rig can be built with these options, each line for what
@@ -84,6 +86,7 @@ fn options_about_a_store_need_one() {
         lease_duration(60 * SECOND);
         holder(Holder::new("a", "b"));
         first_lease_within(SECOND);
+        init_if_new(History::New);
     }
 }
 
@@ -117,6 +120,54 @@ fn a_namespace_that_is_another_is_refused() {
         .namespace("nobodys") => BuildError::Store(StoreError::NotInitialised { .. }), "nobodys";
     }
     assert!(rig.blocks().is_empty());
+}
+
+#[test]
+fn a_store_that_may_have_lost_a_namespace_does_not_take_it_for_new() {
+    let rig = Rig::new();
+    for history in [History::New, History::Unused] {
+        assert_refused! { rig:
+            .namespace("nobodys").init_if_new(history) =>
+                BuildError::Store(StoreError::HistoryUnknown { .. }), "this store doesn't say";
+            .lease_store(rig.store.inner.clone()).namespace("nobodys").init_if_new(history) =>
+                BuildError::Store(StoreError::HistoryUnknown { .. }), "it is kept in memory";
+        }
+    }
+    let space = namespace("nobodys", &rig.layout, Fingerprint::of(&secret()), 3);
+    let missing = rig.store.inner.clone().list(&space).unwrap_err();
+    assert_matches!(missing, StoreError::NotInitialised { .. });
+}
+
+#[test]
+fn an_unknown_history_says_when_leases_begin() {
+    let rig = Rig::new();
+    let unknown = || {
+        rig.cached()
+            .secret(Secret::from_bytes([9; 16]))
+            .namespace("nobodys")
+            .init_if_new(History::Unknown)
+    };
+    let early = unknown()
+        .first_lease_within(PATIENCE / 2)
+        .build()
+        .unwrap_err();
+    let BuildError::NoLeaseYet {
+        error: StoreError::FloorAhead { retry_after, .. },
+        waited,
+        ..
+    } = early
+    else {
+        panic!("{early:?}");
+    };
+    assert!(waited < PATIENCE / 2, "it was waited for: {waited:?}");
+    // The default failover time is a minute, and a tick is a second.
+    let expected = 60 * SECOND..63 * SECOND;
+    assert!(expected.contains(&retry_after), "{retry_after:?}");
+    rig.clock.advance(retry_after);
+    let ids = unknown().borrow_limit(3_600 * SECOND).build().unwrap();
+    // The default horizon is eleven minutes.
+    let parts = ids.inspect(ids.take().unwrap()).unwrap();
+    assert!(parts.tick > START + 720, "{parts:?}");
 }
 
 #[test]

@@ -131,6 +131,10 @@ fn a_server_that_can_lose_what_it_confirmed_is_refused() {
 
         let options = patient().accept_best_effort(true);
         let mut lenient = open(&redis.url(), &options).unwrap();
+        for _ in 0..2 {
+            // Of which nothing is left behind.
+            history_unknown(lenient.init_if_new(&space, &begin())).says(expected);
+        }
         init(&mut lenient, &space);
         match lenient.check(&space, now()).unwrap().durability {
             Durability::BestEffort { reason } => assert_says(&reason, &[expected]),

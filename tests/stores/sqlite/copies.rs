@@ -11,7 +11,7 @@ use ringflake_kit::assert_says;
 use tempfile::TempDir;
 
 use super::{Place, Site, acquire, now, space, store};
-use crate::kit::{self, FAILOVER, HORIZON, copied, fenced, not_initialised};
+use crate::kit::{self, FAILOVER, HORIZON, copied, fenced, history_unknown, not_initialised};
 
 /// A store of one block in each of two namespaces, and its directory.
 fn original() -> (TempDir, Site) {
@@ -153,16 +153,18 @@ fn another_machine_is_noticed() {
 #[cfg(target_os = "linux")]
 #[test]
 fn an_emptied_file_is_not_taken_for_a_new_one() {
-    let place = Place::initialised();
+    let place = Place::of(TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap());
+    place.init();
     let mut store = place.store();
     let lost = acquire(&mut store).unwrap();
     fs::write(&place.path, "").unwrap();
     not_initialised(acquire(&mut store));
     let init = |history| Init::new(history, now());
     for history in [History::New, History::Unused] {
-        let error = store.init_if_new(&space(), &init(history)).unwrap_err();
-        let is = matches!(error, StoreError::HistoryUnknown { .. });
-        assert!(is, "{error}");
+        // Every other namespace was lost with it.
+        for space in [space(), one_block("other")] {
+            history_unknown(store.init_if_new(&space, &init(history))).says("earlier state");
+        }
     }
     let record = store.init(&space(), &init(History::Unknown)).unwrap();
     assert!(record.floor > lost.ticks.end);

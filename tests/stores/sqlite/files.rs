@@ -15,7 +15,7 @@ use ringflake_kit::events::warnings;
 use tempfile::TempDir;
 
 use super::{Place, acquire, now, space, store};
-use crate::kit::{self, invalid, not_durable, not_initialised, unavailable};
+use crate::kit::{self, history_unknown, invalid, not_durable, not_initialised, unavailable};
 
 #[test]
 fn only_init_within_the_limits_makes_a_file() {
@@ -64,13 +64,18 @@ fn an_empty_file_is_not_initialised_and_can_be() {
 
 #[test]
 fn of_twenty_that_initialise_at_once_one_does() {
-    let place = Place::new();
+    // A program is refused where the file may be lost.
+    let place = Place::of(TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap());
     let ready = Barrier::new(20);
-    let work = || {
+    let work = |worker| {
         let mut store = place.store();
         ready.wait();
         let init = Init::new(History::New, now());
-        let made = match store.init(&space(), &init) {
+        let made = match worker % 2 {
+            0 => store.init(&space(), &init),
+            _ => store.init_if_new(&space(), &init),
+        };
+        let made = match made {
             Err(StoreError::AlreadyInitialised { .. }) => 0,
             made => made.map(|_| 1).unwrap(),
         };
@@ -78,7 +83,9 @@ fn of_twenty_that_initialise_at_once_one_does() {
         made
     };
     let made: u32 = thread::scope(|scope| {
-        let workers: Vec<_> = (0..20).map(|_| scope.spawn(work)).collect();
+        let workers: Vec<_> = (0..20)
+            .map(|worker| scope.spawn(move || work(worker)))
+            .collect();
         let made = workers.into_iter().map(|worker| worker.join().unwrap());
         made.sum()
     });
@@ -186,6 +193,10 @@ fn a_file_system_in_memory_is_refused_unless_accepted() {
         let mut store = store(&path);
         kit::init(&mut store, &space());
         acquire(&mut store).unwrap();
+        for history in [History::New, History::Unused] {
+            let init = Init::new(history, now());
+            history_unknown(store.init_if_new(&kit::space("other"), &init)).says("tmpfs");
+        }
         match store.check(&space(), now()).unwrap().durability {
             Durability::BestEffort { reason } => assert_says(&reason, &["tmpfs"]),
             other => panic!("{other}"),

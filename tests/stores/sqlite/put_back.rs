@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 
 use ringflake::Clock;
 use ringflake::lease::conformance::GrantedTicks;
-use ringflake::lease::{Floor, LeaseStore, Namespace, StoreError};
+use ringflake::lease::{Floor, History, Init, LeaseStore, Namespace, StoreError};
 use tempfile::TempDir;
 
 use super::Site;
@@ -93,6 +93,33 @@ fn a_namespace_that_was_lost_is_not_new_after_the_next_write() {
     home.site.pass(HORIZON + 2 * FAILOVER);
     home.begin("x", &lost).unwrap();
     home.acquire("x", &lost).unwrap();
+}
+
+#[test]
+fn a_file_that_is_missing_or_was_brought_is_not_new() {
+    let mut home = Home::new();
+    let [used, other, fresh] = ["a", "c", "d"].map(kit::space);
+    home.begin("x", &used).unwrap();
+    fs::rename(home.site.at("x"), home.site.at("aside")).unwrap();
+    history_unknown(home.begin("x", &used)).says("was removed");
+    assert!(!home.site.at("x").exists());
+    fs::rename(home.site.at("aside"), home.site.at("x")).unwrap();
+    home.begin("x", &fresh).unwrap();
+
+    // Nor is one that was made by hand.
+    let begin = |name, history| {
+        let init = Init::new(history, home.site.clock.unix_ms());
+        home.site.store(name).init(&used, &init).unwrap();
+    };
+    begin("by hand", History::New);
+    // A loss that is declared covers every namespace.
+    begin("lost", History::Unknown);
+    history_unknown(home.begin("lost", &other));
+    home.begin("by hand", &other).unwrap();
+    fs::rename(home.site.at("by hand"), home.site.at("brought")).unwrap();
+    history_unknown(home.begin("by hand", &used)).says("was removed");
+    home.acquire("brought", &used).unwrap();
+    history_unknown(home.begin("brought", &fresh)).says("brought here");
 }
 
 /// The note beside the file is right, and says nothing of what was written over it.
