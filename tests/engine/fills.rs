@@ -126,80 +126,6 @@ fn r4_padding_that_the_borrow_limit_cuts_short_goes_on_when_it_can() {
 // Threshold
 
 #[test]
-fn r4_a_take_below_the_threshold_asks_for_one_fill_and_one_at_it_for_none() {
-    for threshold in [1, 17, 32, 63, 64] {
-        let ids = builder()
-            .capacity(64)
-            .threshold_fill(ThresholdFill::slots(threshold))
-            .build()
-            .unwrap();
-        let mut batch = vec![Id::default(); 64 - threshold];
-        for round in 1..=10 {
-            assert_eq!(ids.take_batch(&mut batch), Ok(batch.len()));
-            // The time that a producer would need to be caught: too short a sleep can only
-            // miss one. Were it woken, the ring would not be full after the next take.
-            thread::sleep(Duration::from_millis(1));
-            assert_eq!(level(&ids), threshold);
-            take_some(&ids, 1);
-            eventually("the ring is full", || level(&ids) == 64);
-            eventually("each crossing is one fill", || {
-                ids.stats().fills.threshold == round
-            });
-        }
-    }
-}
-
-#[test]
-fn r4_one_crossing_is_one_request_and_not_one_a_take() {
-    // The clock stands still and all it lets through is in the ring, so that
-    // each time a producer wakes is counted: as a refusal.
-    let layout = shared_layout(40, 8, 10);
-    let ids = cached(layout, 0..1, 0..100)
-        .borrow_limit(Duration::ZERO)
-        .capacity(1024)
-        .threshold_fill(ThresholdFill::percent(100))
-        .on_empty(OnEmpty::Error)
-        .build()
-        .unwrap();
-    assert_eq!(level(&ids), 1024);
-    let started = Instant::now();
-    for _ in 0..200 {
-        take_some(&ids, 1);
-        thread::sleep(Duration::from_micros(500));
-    }
-    // Before the time: a refusal that comes in between must not count.
-    let refusals = ids.stats().refusals;
-    let passed = started.elapsed();
-    // A producer that was refused rests for the second that is missing. The
-    // one wake-up may reach it after its first attempt, and lead to another.
-    let attempts = passed.as_secs() + 2;
-    assert!(refusals <= attempts, "{refusals} in {passed:?}");
-}
-
-#[test]
-fn r4_takes_during_a_fill_are_not_forgotten() {
-    for producers in [1, 3] {
-        let (builder, clock) = tricky_builder();
-        let ids = builder
-            .capacity(64)
-            .threshold_fill(ThresholdFill::percent(100))
-            .producers(producers)
-            .build()
-            .unwrap();
-        for _ in 0..20 {
-            // A producer is stopped when it has measured the room: one slot.
-            clock.hold(producers);
-            take_some(&ids, 1);
-            clock.wait_until_held();
-            take_some(&ids, 63);
-            assert_eq!(ids.take(), Err(TakeError::Empty));
-            clock.release();
-            eventually("the ring is full", || level(&ids) == 64);
-        }
-    }
-}
-
-#[test]
 fn r4_after_any_drain_the_level_comes_back() {
     for (capacity, threshold, producers) in [
         (1, ThresholdFill::percent(100), 1),
@@ -241,36 +167,6 @@ fn r4_after_any_drain_the_level_comes_back() {
         // A fill is counted after its IDs have come.
         eventually("a fill is counted", || ids.stats().fills.threshold > 0);
     }
-}
-
-#[test]
-fn r4_a_handle_that_restocks_asks_as_any_take_does() {
-    let ids = builder()
-        .capacity(256)
-        .threshold_fill(ThresholdFill::slots(200))
-        .build()
-        .unwrap();
-    let mut handle = ids.handle().unwrap();
-    // All that it has in stock.
-    (0..128).for_each(|_| _ = handle.take().unwrap());
-    eventually("the ring is full", || level(&ids) == 256);
-    let stats = ids.stats();
-    assert_eq!((stats.issued, stats.retired), (128, 0));
-}
-
-#[test]
-fn r4_a_refused_fill_is_made_once_the_clock_goes_on() {
-    let (builder, _, clock) = sixteen_a_tick(0..100, 0);
-    let ids = builder
-        .capacity(16)
-        .on_empty(OnEmpty::Error)
-        .build()
-        .unwrap();
-    take_some(&ids, 16);
-    eventually("the fill is refused", || ids.stats().refusals > 0);
-    assert_eq!(level(&ids), 0);
-    clock.advance(Duration::from_secs(1));
-    eventually("the ring is full", || level(&ids) == 16);
 }
 
 // Schedule
@@ -634,65 +530,6 @@ fn a_batch_gets_what_there_is_rather_than_an_error() {
         assert_eq!(taken, Ok(4));
         assert!(waited < PATIENCE, "it waited for more");
     }
-}
-
-#[test]
-fn on_empty_wait_is_woken_by_a_producer() {
-    for _ in 0..10 {
-        let (builder, clock) = tricky_builder();
-        let ids = builder
-            .capacity(64)
-            .on_empty(OnEmpty::Wait(PATIENCE))
-            .build()
-            .unwrap();
-        clock.hold(1);
-        take_some(&ids, 64);
-        clock.wait_until_held();
-        let woken = AtomicU64::new(0);
-        thread::scope(|scope| {
-            for consumer in 0..3 {
-                let (ids, woken) = (&ids, &woken);
-                scope.spawn(move || {
-                    match consumer {
-                        0 => drop(ids.take()),
-                        1 => drop(ids.take_batch(&mut [Id::default(); 5])),
-                        _ => drop(ids.handle().unwrap().take()),
-                    }
-                    woken.fetch_add(1, Relaxed);
-                });
-            }
-            eventually("all three wait", || ids.stats().empties == 3);
-            assert_eq!(woken.load(Relaxed), 0);
-            clock.release();
-            eventually("all three were woken", || woken.load(Relaxed) == 3);
-        });
-    }
-}
-
-#[test]
-fn on_empty_wait_is_woken_by_what_a_handle_gives_back() {
-    // Nothing but the handle's stock is left that the clock lets through.
-    let layout = layout(50, 2, 4);
-    let ids = cached(layout, 0..1, 0..9)
-        .borrow_limit(Duration::ZERO)
-        .capacity(16)
-        .on_empty(OnEmpty::Wait(PATIENCE))
-        .build()
-        .unwrap();
-    let mut handle = ids.handle().unwrap();
-    handle.take().unwrap();
-    assert_eq!(ids.stats().issued, 16);
-    thread::scope(|scope| {
-        let waiter = scope.spawn(|| ids.take().unwrap());
-        eventually("the other thread finds the ring dry", || {
-            ids.stats().empties == 1
-        });
-        // The time that the other thread needs to fall asleep. An awake one finds the
-        // IDs by itself, so too short a sleep can only hide a missing wake-up.
-        thread::sleep(Duration::from_millis(50));
-        drop(handle);
-        eventually("the waiter has its ID", || waiter.is_finished());
-    });
 }
 
 fn a_second_early() -> TakeError {
