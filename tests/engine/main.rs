@@ -13,7 +13,6 @@ mod house;
 mod id;
 mod interop;
 mod layout;
-mod reasons;
 mod ring;
 #[cfg(feature = "serde")]
 mod serde_forms;

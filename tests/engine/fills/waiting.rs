@@ -4,12 +4,14 @@ use std::sync::{Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use ringflake::{CachedGenerator, CachedGeneratorBuilder, Layout, OnEmpty, PaddingFill};
+use ringflake::{
+    CachedGenerator, CachedGeneratorBuilder, Id, Layout, OnEmpty, PaddingFill, Refused, TakeError,
+};
 
-use super::{HOUR, level};
-use ringflake_kit::eventually;
+use super::{HOUR, level, sixteen_a_tick, take_some};
 use ringflake_kit::small::{Watched, cached, layout};
 use ringflake_kit::tricky_clock::TrickyClock;
+use ringflake_kit::{assert_matches, eventually};
 
 /// How long something takes at most that needs no time.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -23,11 +25,11 @@ fn the_last_sixteen(layout: Layout) -> CachedGeneratorBuilder {
 }
 
 /// The result of a take in a thread named "consumer".
-fn take_in_consumer(ids: &CachedGenerator) -> mpsc::Receiver<bool> {
+fn take_in_consumer(ids: &CachedGenerator) -> mpsc::Receiver<Result<Id, TakeError>> {
     let (sender, taken) = mpsc::channel();
     let ids = ids.clone();
     let consumer = thread::Builder::new().name("consumer".to_owned());
-    let take = move || sender.send(ids.take().is_ok());
+    let take = move || sender.send(ids.take());
     // Not joined: a take that nothing wakes would hang the test.
     drop(consumer.spawn(take).unwrap());
     taken
@@ -61,7 +63,7 @@ fn a_waiting_take_looks_once_more_before_it_is_refused() {
     // Only then has the producer given back the room that is left.
     eventually("the fill is refused", || ids.stats().refusals > 0);
     drop(go_on);
-    assert_eq!(taken.recv_timeout(PATIENCE), Ok(true));
+    assert_matches!(taken.recv_timeout(PATIENCE), Ok(Ok(_)));
 }
 
 #[test]
@@ -83,5 +85,24 @@ fn a_waiting_take_waits_for_what_a_producer_has_claimed() {
     let early = taken.recv_timeout(Duration::from_millis(50));
     clock.release();
     assert_eq!(early, Err(mpsc::RecvTimeoutError::Timeout));
-    assert_eq!(taken.recv_timeout(PATIENCE), Ok(true));
+    assert_matches!(taken.recv_timeout(PATIENCE), Ok(Ok(_)));
+}
+
+#[test]
+fn a_waiting_take_is_told_when_the_lease_ends_meanwhile() {
+    let (builder, _, clock) = sixteen_a_tick(0..2, 0);
+    let builder = builder.capacity(16).on_empty(OnEmpty::Wait(HOUR));
+    let ids = builder.build().unwrap();
+    take_some(&ids, 16);
+    let taken = take_in_consumer(&ids);
+    eventually("it waits", || {
+        let stats = ids.stats();
+        stats.empties > 0 && stats.refusals > 0
+    });
+    clock.advance(Duration::from_secs(5));
+    let refused = taken.recv_timeout(PATIENCE);
+    assert_matches!(
+        refused,
+        Ok(Err(TakeError::Refused(Refused::LeaseEnded { .. })))
+    );
 }
