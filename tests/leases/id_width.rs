@@ -1,12 +1,11 @@
 //! A namespace has IDs of one width: its store refuses another one.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use ringflake::lease::{
-    Fingerprint, History, Init, LeaseStore, MemoryStore, Namespace, StoreError, StoreLimits,
+    Fingerprint, History, Init, LeaseStore, MemoryStore, Namespace, StoreError,
 };
-use ringflake::{BuildError, CachedGenerator, Clock, IdWidth, Layout, Secret, SystemClock};
+use ringflake::{BuildError, CachedGenerator, Clock, IdWidth, Layout, ManualClock};
 
 use ringflake_kit::small::secret_of_its_own;
 use ringflake_kit::{assert_matches, assert_says, in_full};
@@ -14,86 +13,33 @@ use ringflake_kit::{assert_matches, assert_says, in_full};
 const LAYOUT: Layout = Layout::POSITIVE;
 const WIDTHS: [IdWidth; 2] = [IdWidth::Full, IdWidth::Positive];
 
-/// With what a busy machine may take between the client's look at the clock and the store's.
-fn limits() -> StoreLimits {
-    StoreLimits::default().with_skew(Duration::from_secs(30))
-}
-
-fn build(
-    store: impl LeaseStore + 'static,
-    secret: &Secret,
-    width: IdWidth,
-) -> Result<CachedGenerator, BuildError> {
-    CachedGenerator::builder(LAYOUT)
-        .secret(secret)
-        .id_width(width)
-        .lease_store(store)
-        .namespace("orders")
-        .capacity(64)
-        .build()
-}
-
-/// Builds on a namespace of each width with each width; `store` opens the same one each
-/// time, and a new one for each number.
-fn check<S: LeaseStore + 'static>(store: impl Fn(usize) -> S) {
-    for (number, width) in WIDTHS.into_iter().enumerate() {
-        let secret = secret_of_its_own();
-        let print = Fingerprint::of_width(&secret, width);
-        let orders = Namespace::new("orders", &LAYOUT, print).unwrap();
-        let init = Init::new(History::New, SystemClock.unix_ms()).with_limits(limits());
-        store(number).init(&orders, &init).unwrap();
-        for offered in WIDTHS {
-            let built = build(store(number), &secret, offered);
-            if offered == width {
-                let ids = built.unwrap();
-                let id = ids.take().unwrap();
-                assert_eq!(u128::from(id.to_u64()) >> width.bits(), 0);
-                ids.inspect(id).unwrap();
-                continue;
-            }
-            let error = built.unwrap_err();
-            let BuildError::Store(StoreError::FingerprintMismatch {
-                recorded, offered, ..
-            }) = &error
-            else {
-                panic!("{error:?}")
-            };
-            assert_eq!(*recorded, print);
-            assert!(
-                WIDTHS
-                    .iter()
-                    .any(|&width| *offered == Fingerprint::of_width(&secret, width))
-            );
-            assert_says(&in_full(&error), &["orders", "ID width", "another secret"]);
-        }
-    }
-}
-
 #[test]
-fn a_store_in_memory_refuses_another_width() {
-    let stores = WIDTHS.map(|_| MemoryStore::new(Arc::new(SystemClock)));
-    check(|number| stores[number].clone());
-}
-
-#[test]
-fn a_builder_makes_no_namespace_for_a_secret_of_another_width() {
-    let mut store = MemoryStore::new(Arc::new(SystemClock));
-    let init = Init::new(History::New, SystemClock.unix_ms());
+fn a_builder_has_its_secret_at_one_width_in_a_store() {
+    let clock = ManualClock::new(1_760_000_000_000);
+    let mut store = MemoryStore::new(Arc::new(clock.clone()));
     for [width, offered] in [WIDTHS, [IdWidth::Positive, IdWidth::Full]] {
         let secret = secret_of_its_own();
-        let print = Fingerprint::of_width(&secret, width);
         let name = format!("{width}-orders");
+        let print = Fingerprint::of_width(&secret, width);
         let orders = Namespace::new(&name, &LAYOUT, print).unwrap();
+        let init = Init::new(History::New, clock.unix_ms());
         store.init(&orders, &init).unwrap();
-        let built = CachedGenerator::builder(LAYOUT)
-            .secret(&secret)
-            .id_width(offered)
-            .lease_store(store.clone())
-            .namespace("bills")
-            .init_if_new(History::Unknown)
-            .capacity(64)
-            .build();
-        let error = built.unwrap_err();
+        let build = |name: &str, width| {
+            let builder = CachedGenerator::builder(LAYOUT).clock(clock.clone());
+            let builder = builder.secret(&secret).id_width(width).capacity(64);
+            let builder = builder.lease_store(store.clone()).namespace(name);
+            builder.init_if_new(History::Unknown).build()
+        };
+        let ids = build(&name, width).unwrap();
+        let id = ids.take().unwrap();
+        assert_eq!(u128::from(id.to_u64()) >> width.bits(), 0);
+        ids.inspect(id).unwrap();
+        let error = build(&name, offered).unwrap_err();
+        assert_says(&in_full(&error), &[&name, "ID width", "another secret"]);
+        assert_matches!(error, BuildError::Store(StoreError::FingerprintMismatch { recorded, .. })
+            if *recorded == print);
+        // Nor at another width under another name.
+        let error = build("bills", offered).unwrap_err();
         assert_matches!(error, BuildError::Store(StoreError::SecretInUse { other, .. })
             if *other == name);
     }
@@ -104,7 +50,7 @@ mod local {
     use std::path::Path;
 
     use ringflake::local::DataDir;
-    use ringflake::{Local, LocalError};
+    use ringflake::{Local, LocalError, Secret};
 
     use super::*;
 
