@@ -1,11 +1,8 @@
 //! Servers that are killed under load, and started again at once.
 
-use std::fs;
-use std::process::Command;
-
 use ringflake::Secret;
 use ringflake_kit::server::{Postgres, Reachable};
-use ringflake_kit::{assert_says, short_or_long, started};
+use ringflake_kit::{short_or_long, started};
 
 use crate::load::Load;
 use crate::marks::Marks;
@@ -81,34 +78,4 @@ pub(crate) fn of_a_store(home: &Home, url: &str) -> (String, Marks) {
     );
     let marks = Marks::new(home, &Secret::from_hex(SECRET).unwrap());
     (settings, marks)
-}
-
-#[test]
-fn a_data_directory_that_was_put_back_is_refused() {
-    let home = Home::new();
-    let mut server = Serve::local(&home);
-    let mut marks = Marks::local(&home);
-    let take = |server: &Serve, marks: &mut Marks| {
-        let load = Load::start(server);
-        load.wait_for(BEFORE_A_KILL);
-        load.end_into(marks);
-    };
-    take(&server, &mut marks);
-    let mut copy = Command::new("cp");
-    copy.arg("-a").args([home.data_dir(), home.file("backup")]);
-    assert!(copy.status().unwrap().success());
-    take(&server, &mut marks);
-    server.kill();
-
-    // As a backup is put back: by its name it is the same.
-    fs::rename(home.data_dir(), home.file("original")).unwrap();
-    fs::rename(home.file("backup"), home.data_dir()).unwrap();
-    let log = server.refuse_to_start(&home);
-    assert_says(&log, &["namespace \"orders\" can't be opened", "is a copy"]);
-
-    fs::rename(home.data_dir(), home.file("backup")).unwrap();
-    fs::rename(home.file("original"), home.data_dir()).unwrap();
-    server.start(&home);
-    take(&server, &mut marks);
-    marks.check();
 }
