@@ -13,7 +13,6 @@ use ringflake::lease::{
     Renew, StoreError, StoreLimits,
 };
 use ringflake::{Clock, Layout, SystemClock};
-use ringflake_kit::eventually;
 
 /// A test of each of these names, which are those of functions of these modules, on a
 /// server that it has to itself.
@@ -110,19 +109,6 @@ pub(crate) fn take(store: &mut dyn LeaseStore, space: &Namespace, length: u64) -
 /// Asks for one tick more of a grant.
 pub(crate) fn longer(grant: &Grant) -> Renew {
     Renew::new(grant, grant.ticks.end + 1, now())
-}
-
-/// Asks again after a refusal for the clocks: on a busy machine more than the limit can pass
-/// between the client's look at its clock and the store's.
-pub(crate) fn in_time<T>(mut ask: impl FnMut() -> Result<T, StoreError>) -> Result<T, StoreError> {
-    let mut answer = None;
-    eventually("the request arrives in time", || {
-        let latest = ask();
-        let is_late = matches!(latest, Err(StoreError::ClockSkew { .. }));
-        answer = Some(latest);
-        !is_late
-    });
-    answer.expect("it was asked")
 }
 
 pub(crate) fn renew(

@@ -105,23 +105,6 @@ fn a_write_that_no_replica_confirms_is_ambiguous() {
 }
 
 #[test]
-fn a_promoted_replica_with_all_writes_raises_the_floor() {
-    let (mut primary, replica) = started!(pair());
-    let mut old = primary.store();
-    let space = made(&mut old, "promoted", 5);
-    let grant = take(&mut old, &space, 60);
-    primary.kill();
-    replica.promote();
-
-    let mut new = replica.store();
-    let blocks = new.list(&space).unwrap().blocks;
-    assert_eq!(blocks[0].hwm_end, grant.ticks.end, "it was confirmed");
-    let fence = fenced(renew(&mut new, &space, &grant));
-    assert_eq!(fence, Fence::Incarnation);
-    floor_ahead(acquire(&mut new, &space));
-}
-
-#[test]
 fn a_promoted_replica_with_writes_missing_gives_nothing_twice() {
     let (primary, replica) = started!(pair());
     let mut old = careless(&primary);
@@ -173,16 +156,4 @@ fn a_primary_that_came_back_without_writes_raises_the_floor() {
     assert!(first.info("server").contains(&before), "nothing restarted");
     let floor = floor_ahead(acquire(&mut store, &space));
     assert!(floor > lost.ticks.end);
-}
-
-/// As documented: a superseded primary goes on serving its clients, but a client that waits
-/// for a replica's acknowledgement uses none of its grants.
-#[test]
-fn a_primary_that_was_cut_off_gives_nothing_that_is_used() {
-    let (primary, replica) = started!(pair());
-    let mut waiting = store(&format!("{}?wait=1", primary.url()));
-    let space = made(&mut waiting, "cut-off", 5);
-    replica.promote();
-    eventually("the primary is alone", || primary.online_replicas() == 0);
-    unavailable(acquire(&mut waiting, &space));
 }
