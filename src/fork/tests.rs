@@ -27,53 +27,22 @@ mod forking {
     use std::sync::atomic::AtomicBool;
     use std::thread;
 
+    use ringflake_kit::child;
+
     use super::super::pages::Method;
     use super::super::registry;
     use super::*;
 
-    /// Exit statuses of a child. A crash or a panic gives neither.
-    const YES: libc::c_int = 40;
-    const NO: libc::c_int = 41;
-
-    /// The result of `see` in a child made by `make`, as the child's exit status;
-    /// `None` if there was no child or a signal ended it.
+    /// What `see` finds in a child.
     ///
     /// The test process has many threads, so `see` must do what a signal
     /// handler may do: read memory, fork again, nothing that locks, allocates
     /// or panics.
-    fn status_of(
-        make: impl FnOnce() -> libc::c_long,
-        see: impl FnOnce() -> bool,
-    ) -> Option<libc::c_int> {
-        let child = make();
-        if child == 0 {
-            let status = if see() { YES } else { NO };
-            // SAFETY: ends the child without running anything of the parent's.
-            unsafe { libc::_exit(status) };
-        }
-        wait_for(child)
-    }
-
     fn in_child(see: impl FnOnce() -> bool) -> bool {
-        match status_of(fork, see) {
-            Some(YES) => true,
-            Some(NO) => false,
-            other => panic!("no child, or one that ended with {other:?}"),
+        match child::in_a_fork(|| u8::from(see())) {
+            Ok(seen @ (0 | 1)) => seen == 1,
+            other => panic!("{other:?}"),
         }
-    }
-
-    /// The exit status of a child; `None` if there is none, or a signal ended it.
-    fn wait_for(child: libc::c_long) -> Option<libc::c_int> {
-        let child = libc::pid_t::try_from(child).ok().filter(|&pid| pid > 0)?;
-        let mut status = 0;
-        // SAFETY: waits for a child of ours; `status` outlives the call.
-        let waited = unsafe { libc::waitpid(child, &mut status, 0) };
-        (waited == child && libc::WIFEXITED(status)).then(|| libc::WEXITSTATUS(status))
-    }
-
-    fn fork() -> libc::c_long {
-        // SAFETY: callers keep to what a child of a process with threads may do.
-        libc::c_long::from(unsafe { libc::fork() })
     }
 
     fn one(method: Method, value: u64) -> WipeOnFork<CachePadded<AtomicU64>> {
@@ -155,13 +124,8 @@ mod forking {
             let value = one(method, 7);
             let seen = in_child(|| {
                 value.store(8, Ordering::Relaxed);
-                let grandchild = fork();
-                if grandchild == 0 {
-                    let wiped = value.load(Ordering::Relaxed) == 0;
-                    // SAFETY: ends the grandchild and nothing else.
-                    unsafe { libc::_exit(if wiped { YES } else { NO }) };
-                }
-                wait_for(grandchild) == Some(YES) && value.load(Ordering::Relaxed) == 8
+                in_child(|| value.load(Ordering::Relaxed) == 0)
+                    && value.load(Ordering::Relaxed) == 8
             });
             assert!(seen, "{method:?}");
             assert_eq!(value.load(Ordering::Relaxed), 7, "{method:?}");
@@ -210,8 +174,8 @@ mod forking {
                 });
             }
             let wiped = (0..FORKS)
-                .map(|_| status_of(fork, || value.load(Ordering::Relaxed) == 0))
-                .filter(|&status| status == Some(YES))
+                .map(|_| child::in_a_fork(|| u8::from(value.load(Ordering::Relaxed) == 0)))
+                .filter(|wiped| *wiped == Ok(1))
                 .count();
             // Before anything that could panic: the scope waits for the threads.
             stop.store(true, Ordering::Relaxed);
@@ -252,9 +216,13 @@ mod forking {
             let value = WipeOnFork::new(AtomicU64::new(7)).unwrap();
             // SAFETY: without `CLONE_VM` this is a fork; the child only reads
             // memory and exits.
-            let clone = || unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) };
-            let status = status_of(clone, || value.load(Ordering::Relaxed) == 0);
-            assert_eq!(status, Some(YES));
+            let child = unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) };
+            if child == 0 {
+                let wiped = value.load(Ordering::Relaxed) == 0;
+                // SAFETY: ends the child without running anything of the parent's.
+                unsafe { libc::_exit(wiped.into()) };
+            }
+            assert_eq!(child::wait_for(child as libc::pid_t), Ok(1));
             assert_eq!(value.load(Ordering::Relaxed), 7);
         }
 

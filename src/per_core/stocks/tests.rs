@@ -321,17 +321,9 @@ mod sections {
         let Some(stocks) = stocks() else { return };
         on_one_core(|| {
             assert!(fill(&stocks, MARK, &ids(1..=5)));
-            // SAFETY: the child reads memory and exits.
-            let child = unsafe { libc::fork() };
-            if child == 0 {
-                let is_empty = [0, MARK].iter().all(|&mark| pop(&stocks, mark).is_none());
-                // SAFETY: ends the child and nothing else.
-                unsafe { libc::_exit(if is_empty { 40 } else { 41 }) };
-            }
-            let mut status = 0;
-            // SAFETY: waits for a child of ours.
-            assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
-            assert_eq!(libc::WEXITSTATUS(status), 40);
+            let popped = || [0, MARK].iter().any(|&mark| pop(&stocks, mark).is_some());
+            let popped = ringflake_kit::child::in_a_fork(|| popped().into());
+            assert_eq!(popped, Ok(0));
             assert_eq!(pop_all(&stocks, MARK), ids(1..=5));
         });
     }
