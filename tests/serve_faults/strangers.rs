@@ -8,10 +8,8 @@ use std::thread;
 use std::time::Duration;
 
 use ringflake_kit::short_or_long;
-use ringflake_kit::tls::file;
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject;
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use ringflake_kit::tls::{self, file};
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
 use crate::load::Load;
 use crate::marks::Marks;
@@ -145,17 +143,6 @@ fn idle_connections_of_http_cost_little() {
 
 type TlsStream = StreamOwned<ClientConnection, TcpStream>;
 
-fn trust() -> Arc<ClientConfig> {
-    let mut roots = RootCertStore::empty();
-    let authority = CertificateDer::from_pem_file(file("ca.pem")).unwrap();
-    roots.add(authority).unwrap();
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider);
-    let config = config.with_safe_default_protocol_versions().unwrap();
-    let config = config.with_root_certificates(roots).with_no_client_auth();
-    Arc::new(config)
-}
-
 /// A connection with TLS of a client at the address with this number. Its handshake begins with
 /// the first bytes that are sent, and has this time.
 fn connect_tls(port: u16, address: usize, trust: &Arc<ClientConfig>, time: Duration) -> TlsStream {
@@ -190,7 +177,7 @@ fn tls_clients_of_http_without_a_token_stay_within_their_budget() {
     );
     let mut server = Serve::new(&home, "serve", &settings);
     server.start(&home);
-    let (port, trust) = (server.http, trust());
+    let (port, trust) = (server.http, Arc::new(tls::client(&[])));
     let mut user = connect_tls(port, ADDRESSES + 1, &trust, PATIENCE);
     let mut take = || {
         let take = b"POST /v1/ids?namespace=orders HTTP/1.1\r\nhost: x\r\n\

@@ -14,11 +14,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use ringflake::Shutdown;
-use ringflake_kit::tls::file;
+use ringflake_kit::tls::{self, file};
 use ringflake_server::{Address, Config, Protocol, Server, Settings, StartError, Stopped};
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject;
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use rustls::{ClientConnection, StreamOwned};
 use tempfile::TempDir;
 
 /// A hang becomes a failure after this.
@@ -103,16 +101,8 @@ fn write_identity(home: &Home, name: &str) {
 type TlsStream = StreamOwned<ClientConnection, TcpStream>;
 
 fn connect_tls(address: SocketAddr, alpn: &[&[u8]]) -> TlsStream {
-    let mut roots = RootCertStore::empty();
-    let authority = CertificateDer::from_pem_file(file("ca.pem")).unwrap();
-    roots.add(authority).unwrap();
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider);
-    let config = config.with_safe_default_protocol_versions().unwrap();
-    let mut config = config.with_root_certificates(roots).with_no_client_auth();
-    config.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
     let name = "localhost".try_into().unwrap();
-    let mut session = ClientConnection::new(Arc::new(config), name).unwrap();
+    let mut session = ClientConnection::new(Arc::new(tls::client(alpn)), name).unwrap();
     let mut stream = connect(address);
     session.complete_io(&mut stream).unwrap();
     StreamOwned::new(session, stream)
@@ -121,7 +111,7 @@ fn connect_tls(address: SocketAddr, alpn: &[&[u8]]) -> TlsStream {
 /// Asserts that the server has this certificate.
 #[track_caller]
 fn assert_is(stream: &TlsStream, name: &str) {
-    let expected = CertificateDer::from_pem_file(file(&format!("{name}.pem"))).unwrap();
+    let expected = tls::certificate(&format!("{name}.pem"));
     assert_eq!(stream.conn.peer_certificates().unwrap()[0], expected);
 }
 

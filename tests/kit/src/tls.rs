@@ -2,12 +2,33 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, RootCertStore};
 use tempfile::TempDir;
 
 /// Where the file of this name is.
 pub fn file(name: &str) -> String {
     format!("{}/../data/tls/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The certificate in the file of this name.
+pub fn certificate(name: &str) -> CertificateDer<'static> {
+    CertificateDer::from_pem_file(file(name)).unwrap()
+}
+
+/// The settings of a client that trusts the authority of the tests alone.
+pub fn client(alpn: &[&[u8]]) -> ClientConfig {
+    let mut roots = RootCertStore::empty();
+    roots.add(certificate("ca.pem")).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider);
+    let config = config.with_safe_default_protocol_versions().unwrap();
+    let mut config = config.with_root_certificates(roots).with_no_client_auth();
+    config.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
+    config
 }
 
 /// Sets the file's rights, where there are such.
