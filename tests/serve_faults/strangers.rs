@@ -8,6 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use ringflake_kit::short_or_long;
+use ringflake_kit::split_mix::SplitMix64;
 use ringflake_kit::tls::{self, file};
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
@@ -18,27 +19,15 @@ use crate::process::{Home, Serve};
 /// A hang becomes a failure after this.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// SplitMix64: the same bytes on every run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((mixed ^ (mixed >> 31)) % end as u64) as usize
+/// One of these requests, cut off somewhere, and with a few bytes that are others.
+fn spoiled(random: &mut SplitMix64, requests: &[&[u8]]) -> Vec<u8> {
+    let mut bytes = random.pick(requests).to_vec();
+    bytes.truncate(1 + random.below(bytes.len() as u64) as usize);
+    for _ in 0..random.below(4) {
+        let at = random.below(bytes.len() as u64) as usize;
+        bytes[at] = random.below(256) as u8;
     }
-
-    /// One of these requests, cut off somewhere, and with a few bytes that are others.
-    fn spoiled(&mut self, requests: &[&[u8]]) -> Vec<u8> {
-        let mut bytes = requests[self.below(requests.len())].to_vec();
-        bytes.truncate(1 + self.below(bytes.len()));
-        for _ in 0..self.below(4) {
-            let at = self.below(bytes.len());
-            bytes[at] = self.below(256) as u8;
-        }
-        bytes
-    }
+    bytes
 }
 
 const RESP: [&[u8]; 6] = [
@@ -84,15 +73,15 @@ fn malformed_requests_of_both_protocols_cost_nothing() {
     let flood = |resp_frames: usize, http: usize, seed: u64| {
         thread::scope(|scope| {
             scope.spawn(|| {
-                let mut random = Random(seed);
+                let mut random = SplitMix64::new(seed);
                 for _ in 0..resp_frames / FRAMES {
-                    let frames = (0..FRAMES).flat_map(|_| random.spoiled(&RESP));
+                    let frames = (0..FRAMES).flat_map(|_| spoiled(&mut random, &RESP));
                     send(server.resp, &frames.collect::<Vec<_>>());
                 }
             });
             scope.spawn(|| {
-                let mut random = Random(seed + 1);
-                (0..http).for_each(|_| send(server.http, &random.spoiled(&HTTP)));
+                let mut random = SplitMix64::new(seed + 1);
+                (0..http).for_each(|_| send(server.http, &spoiled(&mut random, &HTTP)));
             });
         });
     };

@@ -13,10 +13,10 @@ use ringflake::ManualClock;
 use ringflake::lease::protocol::{Answer, Change, Demand, Manager, Moment, Request, Step};
 use ringflake::lease::{Fingerprint, LeasePlan, MemoryStore, Namespace, StoreLimits};
 use ringflake_kit::small::{namespace, store_with};
+use ringflake_kit::split_mix::SplitMix64;
 
 use crate::errors::{ambiguous, unavailable};
 use crate::scenario::{LAYOUT, START_MS};
-use crate::split_mix::SplitMix64;
 
 const SECOND: Duration = Duration::from_secs(1);
 /// Blocks of 2^7 nodes, one to a process.

@@ -11,7 +11,6 @@ mod process;
 mod scenario;
 mod schedules;
 mod service;
-mod split_mix;
 mod table;
 mod tiers;
 mod world;

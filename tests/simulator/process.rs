@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use ringflake::lease::protocol::{Answer, Change, Demand, Manager, Moment, Request, Step};
 use ringflake::lease::{Block, Fence, Grant, Listing, StoreError};
+use ringflake_kit::split_mix::SplitMix64;
 
 use crate::mutations::Mutation;
 use crate::oracle::{CELLS, Oracle, Violation};
 use crate::scenario::{START_MS, tick};
-use crate::split_mix::SplitMix64;
 
 /// A request under way.
 #[derive(Clone, Debug)]

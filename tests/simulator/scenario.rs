@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use ringflake::Layout;
 use ringflake::lease::{Fingerprint, LeasePlan, Namespace, StoreLimits};
-
-use crate::split_mix::SplitMix64;
+use ringflake_kit::split_mix::SplitMix64;
 
 pub(crate) const LAYOUT: Layout = Layout::RANDFLAKE;
 /// The true time at which every schedule begins.

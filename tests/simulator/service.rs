@@ -5,12 +5,12 @@ use ringflake::lease::{
     Acquire, Confirmed, Floor, Grant, History, Incarnation, Init, LeaseStore, Listing, Namespace,
     StoreError,
 };
+use ringflake_kit::split_mix::SplitMix64;
 
 use crate::flawed_store::{Connection, Contents, FlawedStore, Now, OTHERS};
 use crate::mutations::{Mutation, Promise};
 use crate::oracle::{Oracle, Violation, Watch, bounded, broken, moved_ends};
 use crate::scenario::{ALIVE_MS, SKEW_LIMIT_MS, SKEW_MS, START_MS, Scenario, tick};
-use crate::split_mix::SplitMix64;
 
 struct Server {
     store: FlawedStore,

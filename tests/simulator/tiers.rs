@@ -26,6 +26,7 @@ use ringflake::lease::{
 };
 use ringflake::{Clock, Layout, ManualClock};
 use ringflake_kit::small::{namespace, store_with};
+use ringflake_kit::split_mix::SplitMix64;
 
 use self::flaws::Flaw;
 use self::oracle::Oracle;
@@ -33,7 +34,6 @@ use self::way::{Net, Way};
 use crate::coverage::Tally;
 use crate::errors::{ambiguous, unavailable};
 use crate::schedules::{number, schedules, total};
-use crate::split_mix::SplitMix64;
 
 const START_MS: u64 = 1_760_000_000_000;
 const EVENTS: u64 = 100;

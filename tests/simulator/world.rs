@@ -6,6 +6,7 @@ mod queue;
 
 use ringflake::lease::Holder;
 use ringflake::lease::protocol::{Manager, Step};
+use ringflake_kit::split_mix::SplitMix64;
 
 use self::queue::{Event, Queue};
 use crate::coverage::Tally;
@@ -14,7 +15,6 @@ use crate::oracle::{Oracle, Violation, Watch, broken};
 use crate::process::Process;
 use crate::scenario::Scenario;
 use crate::service::Service;
-use crate::split_mix::SplitMix64;
 
 /// What a schedule came to.
 #[derive(Clone, Debug)]

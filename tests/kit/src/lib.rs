@@ -37,6 +37,7 @@ pub mod proxy;
 pub mod server;
 pub mod small;
 pub mod snapshot;
+pub mod split_mix;
 pub mod tls;
 pub mod tricky_clock;
 pub mod waking;
