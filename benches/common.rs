@@ -7,7 +7,7 @@
 pub(crate) mod open_loop;
 #[path = "../cli/src/drive/pacer.rs"]
 mod pacer;
-#[path = "../cli/src/drive/stock.rs"]
+#[path = "../cli/src/bench/stock.rs"]
 pub(crate) mod stock;
 
 pub(crate) mod flags;

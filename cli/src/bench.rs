@@ -25,8 +25,15 @@ use crate::secret;
 use crate::threads::ThreadCount;
 
 mod figures;
+mod race;
+mod stock;
 mod takers;
 mod workloads;
+
+#[cfg(test)]
+mod race_tests;
+#[cfg(test)]
+mod stock_tests;
 
 const DETAILS: &str = "Examples:
   ringflake bench                            # everything

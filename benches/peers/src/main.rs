@@ -29,12 +29,12 @@ use std::{env, fs, thread};
 use self::case::Case;
 
 mod live_queue;
-#[path = "../../../cli/src/drive/race.rs"]
+#[path = "../../../cli/src/bench/race.rs"]
 mod race;
 #[path = "../../common/reference.rs"]
 mod reference;
 #[allow(dead_code, reason = "the peers need less of it than the benchmarks")]
-#[path = "../../../cli/src/drive/stock.rs"]
+#[path = "../../../cli/src/bench/stock.rs"]
 mod stock;
 
 mod case;

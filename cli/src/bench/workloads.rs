@@ -7,9 +7,9 @@ use anyhow::{Result, bail, ensure};
 use crossbeam_utils::CachePadded;
 use ringflake::{CachedGenerator, Cipher, Handle, Id, RingBuffer, Secret};
 
+use super::race::{Contest, Plan, put};
+use super::stock;
 use super::takers::Takers;
-use crate::drive::race::{Contest, Plan, put};
-use crate::drive::stock;
 
 /// Every name, in the order in which they are shown.
 pub(super) const NAMES: [&str; 14] = [
