@@ -1,6 +1,5 @@
 //! A generator under a load: what its consumers got, and the level of its ring over time.
 
-use std::hint::black_box;
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -8,9 +7,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
-use ringflake::{CachedGenerator, Id, Stats, TakeError};
+use ringflake::{CachedGenerator, Stats, TakeError};
 
-use super::open_loop::{Consumed, Histogram, OpenLoop, TakeObserver, histogram};
+use super::open_loop::{Histogram, OpenLoop, TakeObserver, histogram};
 
 /// Samples of a run, unless it is so short that they would be less than
 /// `SHORTEST` apart. Enough for a picture, and too few to disturb the takes.
@@ -31,8 +30,6 @@ pub(crate) struct Measurement {
     pub(crate) missed: u64,
     /// IDs that had been taken when the time was over.
     pub(crate) by_end: u64,
-    /// For how long consumers did not run, although they had not gone to sleep: the sum.
-    pub(crate) away: Duration,
     /// Takes that found the ring empty, whatever came of them.
     pub(crate) empties: u64,
     /// Threshold fills that were completed.
@@ -76,9 +73,20 @@ impl Measurement {
     ) -> io::Result<(Self, Vec<O>)> {
         let before = generator.stats();
         let origin = OpenLoop::origin();
-        let sample = || Some(sample(generator, &before, shown(bar, origin)?));
-        let (consumed, samples) =
-            sampled(open_loop, origin, || || generator.take(), observer, sample)?;
+        let period = (open_loop.time / SAMPLES).max(SHORTEST);
+        let sample = || {
+            let since = Instant::now().checked_duration_since(origin)?;
+            bar.set_position(since.as_millis() as u64);
+            Some(sample(generator, &before, since))
+        };
+        let (consumed, samples) = thread::scope(|scope| {
+            let (working, at_work) = mpsc::channel();
+            let sampling = scope.spawn(|| sample_until_closed(at_work, period, sample));
+            let consumed = open_loop.run(origin, || || generator.take(), observer);
+            drop::<mpsc::Sender<()>>(working);
+            let samples = sampling.join().unwrap_or_default();
+            consumed.map(|consumed| (consumed, samples))
+        })?;
         let after = generator.stats();
 
         let mut all = Self {
@@ -89,53 +97,24 @@ impl Measurement {
             samples,
             ..Self::nothing()
         };
-        let observers = all.add(consumed, open_loop);
-        Ok((all, observers))
-    }
-
-    /// Runs a load in the same way with takes that give the same ID at once: its latency is
-    /// that of the threads alone, of which the system lets each run when it does.
-    ///
-    /// # Errors
-    ///
-    /// If the threads can't be started.
-    pub(crate) fn without_generator(
-        open_loop: OpenLoop<'_>,
-        bar: &ProgressBar,
-    ) -> io::Result<Self> {
-        let origin = OpenLoop::origin();
-        let sample = || shown(bar, origin).and(None);
-        let source = || || Ok(black_box(Id::default()));
-        let (consumed, _) = sampled(open_loop, origin, source, || (), sample)?;
-        let mut all = Self {
-            demanded: open_loop.demanded(),
-            ..Self::nothing()
-        };
-        all.add(consumed, open_loop);
-        Ok(all)
-    }
-
-    /// Adds what each consumer did, and returns what observed them.
-    fn add<O>(&mut self, consumed: Vec<Consumed<O>>, open_loop: OpenLoop<'_>) -> Vec<O> {
         let mut gave_up = false;
-        let add = |consumer: Consumed<O>| {
-            self.taken += consumer.latency.len();
-            self.refused += consumer.refused;
-            self.by_end += consumer.by_end;
-            self.away += consumer.away;
+        let mut observers = Vec::with_capacity(consumed.len());
+        for consumer in consumed {
+            all.taken += consumer.latency.len();
+            all.refused += consumer.refused;
+            all.by_end += consumer.by_end;
             gave_up |= consumer.gave_up;
-            self.refusal = self.refusal.or(consumer.refusal);
-            self.latency += consumer.latency;
-            self.took = self.took.max(consumer.took);
-            consumer.observer
-        };
-        let observers = consumed.into_iter().map(add).collect();
+            all.refusal = all.refusal.or(consumer.refusal);
+            all.latency += consumer.latency;
+            all.took = all.took.max(consumer.took);
+            observers.push(consumer.observer);
+        }
         // Relaxed: a request to end, which carries nothing. What a run that was stopped did
         // not ask for says nothing.
         if gave_up && !open_loop.stop.load(Relaxed) {
-            self.missed = self.demanded.saturating_sub(self.taken + self.refused);
+            all.missed = all.demanded.saturating_sub(all.taken + all.refused);
         }
-        observers
+        Ok((all, observers))
     }
 
     /// The measurement of no load at all.
@@ -147,7 +126,6 @@ impl Measurement {
             refusal: None,
             missed: 0,
             by_end: 0,
-            away: Duration::ZERO,
             empties: 0,
             fills: 0,
             assists: 0,
@@ -169,32 +147,9 @@ impl Measurement {
     }
 }
 
-/// Runs a load while a thread of its own calls `sample` from time to time.
-fn sampled<T, O>(
-    open_loop: OpenLoop<'_>,
-    origin: Instant,
-    source: impl Fn() -> T + Sync,
-    observer: impl Fn() -> O + Sync,
-    sample: impl Fn() -> Option<Sample> + Send,
-) -> io::Result<(Vec<Consumed<O>>, Vec<Sample>)>
-where
-    T: FnMut() -> Result<Id, TakeError>,
-    O: TakeObserver,
-{
-    let period = (open_loop.time / SAMPLES).max(SHORTEST);
-    thread::scope(|scope| {
-        let (working, at_work) = mpsc::channel();
-        let sampling = scope.spawn(move || sample_until_closed(&at_work, period, sample));
-        let consumed = open_loop.run(origin, source, observer);
-        drop::<mpsc::Sender<()>>(working);
-        let samples = sampling.join().unwrap_or_default();
-        consumed.map(|consumed| (consumed, samples))
-    })
-}
-
 /// Takes samples until the other end of `at_work` is dropped.
 fn sample_until_closed(
-    at_work: &Receiver<()>,
+    at_work: Receiver<()>,
     period: Duration,
     sample: impl Fn() -> Option<Sample>,
 ) -> Vec<Sample> {
@@ -204,13 +159,6 @@ fn sample_until_closed(
     }
     samples.extend(sample());
     samples
-}
-
-/// The time since the first moment of a load, which the bar shows from now on; `None` before.
-fn shown(bar: &ProgressBar, origin: Instant) -> Option<Duration> {
-    let since = Instant::now().checked_duration_since(origin)?;
-    bar.set_position(since.as_millis() as u64);
-    Some(since)
 }
 
 /// The ring as it is.

@@ -1,8 +1,6 @@
 //! A generator under a load, measured.
 
 use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::Relaxed;
-use std::thread;
 use std::time::Duration;
 
 use indicatif::ProgressBar;
@@ -121,17 +119,6 @@ fn refusals_are_counted_with_their_reason() {
 }
 
 #[test]
-fn without_a_generator_the_same_ids_are_due_and_none_is_refused() {
-    let run = with_load("500k", false, |open_loop| {
-        Measurement::without_generator(open_loop, &ProgressBar::hidden()).unwrap()
-    });
-    assert_eq!(run.demanded, 50_000);
-    assert_eq!(run.taken + run.missed, 50_000);
-    assert_eq!(run.latency.len(), run.taken);
-    assert_eq!((run.refused, run.empties, run.fills), (0, 0, 0));
-}
-
-#[test]
 fn a_run_that_is_stopped_takes_nothing_more() {
     let generator = builder().build().unwrap();
     let (run, _) = run(&generator, "100k", true);
@@ -140,11 +127,8 @@ fn a_run_that_is_stopped_takes_nothing_more() {
 
 #[test]
 fn what_no_consumer_can_take_is_missed_and_what_came_after_the_end_is_told_apart() {
-    let measure = |rate| {
-        with_load(rate, false, |open_loop| {
-            Measurement::without_generator(open_loop, &ProgressBar::hidden()).unwrap()
-        })
-    };
+    let generator = builder().build().unwrap();
+    let measure = |rate| run(&generator, rate, false).0;
     // The consumers go on for longer than the load lasts.
     let run = until(|run| run.by_end < run.taken, || measure("1000G"));
     assert_eq!(run.demanded, 100_000_000_000);
@@ -152,28 +136,4 @@ fn what_no_consumer_can_take_is_missed_and_what_came_after_the_end_is_told_apart
     assert!(run.taken < run.missed, "{run:?}");
     let served = until(|run| run.missed == 0, || measure("1k"));
     assert_eq!(served.taken, 100);
-}
-
-#[test]
-fn the_time_for_which_a_consumer_does_not_run_is_measured() {
-    let stop = AtomicBool::new(false);
-    let open_loop = OpenLoop {
-        load: &Load::steady("1k".parse().unwrap()),
-        consumers: 1,
-        time: Duration::from_secs(3600),
-        stop: &stop,
-        groups_per_second: 1e6,
-    };
-    let nap = Duration::from_millis(2);
-    // As if the system had given the core to another thread in the middle of a take.
-    let source = || {
-        || {
-            thread::sleep(nap);
-            stop.store(true, Relaxed);
-            Ok(Id::default())
-        }
-    };
-    let consumed = open_loop.run(OpenLoop::origin(), source, || ()).unwrap();
-    assert!(consumed[0].away >= nap, "{:?}", consumed[0].away);
-    assert_eq!((consumed[0].by_end, consumed[0].gave_up), (1, false));
 }

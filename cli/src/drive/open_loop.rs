@@ -29,10 +29,6 @@ const GRACE: Duration = Duration::from_millis(250);
 /// A consumer sleeps through a longer pause, except for its last millisecond.
 const SPIN_AT_MOST: Duration = Duration::from_millis(1);
 
-/// A consumer that looks at the clock after longer than this had no processor meanwhile:
-/// between two looks it takes one group.
-const AWAY_AT_LEAST: Duration = Duration::from_micros(500);
-
 /// Longer latencies count as this one.
 const LONGEST: Duration = Duration::from_secs(3600);
 
@@ -86,8 +82,6 @@ pub(crate) struct Consumed<O> {
     pub(crate) by_end: u64,
     /// Whether it gave up, so far behind that not all IDs that were due were asked for.
     pub(crate) gave_up: bool,
-    /// For how long it did not run, although it had not gone to sleep.
-    pub(crate) away: Duration,
     pub(crate) took: Duration,
     pub(crate) observer: O,
 }
@@ -124,7 +118,6 @@ impl OpenLoop<'_> {
                 open_loop: self,
                 origin,
                 source: source(),
-                seen: Duration::ZERO,
                 result: Consumed {
                     latency: histogram(),
                     service: histogram(),
@@ -132,7 +125,6 @@ impl OpenLoop<'_> {
                     refusal: None,
                     by_end: 0,
                     gave_up: false,
-                    away: Duration::ZERO,
                     took: Duration::ZERO,
                     observer: observer(),
                 },
@@ -159,8 +151,6 @@ struct Consumer<'a, T, O> {
     open_loop: OpenLoop<'a>,
     origin: Instant,
     source: T,
-    /// When it last looked at the clock, or was last asleep.
-    seen: Duration,
     result: Consumed<O>,
 }
 
@@ -186,29 +176,18 @@ where
             }
             self.take(group, now);
         }
-        self.result.took = self.look_at_clock().min(open_loop.time);
+        self.result.took = self.since_origin().min(open_loop.time);
     }
 
     fn since_origin(&self) -> Duration {
         Instant::now().saturating_duration_since(self.origin)
     }
 
-    /// Returns the time, after at most one group since it was last asked.
-    fn look_at_clock(&mut self) -> Duration {
-        let now = self.since_origin();
-        let passed = now.saturating_sub(self.seen);
-        if passed > AWAY_AT_LEAST && now <= self.open_loop.time {
-            self.result.away += passed;
-        }
-        self.seen = now;
-        now
-    }
-
     /// Returns the time once it is `due`, or the run was stopped.
     fn wait_until(&mut self, due: f64) -> Duration {
         let due = Duration::from_secs_f64(due);
         loop {
-            let now = self.look_at_clock();
+            let now = self.since_origin();
             let left = due.saturating_sub(now);
             // Relaxed: a request to end, which carries nothing.
             if left.is_zero() || self.open_loop.stop.load(Relaxed) {
@@ -217,7 +196,6 @@ where
             if left > SPIN_AT_MOST {
                 // Not for long, so that an early end is noticed.
                 thread::sleep((left - SPIN_AT_MOST).min(SPIN_AT_MOST * 50));
-                self.seen = self.since_origin();
             } else {
                 spin_loop();
             }
@@ -238,7 +216,7 @@ where
             }
             taken += 1;
         }
-        let end = self.look_at_clock();
+        let end = self.since_origin();
         if end <= self.open_loop.time {
             self.result.by_end += taken as u64;
         }

@@ -10,11 +10,10 @@ use serde_json::{Value, json};
 use super::answer::{Answer, Schedule};
 use super::replay::{Replay, Run, latencies};
 use super::snippet;
-use crate::drive::measurement::Measurement;
 use crate::load::PERCENTILES;
 
 /// Grows when a name changes its meaning or goes.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 
 pub(super) fn object(answer: &Answer, replay: Option<&Replay>, command: &str) -> Value {
     let (load, lease, measured) = (&answer.load, &answer.lease, &answer.measured);
@@ -68,37 +67,30 @@ pub(super) fn object(answer: &Answer, replay: Option<&Replay>, command: &str) ->
                 "from_s": from, "seconds": length,
             })),
             "rings": replay.runs.iter().chain(&replay.thresholds).map(ring).collect::<Vec<_>>(),
-            "without_ring": replay.without_ring.as_ref().map(takes),
         })),
     })
 }
 
 fn ring(run: &Run) -> Value {
     let measured = &run.measured;
-    let mut value = takes(measured);
-    value["capacity"] = json!(run.setting.capacity);
-    value["threshold"] = json!(run.setting.threshold.0);
-    value["empties"] = json!(measured.empties);
-    value["refused"] = json!(measured.refused);
-    value["fills"] = json!(measured.fills);
-    value["assists"] = json!(measured.assists);
-    value["lowest_level"] = json!(run.lowest());
-    value["most_borrowed_s"] = json!(measured.most_borrowed());
-    value
-}
-
-/// The figures that every run has.
-fn takes(measured: &Measurement) -> Value {
     let named = PERCENTILES.iter().zip(latencies(measured));
     let latency: BTreeMap<_, _> = named
         .map(|((name, _), seconds)| (*name, nanos(seconds)))
         .collect();
     json!({
+        "capacity": run.setting.capacity,
+        "threshold": run.setting.threshold.0,
         "ran_s": measured.took.as_secs_f64(),
         "due": measured.demanded,
         "taken": measured.taken,
         "taken_by_end": measured.by_end,
         "missed": measured.missed,
+        "empties": measured.empties,
+        "refused": measured.refused,
+        "fills": measured.fills,
+        "assists": measured.assists,
+        "lowest_level": run.lowest(),
+        "most_borrowed_s": measured.most_borrowed(),
         "latency_ns": latency,
     })
 }

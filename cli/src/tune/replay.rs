@@ -3,7 +3,7 @@
 //! The ring of the answer runs first. If a take finds it empty, a ring twice as large runs,
 //! and so on. If the answer is larger than the default, and the level fell so little that half
 //! of the ring has the margin, half of it runs. Then the other thresholds run for a shorter
-//! time, and the load without a ring, whose latency is that of the threads alone.
+//! time.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::drive::measurement::Measurement;
 use crate::drive::open_loop::OpenLoop;
 use crate::interrupt::Interrupt;
 use crate::load::{BORROW_LIMIT, GROUPS_PER_SECOND, PERCENTILES};
-use crate::units::{counted, grouped, percent, time};
+use crate::units::{counted, grouped, time};
 
 /// How often the capacity is doubled, at the most.
 const DOUBLINGS: usize = 3;
@@ -100,7 +100,6 @@ pub(super) struct Replay {
     pub(super) runs: Vec<Run>,
     /// Of the other thresholds.
     pub(super) thresholds: Vec<Run>,
-    pub(super) without_ring: Option<Measurement>,
     /// The part of a trace that ran: from when, and for how many seconds.
     pub(super) part: Option<(f64, f64)>,
 }
@@ -128,7 +127,6 @@ impl Replay {
             finding: Finding::NotMeasured,
             runs: Vec::new(),
             thresholds: Vec::new(),
-            without_ring: None,
             part: busiest.map(|(from, _)| (from, time.as_secs_f64())),
         };
         let Some(first) = answer.setting() else {
@@ -144,7 +142,6 @@ impl Replay {
                 replay.thresholds.extend(rings.run(setting, short)?);
             }
         }
-        replay.without_ring = rings.run_without(short)?;
         Ok(replay)
     }
 
@@ -228,18 +225,14 @@ impl Replay {
             grouped(run.lowest() as u64)
         );
         match self.finding {
-            Finding::Confirmed => format!("Confirmed by a run: {served}.{}", late(run)),
+            Finding::Confirmed => format!("Confirmed by a run: {served}."),
             Finding::Corrected => {
                 let first = &self.runs[0];
                 let why = match first.measured.empties {
                     0 => "had more than was needed".to_owned(),
                     empties => format!("was found empty {} times", grouped(empties)),
                 };
-                format!(
-                    "Corrected by a run: {} {why}; {served}.{}",
-                    first.setting,
-                    late(run)
-                )
+                format!("Corrected by a run: {} {why}; {served}.", first.setting)
             }
             Finding::RanDry => format!(
                 "Not confirmed: {} of {} takes found {} empty, and made their IDs themselves. {}",
@@ -262,21 +255,9 @@ impl Replay {
 
     /// Why the load is late, if the figures show it.
     fn why_late(&self, run: &Run, answer: &Answer) -> String {
-        /// Less than this is usual.
-        const AWAY: f64 = 0.1;
-        let threads = &answer.threads;
-        let measured = &run.measured;
-        let span = measured.took.as_secs_f64() * threads.consumers as f64;
-        let away = (measured.away.as_secs_f64() / span.max(1e-9)).min(1.0);
+        let (threads, measured) = (&answer.threads, &run.measured);
         if let Some(refusal) = measured.refusal {
             return format!("{} were refused: {refusal}.", grouped(measured.refused));
-        }
-        if away >= AWAY {
-            return format!(
-                "The threads that take were kept from running for {} % of the time: other work has \
-                 the cores.",
-                percent(away)
-            );
         }
         format!(
             "{} to take and {} to fill share {}: take batches, or use more cores.",
@@ -284,21 +265,6 @@ impl Replay {
             counted(threads.producers as u64, "thread"),
             counted(threads.cores as u64, "core")
         )
-    }
-}
-
-/// How late takes were although the ring had IDs, if they were.
-fn late(run: &Run) -> String {
-    /// A wait for the processor is shorter, unless other work takes most of it.
-    const LATE: f64 = 0.02;
-    let late = run.measured.latency.value_at_quantile(0.99) as f64 / 1e9;
-    match late > LATE {
-        true => format!(
-            " But 1 ID in 100 was taken {} late or more, for want of a core: no ring helps against \
-             that.",
-            time(late)
-        ),
-        false => String::new(),
     }
 }
 
@@ -342,17 +308,6 @@ impl Rings<'_> {
             .context("a thread can't be started")?;
         let is_whole = !self.interrupt.came() && measured.taken + measured.refused > 0;
         Ok(is_whole.then_some(Run { setting, measured }))
-    }
-
-    /// The load with takes that cost nothing.
-    fn run_without(&self, time: Duration) -> Result<Option<Measurement>> {
-        if self.interrupt.came() {
-            return Ok(None);
-        }
-        self.start("no ring".to_owned(), time);
-        let run = Measurement::without_generator(self.open_loop(time), self.bar)
-            .context("a thread can't be started")?;
-        Ok((!self.interrupt.came() && run.taken > 0).then_some(run))
     }
 
     fn start(&self, message: String, time: Duration) {
@@ -452,7 +407,6 @@ pub(super) mod tests {
             finding,
             runs,
             thresholds: Vec::new(),
-            without_ring: None,
             part: None,
         }
     }
@@ -520,21 +474,13 @@ pub(super) mod tests {
         };
         let (finding, text) = outcome(|it| it.by_end = 979_980);
         assert!(finding.is_good(), "2 % and 20 are due at the end");
-        assert!(!text.contains("late"), "{text}");
-        let (_, text) = outcome(|it| it.latency.saturating_record_n(30_000_000, 20_000));
-        assert!(
-            text.contains("taken 30") && text.contains("want of a core"),
-            "{text}"
-        );
+        assert!(text.starts_with("Confirmed by a run: "), "{text}");
         for (change, said) in [
             (
                 (|it| it.by_end = 979_979) as fn(&mut Measurement),
                 "97.9 %. 1 thread to take and 1 thread to fill",
             ),
-            (
-                |it| (it.missed, it.away) = (1, Duration::from_secs(1)),
-                "kept from running for 50 %",
-            ),
+            (|it| it.missed = 1, "100 %. 1 thread to take"),
             (
                 |it| (it.refused, it.refusal) = (9, Some(ringflake::TakeError::Empty)),
                 "9 were refused: ",

@@ -63,7 +63,7 @@ fn write(html: &mut String, answer: &Answer, replay: &Replay, command: &str) -> 
     }
     let mut charts = vec![load(answer, replay)];
     if let Some(run) = replay.decisive() {
-        charts.extend([level(run), latency(run, replay)]);
+        charts.extend([level(run), latency(run)]);
         charts.push(thresholds(answer, replay));
     }
     for chart in charts {
@@ -250,20 +250,13 @@ fn level(run: &Run) -> Chart {
     }
 }
 
-/// Latency by percentile, beside that of no ring.
-fn latency(run: &Run, replay: &Replay) -> Chart {
+/// Latency by percentile.
+fn latency(run: &Run) -> Chart {
     // Nanoseconds on an axis of powers of ten.
-    let points = |measured| {
-        let log = |(at, seconds): (usize, f64)| (at as f64, (seconds * 1e9).max(1.0).log10());
-        latencies(measured).into_iter().enumerate().map(log)
-    };
+    let log = |(at, seconds): (usize, f64)| (at as f64, (seconds * 1e9).max(1.0).log10());
+    let points = latencies(&run.measured).into_iter().enumerate().map(log);
     let value = |log: f64| time(10_f64.powf(log) / 1e9);
-    let with = points(&run.measured);
-    let mut lines = vec![Line::new("with this ring", Style::Marked, with)];
-    if let Some(without) = &replay.without_ring {
-        let name = "no ring: the threads alone";
-        lines.push(Line::new(name, Style::Dashed, points(without)));
-    }
+    let lines = vec![Line::new("with this ring", Style::Marked, points)];
     let all = lines
         .iter()
         .flat_map(|line| &line.points)
@@ -346,7 +339,6 @@ mod tests {
         );
         let others = Setting::DEFAULT.with_thresholds().into_iter();
         replay.thresholds = others.map(|it| run(it, 0, 20_000)).collect();
-        replay.without_ring = Some(run(Setting::DEFAULT, 0, 0).measured);
         html(&answer, &replay, command)
     }
 
@@ -380,7 +372,6 @@ mod tests {
         for text in [
             "Confirmed by a run: no take found 65,536 slots, threshold 50 % empty in 2 s",
             "<th scope=\"row\">75 %</th>",
-            "<th scope=\"row\">no ring</th>",
         ] {
             assert!(html.contains(text), "{text}");
         }

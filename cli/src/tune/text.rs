@@ -5,7 +5,6 @@ use std::io::{self, Write};
 use super::answer::Answer;
 use super::replay::{Replay, latencies};
 use super::snippet;
-use crate::drive::measurement::Measurement;
 use crate::load::PERCENTILES;
 use crate::units::{grouped, time};
 
@@ -69,22 +68,12 @@ pub(super) fn rows(answer: &Answer, replay: Option<&Replay>) -> Vec<Vec<String>>
             match replay.run_of(setting) {
                 Some(run) => {
                     row.extend([run.lowest() as u64, run.measured.empties].map(grouped));
-                    row.extend(latency_cells(&run.measured));
+                    row.extend(latencies(&run.measured).map(time));
                 }
                 None => row.extend(vec!["-".to_owned(); 2 + PERCENTILES.len()]),
             }
         }
         rows.push(row);
     }
-    if let Some(without) = replay.and_then(|it| it.without_ring.as_ref()) {
-        let mut row = vec!["no ring".to_owned()];
-        row.resize(5, "-".to_owned());
-        row.extend(latency_cells(without));
-        rows.push(row);
-    }
     rows
-}
-
-fn latency_cells(measured: &Measurement) -> impl Iterator<Item = String> {
-    latencies(measured).into_iter().map(time)
 }
