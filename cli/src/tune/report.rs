@@ -1,22 +1,19 @@
 //! `--report`: the answer and its run, as one page that needs nothing beside itself.
 //!
 //! No script, no font, no picture from elsewhere, so it can be mailed and kept. Every text
-//! from outside is escaped where it is written. Four pictures: the load, the level over time,
-//! the latency, the thresholds.
+//! from outside is escaped where it is written. Two pictures: the level over time, and the
+//! thresholds.
 
 use std::env;
 use std::fmt::{self, Write as _};
 
-use ringflake::plan::Load;
-
 use self::chart::{Axis, Chart, Line, Style, escaped, seconds};
 use super::answer::Answer;
-use super::replay::{Replay, Run, latencies};
+use super::replay::{Replay, Run};
 use super::snippet;
 use super::text;
-use crate::load::PERCENTILES;
 use crate::timestamp;
-use crate::units::{grouped, short, time};
+use crate::units::{grouped, short};
 
 mod chart;
 
@@ -61,12 +58,10 @@ fn write(html: &mut String, answer: &Answer, replay: &Replay, command: &str) -> 
         write_code(html, "The program", &code)?;
         writeln!(html, "</section>")?;
     }
-    let mut charts = vec![load(answer, replay)];
-    if let Some(run) = replay.decisive() {
-        charts.extend([level(run), latency(run)]);
-        charts.push(thresholds(answer, replay));
-    }
-    for chart in charts {
+    let charts = replay
+        .decisive()
+        .map(|run| [level(run), thresholds(answer, replay)]);
+    for chart in charts.into_iter().flatten() {
         let (title, text) = (chart.title, escaped(&chart.text));
         writeln!(
             html,
@@ -138,64 +133,6 @@ fn write_table(html: &mut String, heads: &[&str], rows: &[Vec<String>]) -> fmt::
     writeln!(html, "</tbody>\n</table>\n</div>\n</section>")
 }
 
-/// IDs a second over time.
-fn load(answer: &Answer, replay: &Replay) -> Chart {
-    let load = &answer.load;
-    let points = rates(load);
-    let end = points.last().map_or(1.0, |&(at, _)| at);
-    let part = replay.part.map_or_else(String::new, |(from, length)| {
-        format!(
-            " Of the trace the busiest {}, from second {from:.1} on, ran.",
-            time(length)
-        )
-    });
-    Chart {
-        id: "load",
-        title: "The load",
-        text: format!(
-            "IDs asked for in a second: {} at the peak, {} on average.{part}",
-            short(load.peak()),
-            short(load.mean())
-        ),
-        up: "IDs a second".to_owned(),
-        across: "seconds",
-        x: Axis::from_zero(end, 8.0, seconds),
-        y: Axis::from_zero(load.peak(), 4.0, short),
-        lines: vec![
-            Line::new("asked for", Style::Plain, points),
-            Line::new(
-                "sustained by the lease",
-                Style::Dashed,
-                [0.0, end].map(|at| (at, answer.lease.sustained)),
-            ),
-        ],
-    }
-}
-
-/// The rate over time: of a trace all of it, or else two bursts, or a second.
-fn rates(load: &Load) -> Vec<(f64, f64)> {
-    const MOST: usize = 500;
-    let end = match (load.duration(), load.period()) {
-        (Some(whole), _) => whole.as_secs_f64(),
-        (None, Some(period)) => period.as_secs_f64() * 2.0,
-        (None, None) => 1.0,
-    };
-    let pieces = load.pieces_until(end).take(MOST + 1);
-    let corners: Vec<_> = pieces
-        .flat_map(|it| [(it.from, it.rate), (it.until, it.rate)])
-        .collect();
-    if corners.len() <= 2 * MOST {
-        return corners;
-    }
-    let step = end / MOST as f64;
-    let rate = |index: usize| {
-        let from = index as f64 * step;
-        let rate = (load.demanded_by(from + step) - load.demanded_by(from)) / step;
-        [(from, rate), (from + step, rate)]
-    };
-    (0..MOST).flat_map(rate).collect()
-}
-
 /// The level of the ring over time.
 fn level(run: &Run) -> Chart {
     let samples = &run.measured.samples;
@@ -246,42 +183,6 @@ fn level(run: &Run) -> Chart {
         across: "seconds",
         x: Axis::from_zero(end, 8.0, seconds),
         y: Axis::from_zero(run.setting.capacity as f64, 4.0, short),
-        lines,
-    }
-}
-
-/// Latency by percentile.
-fn latency(run: &Run) -> Chart {
-    // Nanoseconds on an axis of powers of ten.
-    let log = |(at, seconds): (usize, f64)| (at as f64, (seconds * 1e9).max(1.0).log10());
-    let points = latencies(&run.measured).into_iter().enumerate().map(log);
-    let value = |log: f64| time(10_f64.powf(log) / 1e9);
-    let lines = vec![Line::new("with this ring", Style::Marked, points)];
-    let all = lines
-        .iter()
-        .flat_map(|line| &line.points)
-        .map(|&(_, log)| log);
-    let (from, until) = all.fold((9.0_f64, 0.0_f64), |(from, until), log| {
-        (from.min(log.floor()), until.max(log.ceil()))
-    });
-    let until = until.max(from + 1.0);
-    let labels = (from as i32..=until as i32)
-        .map(f64::from)
-        .map(|log| (log, value(log)));
-    Chart {
-        id: "latency",
-        title: "Latency",
-        text: "From the moment at which an ID was due to its return, so a wait for the processor \
-               counts, too."
-            .to_owned(),
-        up: "latency".to_owned(),
-        across: "of the takes",
-        x: Axis::names(PERCENTILES.map(|(name, _)| name)),
-        y: Axis {
-            from,
-            until,
-            labels: labels.collect(),
-        },
         lines,
     }
 }
@@ -354,10 +255,10 @@ mod tests {
     }
 
     #[test]
-    fn four_pictures_in_two_widths_have_a_title_and_a_text() {
+    fn two_pictures_in_two_widths_have_a_title_and_a_text() {
         let html = page(0, "ringflake tune");
         let pictures: Vec<_> = html.split("<svg ").skip(1).collect();
-        assert_eq!(pictures.len(), 8);
+        assert_eq!(pictures.len(), 4);
         for picture in pictures {
             let (picture, _) = picture.split_once("</svg>").unwrap();
             let (_, labels) = picture.split_once("aria-labelledby=\"").unwrap();
@@ -399,15 +300,6 @@ mod tests {
         let nothing = replay(Vec::new(), Finding::NotMeasured);
         let html = html(&answer("1/s", None), &nothing, "ringflake tune");
         assert!(html.contains("class=\"verdict bad\"") && html.contains("longer --seconds"));
-        assert_eq!(html.matches("<svg ").count(), 2);
-    }
-
-    #[test]
-    fn the_load_is_drawn_by_its_pieces_or_in_parts() {
-        let bursts = answer("1M", Some("20M:100ms/1s")).load;
-        assert_eq!(rates(&bursts)[..3], [(0.0, 20e6), (0.1, 20e6), (0.1, 1e6)]);
-        let lines = (0..2000).map(|at| format!("{at},{}\n", at % 7));
-        let trace = Load::trace(&lines.collect::<String>()).unwrap();
-        assert_eq!(rates(&trace).len(), 1000);
+        assert_eq!(html.matches("<svg ").count(), 0);
     }
 }
