@@ -26,7 +26,7 @@ use self::answer::{Answer, capacity};
 use self::lease::LeasePlan;
 use self::machine::{Measured, Threads};
 use self::replay::Replay;
-use crate::args::{LayoutArgs, NodeRange, time};
+use crate::args::{LayoutArgs, NodeRange};
 use crate::count::count;
 use crate::format::{Format, FormatArgs};
 use crate::interrupt::Interrupt;
@@ -84,12 +84,6 @@ pub(crate) struct TuneArgs {
     /// to the producer]
     #[arg(long, value_name = "N")]
     consumers: Option<ThreadCount>,
-    /// Threads that fill the ring [default: as many as the peak needs]
-    #[arg(long, value_name = "P", value_parser = count::<u16>(1..=64))]
-    producers: Option<u16>,
-    /// How old an ID may become in the ring; if it would be older, the answer has a schedule
-    #[arg(long, value_name = "TIME", value_parser = time)]
-    max_age: Option<Duration>,
     /// The nodes to use, from A up to but not including B [default: from 0 on, as
     /// many as the load needs]
     #[arg(long, value_name = "A..B")]
@@ -125,7 +119,6 @@ pub(crate) fn run(args: &TuneArgs) -> Result<ExitCode> {
         threshold: args.threshold,
         asked: args.capacity,
         capacity: Ok(0),
-        max_age: args.max_age,
         now_unix_ms,
         load,
     };
@@ -164,10 +157,9 @@ fn threads(args: &TuneArgs, load: &Load, measured: &Measured) -> Threads {
     let consumers = ThreadCount::or_all_but_one(args.consumers);
     let wanted = (load.peak() / measured.fill_rate).ceil() as usize;
     let spare = cores.saturating_sub(consumers).clamp(1, 64);
-    let producers = args.producers.map_or(wanted.clamp(1, spare), usize::from);
     Threads {
         cores,
-        producers,
+        producers: wanted.clamp(1, spare),
         consumers,
     }
 }

@@ -99,18 +99,6 @@ impl Load {
         before + of_turn
     }
 
-    /// When the first `ids` have been asked for, in seconds, or `None` if a
-    /// trace ends before that.
-    pub fn due_at(&self, ids: f64) -> Option<f64> {
-        if ids <= 0.0 {
-            return Some(0.0);
-        }
-        let (start, within) = self.split(ids, self.ids(), self.end());
-        let index = self.pieces.partition_point(|piece| piece.after() < within);
-        let piece = self.pieces.get(index)?;
-        Some(start + piece.from + (within - piece.before) / piece.rate)
-    }
-
     /// Splits `amount`, of which each period has `each`, into whole periods and a rest:
     /// `other` for each of these periods, and the rest.
     fn split(&self, amount: f64, each: f64, other: f64) -> (f64, f64) {
@@ -313,26 +301,6 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_due_when_those_before_it_were_asked_for() {
-        for (text, ids, seconds) in [
-            (STEADY, -1.0, Some(0.0)),
-            (STEADY, 1e5, Some(2.0)),
-            (BURSTS, 2.05e6, Some(0.15)),
-            (BURSTS, 4.9e6, Some(1.1)),
-            (TRACE, 100.0, Some(1.0)),
-            (TRACE, 101.0, Some(3.04)),
-            (TRACE, 151.0, None),
-        ] {
-            let found = load(text).due_at(ids);
-            let near = found.zip(seconds).is_none_or(|(a, b)| is_near(a, b));
-            assert!(
-                near && found.is_some() == seconds.is_some(),
-                "{text}: {found:?} for {ids}"
-            );
-        }
-    }
-
-    #[test]
     fn pieces_come_back_and_are_cut_off() {
         let [first, second] = [(0.0, 0.1, 2e7), (0.1, 1.0, 1e6)];
         for (text, until, pieces) in [
@@ -410,15 +378,6 @@ mod tests {
             let demanded = load.demanded_by(seconds);
             prop_assert!(near(sum, demanded), "{sum} {demanded}");
             prop_assert!(load.mean() <= load.peak() * (1.0 + 1e-9));
-        }
-
-        #[test]
-        fn due_is_the_inverse_of_demand(load in any_load(), seconds in 0.001..20.0_f64) {
-            let ids = load.demanded_by(seconds);
-            if let Some(due) = load.due_at(ids * (1.0 - 1e-9)) {
-                prop_assert!(due <= seconds + 1e-6, "{due} {seconds}");
-                prop_assert!((load.demanded_by(due) - ids).abs() <= 1e-6 * ids.max(1.0));
-            }
         }
     }
 }

@@ -1,7 +1,6 @@
 //! The answer: a lease and a ring, computed by the formula of `ringflake::plan`.
 
 use std::fmt;
-use std::time::Duration;
 
 use anyhow::{Result, bail};
 use ringflake::plan::{self, Level, Load, MARGIN, SizingError};
@@ -59,13 +58,6 @@ pub(super) fn capacity(text: &str) -> Result<usize> {
     }
 }
 
-/// When IDs are retired.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Schedule {
-    pub(super) period: Duration,
-    pub(super) max_age: Duration,
-}
-
 /// A load, the machine, and what follows from them.
 #[derive(Clone, Debug)]
 pub(super) struct Answer {
@@ -79,7 +71,6 @@ pub(super) struct Answer {
     pub(super) asked: Option<usize>,
     /// The capacity to choose.
     pub(super) capacity: Result<usize, SizingError>,
-    pub(super) max_age: Option<Duration>,
     pub(super) now_unix_ms: u64,
 }
 
@@ -209,45 +200,10 @@ impl Answer {
             true => ", where takes make some IDs themselves while a producer wakes up",
             false => "",
         };
-        let age = match self.oldest(setting.capacity) {
-            age if age.is_finite() => format!("an ID is at most {} old", time(age)),
-            _ => "an ID can become old without limit".to_owned(),
-        };
+        let lowest = grouped(level.lowest as u64);
         Some(format!(
-            "{} IDs stay in it in the worst case{assists}; {age}{}",
-            grouped(level.lowest as u64),
-            match self.schedule() {
-                Some(Schedule { max_age, .. }) => format!(
-                    ", so a schedule retires those older than {}",
-                    time(max_age.as_secs_f64())
-                ),
-                None => String::new(),
-            }
+            "{lowest} IDs stay in it in the worst case{assists}"
         ))
-    }
-
-    /// A schedule, if IDs become older than they may.
-    pub(super) fn schedule(&self) -> Option<Schedule> {
-        let max_age = self.max_age?;
-        if self.oldest(self.setting()?.capacity) <= max_age.as_secs_f64() {
-            return None;
-        }
-        let max_age = max_age.max(Duration::from_millis(self.layout.tick_ms()));
-        // An ID can reach the age and one period more.
-        let period = Duration::from_millis((max_age.as_millis() / 6).max(1) as u64);
-        Some(Schedule { period, max_age })
-    }
-
-    /// How many seconds an ID can lie in a ring of `capacity` slots.
-    fn oldest(&self, capacity: usize) -> f64 {
-        const PIECES: usize = 1000;
-        let end = self.load.duration().map(|whole| whole.as_secs_f64());
-        let starts = self.load.pieces().take(PIECES).map(|piece| piece.from);
-        let ages = starts.map(|from| {
-            let ids = self.load.demanded_by(from) + capacity as f64;
-            self.load.due_at(ids).or(end).unwrap_or(f64::INFINITY) - from
-        });
-        ages.fold(0.0, f64::max)
     }
 }
 
@@ -295,7 +251,6 @@ pub(super) mod tests {
             threshold: Threshold(50),
             asked: None,
             capacity: Ok(0),
-            max_age: None,
             now_unix_ms: 1_763_640_000_000,
         };
         answer.compute();
@@ -348,7 +303,7 @@ pub(super) mod tests {
         let load = "50k/s, and 2M/s for the first 200ms of every 10s (400k IDs a burst)";
         assert!(facts[1].1.starts_with(load), "{}", facts[1].1);
         assert!(
-            facts[2].1.contains("an ID is at most 1.3"),
+            facts[2].1.contains("IDs stay in it in the worst case"),
             "{}",
             facts[2].1
         );
@@ -358,19 +313,6 @@ pub(super) mod tests {
             .map(|(_, it)| it)
             .collect();
         assert!(!text.join(" ").contains(" 0 ns"), "{text:?}");
-    }
-
-    #[test]
-    fn a_schedule_is_for_ids_that_become_too_old() {
-        let schedule = |rate, max_age| {
-            let mut answer = answer(rate, None);
-            answer.max_age = Some(Duration::from_secs(max_age));
-            answer.schedule()
-        };
-        // 65,536 IDs last for 65.5 s.
-        assert_eq!(schedule("1k", 66), None);
-        let [period, max_age] = [10, 60].map(Duration::from_secs);
-        assert_eq!(schedule("1k", 60), Some(Schedule { period, max_age }));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::answer::{Answer, Schedule};
+use super::answer::Answer;
 use super::replay::{Replay, Run, latencies};
 use super::snippet;
 use crate::load::PERCENTILES;
@@ -49,10 +49,6 @@ pub(super) fn object(answer: &Answer, replay: Option<&Replay>, command: &str) ->
             "bytes": setting.bytes(),
             "threshold": setting.threshold.0,
             "producers": answer.threads.producers,
-            "schedule": answer.schedule().map(|Schedule { period, max_age }| json!({
-                "period_s": period.as_secs_f64(),
-                "max_age_s": max_age.as_secs_f64(),
-            })),
             "builder": snippet::code(answer),
         })),
         "thresholds": answer.levels().into_iter().map(|(setting, level)| json!({

@@ -1,8 +1,6 @@
 //! The answer as code: a program that runs as it stands.
 
-use std::time::Duration;
-
-use super::answer::{Answer, Schedule, Setting};
+use super::answer::{Answer, Setting};
 
 /// Where the secret is kept, as `ringflake keygen` names it in the README.
 const SECRET: &str = "ringflake.key";
@@ -32,22 +30,12 @@ pub(super) fn code(answer: &Answer) -> Option<String> {
             threshold.0
         );
     }
-    let schedule = answer.schedule();
-    if let Some(Schedule { period, max_age }) = schedule {
-        names.push("ScheduledFill");
-        options += &format!(
-            "        .scheduled_fill(ScheduledFill::every({}).max_age({}))\n",
-            duration(period),
-            duration(max_age)
-        );
-    }
     if answer.threads.producers > 1 {
         options += &format!("        .producers({})\n", answer.threads.producers);
     }
     names.sort_unstable();
-    let time = schedule.map_or("", |_| "use std::time::Duration;\n\n");
     Some(format!(
-        "{time}use ringflake::{{{}}};\n\n\
+        "use ringflake::{{{}}};\n\n\
          fn main() -> Result<(), Box<dyn std::error::Error>> {{\n    \
          let secret = Secret::from_file(\"{SECRET}\")?; // `ringflake keygen --out {SECRET}`\n    \
          let layout = {layout};\n    \
@@ -61,13 +49,6 @@ pub(super) fn code(answer: &Answer) -> Option<String> {
         names.join(", "),
         answer.lease.nodes
     ))
-}
-
-fn duration(duration: Duration) -> String {
-    match duration.subsec_millis() {
-        0 => format!("Duration::from_secs({})", duration.as_secs()),
-        _ => format!("Duration::from_millis({})", duration.as_millis()),
-    }
 }
 
 #[cfg(test)]
@@ -132,7 +113,6 @@ mod tests {
         let defaults = answer("50k", None);
         let mut with_all = answer("1k", None);
         with_all.capacity = Ok(1 << 17);
-        with_all.max_age = Some(Duration::from_secs(60));
         with_all.layout = Layout::BAIDU_31_23_9;
         with_all.lease.nodes = 7..8;
         let mut small = answer("1k", None);
@@ -146,9 +126,7 @@ mod tests {
         for (program, part) in programs.iter().zip([
             ".lease(StaticLease::assume_unique(layout, 0..1)) // nobody else's nodes\n        \
              .build()?;\n",
-            ".capacity(1 << 17)\n        \
-             .scheduled_fill(ScheduledFill::every(Duration::from_secs(10))\
-             .max_age(Duration::from_secs(60)))\n",
+            ".capacity(1 << 17)\n        .build()?;\n",
             ".capacity(512)\n        .threshold_fill(ThresholdFill::percent(75))\n        \
              .producers(2)\n",
         ]) {
