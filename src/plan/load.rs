@@ -4,7 +4,6 @@ use std::fmt;
 use std::time::Duration;
 
 use super::burst::Burst;
-use super::piece::Piece;
 use super::rate::{self, Rate};
 use super::span::Span;
 use super::{LoadError, trace};
@@ -40,6 +39,30 @@ pub struct Load {
     pieces: Box<[Piece]>,
 }
 
+/// A span of a load over which its rate stays the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Piece {
+    /// Its beginning, in seconds.
+    pub from: f64,
+    /// Its end, in seconds; infinite for a steady load.
+    pub until: f64,
+    /// IDs a second.
+    pub rate: f64,
+}
+
+impl Piece {
+    /// Its length, in seconds.
+    pub fn seconds(&self) -> f64 {
+        self.until - self.from
+    }
+
+    /// How many IDs are asked for in it.
+    pub fn ids(&self) -> f64 {
+        self.rate * self.seconds()
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
     Steady(Rate),
@@ -50,10 +73,14 @@ enum Kind {
 impl Load {
     /// The same rate for ever.
     pub fn steady(rate: Rate) -> Self {
-        let whole = Piece::default().then(f64::INFINITY, rate.per_second() as f64);
         Self {
             kind: Kind::Steady(rate),
-            pieces: [whole].into(),
+            pieces: [Piece {
+                from: 0.0,
+                until: f64::INFINITY,
+                rate: rate.per_second() as f64,
+            }]
+            .into(),
         }
     }
 
@@ -65,10 +92,18 @@ impl Load {
             return self;
         };
         let [length, period] = [burst.length(), burst.period()].map(|it| it.as_secs_f64());
-        let high = Piece::default().then(length, burst.rate().per_second() as f64);
+        let piece = |from, until, rate: Rate| Piece {
+            from,
+            until,
+            rate: rate.per_second() as f64,
+        };
         Self {
             kind: Kind::Bursts(rate, burst),
-            pieces: [high, high.then(period, rate.per_second() as f64)].into(),
+            pieces: [
+                piece(0.0, length, burst.rate()),
+                piece(length, period, rate),
+            ]
+            .into(),
         }
     }
 
@@ -90,23 +125,22 @@ impl Load {
 
     /// How many IDs are asked for in the first `seconds`; none before 0.
     pub fn demanded_by(&self, seconds: f64) -> f64 {
-        let (before, within) = self.split(seconds.max(0.0), self.end(), self.ids());
-        let index = self.pieces.partition_point(|piece| piece.until <= within);
-        let of_turn = self.pieces.get(index).map_or_else(
-            || self.ids(),
-            |piece| piece.before + piece.rate * (within - piece.from),
-        );
-        before + of_turn
-    }
-
-    /// Splits `amount`, of which each period has `each`, into whole periods and a rest:
-    /// `other` for each of these periods, and the rest.
-    fn split(&self, amount: f64, each: f64, other: f64) -> (f64, f64) {
-        if self.period().is_none() {
-            return (0.0, amount);
+        let seconds = seconds.max(0.0);
+        let (before, within) = match self.period().map(|it| it.as_secs_f64()) {
+            Some(period) => {
+                let turns = (seconds / period).floor();
+                let within = (seconds - turns * period).clamp(0.0, period);
+                (turns * self.ids(), within)
+            }
+            None => (0.0, seconds),
+        };
+        if within >= self.end() {
+            // Whole, unlike the sum of what the pieces of a trace ask for.
+            return before + self.ids();
         }
-        let turns = (amount / each).floor();
-        (turns * other, (amount - turns * each).clamp(0.0, each))
+        let begun = self.pieces.iter().take_while(|piece| piece.from < within);
+        let of_turn = begun.map(|it| it.rate * (it.until.min(within) - it.from));
+        before + of_turn.sum::<f64>()
     }
 
     /// The spans of one rate each, in order; without end unless it is a trace.
@@ -119,7 +153,6 @@ impl Load {
             self.pieces.iter().map(move |piece| Piece {
                 from: start + piece.from,
                 until: start + piece.until,
-                before: turn as f64 * self.ids() + piece.before,
                 ..*piece
             })
         };
@@ -165,17 +198,18 @@ impl Load {
     /// # Ok::<(), ringflake::plan::LoadError>(())
     /// ```
     pub fn excess(&self, rate: f64) -> f64 {
-        if self.duration().is_none() && self.mean() > rate {
-            return f64::INFINITY;
+        let beyond = |piece: &Piece| (piece.rate - rate) * piece.seconds();
+        if self.duration().is_none() {
+            if self.mean() > rate {
+                return f64::INFINITY;
+            }
+            // The rest of the period pays for the part with the higher rate.
+            let high = self.pieces.iter().filter(|piece| piece.rate > rate);
+            return high.map(beyond).fold(0.0, f64::max);
         }
-        // The debt of a burst is paid by the end of the next period.
         let (mut debt, mut most) = (0.0_f64, 0.0_f64);
-        for piece in self.pieces().take(2 * self.pieces.len()) {
-            // Finite, since an endless piece at the rate itself changes nothing.
-            debt = match piece.rate > rate {
-                true => debt + (piece.rate - rate) * piece.seconds(),
-                false => (debt - (rate - piece.rate) * piece.seconds().min(f64::MAX)).max(0.0),
-            };
+        for piece in &self.pieces {
+            debt = (debt + beyond(piece)).max(0.0);
             most = most.max(debt);
         }
         most
@@ -204,7 +238,7 @@ impl Load {
     fn ids(&self) -> f64 {
         match self.kind {
             Kind::Trace { ids } => ids as f64,
-            Kind::Steady(_) | Kind::Bursts(..) => self.pieces.last().map_or(0.0, Piece::after),
+            Kind::Steady(_) | Kind::Bursts(..) => self.pieces.iter().map(Piece::ids).sum(),
         }
     }
 }
@@ -372,7 +406,6 @@ mod tests {
             let mut sum = 0.0;
             for piece in load.pieces_until(seconds) {
                 prop_assert!(piece.rate <= load.peak() && piece.seconds() > 0.0);
-                prop_assert!(near(piece.before, sum), "{} {sum}", piece.before);
                 sum += piece.ids();
             }
             let demanded = load.demanded_by(seconds);

@@ -1,7 +1,7 @@
 //! A recorded load, as text: `seconds,count` a line.
 
 use super::LoadError;
-use super::piece::Piece;
+use super::load::Piece;
 use super::rate::Rate;
 use super::span::whole;
 
@@ -53,13 +53,14 @@ fn pieces(lines: &[Line]) -> Result<(Box<[Piece]>, u64), LoadError> {
     let ends = lines[1..].iter().map(|line| line.seconds);
     let ends = ends.chain([last.seconds + last_span]);
     let mut ids = 0_u64;
-    let mut piece = Piece::default();
     let mut pieces = Vec::with_capacity(lines.len());
     for (line, end) in lines.iter().zip(ends) {
         let seconds = end - line.seconds;
-        piece = piece.then(end - first.seconds, line.count as f64 / seconds);
-        // Whole, unlike the sum of what the pieces ask for.
-        piece.before = ids as f64;
+        let piece = Piece {
+            from: line.seconds - first.seconds,
+            until: end - first.seconds,
+            rate: line.count as f64 / seconds,
+        };
         if piece.rate > Rate::MAX.per_second() as f64 {
             return Err(LoadError(format!(
                 "line {} of the trace asks for {} IDs in {seconds} s: the highest rate is {}",
@@ -183,12 +184,8 @@ mod tests {
                 return Ok(());
             };
             prop_assert_eq!((sum, pieces.len()), (ids, lines.len()));
-            let (mut asked, last) = (0, pieces.last().unwrap());
-            for (piece, (_, count)) in pieces.iter().zip(&lines) {
-                prop_assert_eq!(piece.before, asked as f64, "a whole number");
-                asked += count;
-            }
-            prop_assert!((last.after() - ids as f64).abs() <= 1e-6 * ids as f64);
+            let asked: f64 = pieces.iter().map(Piece::ids).sum();
+            prop_assert!((asked - ids as f64).abs() <= 1e-6 * ids as f64);
         }
     }
 }
