@@ -53,92 +53,54 @@ pub(super) fn code(answer: &Answer) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-    use std::path::Path;
-    use std::process::Command;
-
-    use ringflake::{Cipher, Id, Layout, Secret};
+    use ringflake::Layout;
 
     use super::*;
     use crate::threshold::Threshold;
     use crate::tune::answer::tests::answer;
     use crate::tune::lease::LeasePlan;
 
-    /// The root of the repository.
-    const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+    /// The tests of the library compile its examples.
+    const GUIDE: &str = include_str!("../../../src/guide/tuning.md");
 
-    /// Puts programs into a package that depends on the library, and runs them one after
-    /// the other: the ID that each prints.
-    fn run(programs: &[String], secret: &Secret) -> Vec<Id> {
-        let package = tempfile::tempdir().unwrap();
-        let path = |name: &str| package.path().join(name);
-        let root = Path::new(ROOT).canonicalize().unwrap();
-        let manifest = format!(
-            "[package]\nname = \"pasted\"\nedition = \"2024\"\n\n[workspace]\n\n\
-             [dependencies]\nringflake = {{ path = {root:?} }}\n\n\
-             [lints.rust]\nwarnings = \"deny\"\n"
+    #[test]
+    fn the_program_of_the_guide_is_the_one_that_is_printed() {
+        let mut all = answer("1k", None);
+        all.capacity = Ok(1 << 17);
+        all.threshold = Threshold(75);
+        all.threads.producers = 2;
+        all.lease.nodes = 4..5;
+        let program = code(&all).unwrap();
+        assert!(
+            GUIDE.contains(&format!("```no_run\n{program}```\n")),
+            "{program}"
         );
-        fs::write(path("Cargo.toml"), manifest).unwrap();
-        // The versions that are at hand.
-        fs::copy(root.join("Cargo.lock"), path("Cargo.lock")).unwrap();
-        secret.to_new_file(path(SECRET)).unwrap();
-        fs::create_dir_all(path("src/bin")).unwrap();
-        for (index, program) in programs.iter().enumerate() {
-            fs::write(path(&format!("src/bin/program_{index}.rs")), program).unwrap();
-        }
-        // Beside what cargo has built of this test, so that it is built once.
-        let test = std::env::current_exe().unwrap();
-        let target = test.ancestors().nth(3).unwrap().join("pasted");
-        let id = |index| {
-            let mut cargo = Command::new(env!("CARGO"));
-            cargo
-                .args(["run", "--quiet", "--offline", "--bin"])
-                .arg(format!("program_{index}"))
-                .current_dir(package.path())
-                .env("CARGO_TARGET_DIR", &target);
-            let output = cargo.output().unwrap();
-            let error = String::from_utf8_lossy(&output.stderr);
-            assert!(output.status.success(), "{error}\n{}", programs[index]);
-            String::from_utf8(output.stdout)
-                .unwrap()
-                .trim()
-                .parse()
-                .unwrap()
-        };
-        (0..programs.len()).map(id).collect()
     }
 
     #[test]
-    fn the_program_compiles_and_runs_on_its_layout_and_nodes() {
-        let defaults = answer("50k", None);
-        let mut with_all = answer("1k", None);
-        with_all.capacity = Ok(1 << 17);
-        with_all.layout = Layout::BAIDU_31_23_9;
-        with_all.lease.nodes = 7..8;
-        let mut small = answer("1k", None);
-        small.capacity = Ok(512);
-        small.threshold = Threshold(75);
-        small.threads.producers = 2;
-        small.layout = "28/20/15@2020-01-01T00:00:00Z/1s".parse().unwrap();
-        small.lease.nodes = 4..5;
-        let answers = [defaults, with_all, small];
-        let programs = answers.each_ref().map(|answer| code(answer).unwrap());
-        for (program, part) in programs.iter().zip([
-            ".lease(StaticLease::assume_unique(layout, 0..1)) // nobody else's nodes\n        \
-             .build()?;\n",
-            ".capacity(1 << 17)\n        .build()?;\n",
-            ".capacity(512)\n        .threshold_fill(ThresholdFill::percent(75))\n        \
-             .producers(2)\n",
-        ]) {
-            assert!(program.contains(part), "{program}");
+    fn a_program_names_its_layout_and_what_differs_from_the_defaults() {
+        let mut answer = answer("50k", None);
+        for (layout, named) in [
+            (Layout::RANDFLAKE, "Layout::RANDFLAKE"),
+            (Layout::BAIDU_31_23_9, "Layout::BAIDU_31_23_9"),
+            (Layout::SONYFLAKE_SIZED, "Layout::SONYFLAKE_SIZED"),
+        ] {
+            answer.layout = layout;
+            let program = code(&answer).unwrap();
+            assert!(
+                program.contains(&format!("let layout = {named};\n")),
+                "{program}"
+            );
+            let end = ".lease(StaticLease::assume_unique(layout, 0..1)) // nobody else's nodes\n        \
+                       .build()?;\n";
+            assert!(program.contains(end), "{program}");
         }
-        let secret = Secret::generate().unwrap();
-        let cipher = Cipher::sparx64(&secret);
-        for (answer, id) in answers.iter().zip(run(&programs, &secret)) {
-            let raw = cipher.decrypt(id.to_u64());
-            let node = answer.layout.unpack(raw).unwrap().node;
-            assert!(answer.lease.nodes.contains(&node), "{node}");
-        }
+        answer.layout = "28/20/15@2020-01-01T00:00:00Z/1s".parse().unwrap();
+        answer.capacity = Ok(512);
+        let program = code(&answer).unwrap();
+        let layout = format!("let layout = \"{}\".parse::<Layout>()?;\n", answer.layout);
+        assert!(program.contains(&layout), "{program}");
+        assert!(program.contains("        .capacity(512)\n"), "{program}");
     }
 
     #[test]
