@@ -8,107 +8,79 @@ use super::span::whole;
 /// The latest moment of a line, in seconds: the year 9999 in Unix time.
 const MAX_SECONDS: f64 = 253_402_300_800.0;
 
-/// A line's two numbers, and its number from 1.
-#[derive(Clone, Copy)]
-struct Line {
-    number: usize,
-    seconds: f64,
-    count: u64,
-}
+/// The number of a line, from 1, and its seconds and IDs.
+type Line = (usize, f64, u64);
 
 /// The spans between the lines of `text`, and how many IDs they ask for: never empty, in
 /// order, without a gap, and not all of them 0.
 pub(super) fn parse(text: &str) -> Result<(Box<[Piece]>, u64), LoadError> {
     let mut lines: Vec<Line> = Vec::new();
     for (index, text) in text.lines().enumerate() {
-        let text = text.trim();
+        let (number, text) = (index + 1, text.trim());
         if text.is_empty() || text.starts_with('#') {
             continue;
         }
-        let line = parse_line(index + 1, text)?;
-        if let Some(before) = lines.last()
-            && line.seconds <= before.seconds
+        let Some((seconds, count)) = parse_line(text) else {
+            return Err(LoadError(format!(
+                "line {number} of the trace is {text:?}: write seconds,count as in 12.5,40000, both \
+                 from 0 on, or begin a comment with #"
+            )));
+        };
+        if let Some(&(_, before, _)) = lines.last()
+            && seconds <= before
         {
             return Err(LoadError(format!(
-                "line {} of the trace goes back in time: {} s does not come after the {} s of \
-                 the line before; sort the lines, and add up those of the same moment",
-                line.number, line.seconds, before.seconds
+                "line {number} of the trace goes back in time: {seconds} s does not come after the \
+                 {before} s of the line before; sort the lines, and add up those of the same moment"
             )));
         }
-        lines.push(line);
+        lines.push((number, seconds, count));
     }
     pieces(&lines)
 }
 
 fn pieces(lines: &[Line]) -> Result<(Box<[Piece]>, u64), LoadError> {
-    let (Some(first), Some(last)) = (lines.first(), lines.last()) else {
-        let text = "the trace is empty: give at least one line, as in 0,5000 for 5,000 IDs from \
-                    second 0 on";
+    let ids = (lines.iter()).fold(0_u64, |ids, &(_, _, count)| ids.saturating_add(count));
+    let (Some(&(_, first, _)), Some(&(_, last, _)), 1..) = (lines.first(), lines.last(), ids)
+    else {
+        let text = "the trace asks for no ID: give at least one line, as in 0,5000 for 5,000 IDs \
+                    from second 0 on";
         return Err(LoadError(text.into()));
     };
     let last_span = match lines {
-        [.., before, last] => last.seconds - before.seconds,
+        [.., (_, before, _), _] => last - before,
         _ => 1.0,
     };
-    let ends = lines[1..].iter().map(|line| line.seconds);
-    let ends = ends.chain([last.seconds + last_span]);
-    let mut ids = 0_u64;
-    let mut pieces = Vec::with_capacity(lines.len());
-    for (line, end) in lines.iter().zip(ends) {
-        let seconds = end - line.seconds;
-        let piece = Piece {
-            from: line.seconds - first.seconds,
-            until: end - first.seconds,
-            rate: line.count as f64 / seconds,
-        };
-        if piece.rate > Rate::MAX.per_second() as f64 {
+    let ends = lines[1..].iter().map(|&(_, seconds, _)| seconds);
+    let ends = ends.chain([last + last_span]);
+    let piece = |(&(number, from, count), end): (&Line, f64)| {
+        let seconds = end - from;
+        let rate = count as f64 / seconds;
+        if rate > Rate::MAX.per_second() as f64 {
             return Err(LoadError(format!(
-                "line {} of the trace asks for {} IDs in {seconds} s: the highest rate is {}",
-                line.number,
-                line.count,
+                "line {number} of the trace asks for {count} IDs in {seconds} s: the highest rate \
+                 is {}",
                 Rate::MAX
             )));
         }
-        pieces.push(piece);
-        ids = ids.saturating_add(line.count);
-    }
-    match ids {
-        0 => Err(LoadError(
-            "the trace asks for no ID: all its counts are 0".into(),
-        )),
-        _ => Ok((pieces.into(), ids)),
-    }
-}
-
-fn parse_line(number: usize, text: &str) -> Result<Line, LoadError> {
-    let Some((seconds, count)) = text.split_once(',') else {
-        return Err(LoadError(format!(
-            "line {number} of the trace is {text:?}: write seconds,count as in 12.5,40000, or \
-             begin a comment with #"
-        )));
+        Ok(Piece {
+            from: from - first,
+            until: end - first,
+            rate,
+        })
     };
-    let [seconds, count] = [seconds, count].map(str::trim);
-    Ok(Line {
-        number,
-        seconds: parse_seconds(seconds).ok_or_else(|| {
-            LoadError(format!(
-                "line {number} of the trace has {seconds:?} as its time: write seconds from 0 on, \
-                 with a point before fractions"
-            ))
-        })?,
-        count: whole(count).ok_or_else(|| {
-            LoadError(format!(
-                "line {number} of the trace has {count:?} as its count: write a whole number of IDs"
-            ))
-        })?,
-    })
+    let pieces: Result<_, _> = lines.iter().zip(ends).map(piece).collect();
+    Ok((pieces?, ids))
 }
 
-fn parse_seconds(text: &str) -> Option<f64> {
+/// The seconds and the IDs of a line.
+fn parse_line(text: &str) -> Option<(f64, u64)> {
+    let (seconds, count) = text.split_once(',')?;
+    let (seconds, count) = (seconds.trim(), whole(count.trim())?);
     // Not what else `f64` reads: exponents, signs, infinities.
-    let is_plain = text.bytes().all(|b| b.is_ascii_digit() || b == b'.');
-    let seconds: f64 = text.parse().ok().filter(|_| is_plain)?;
-    (seconds <= MAX_SECONDS).then_some(seconds)
+    let is_plain = seconds.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    let seconds: f64 = seconds.parse().ok().filter(|_| is_plain)?;
+    (seconds <= MAX_SECONDS).then_some((seconds, count))
 }
 
 #[cfg(test)]
@@ -141,32 +113,37 @@ mod tests {
 
     #[test]
     fn an_error_names_its_line() {
-        for (text, line, reason) in [
-            ("0,1\nseconds,count", 2, "its time"),
-            ("0,1\n\n1", 3, "write seconds,count"),
-            ("-1,1", 1, "its time"),
-            ("1e3,1", 1, "its time"),
-            ("inf,1", 1, "its time"),
-            (",1", 1, "its time"),
-            ("999999999999,1", 1, "its time"),
-            ("0,1.5", 1, "its count"),
-            ("0,-1", 1, "its count"),
-            ("0,1,2", 1, "its count"),
-            ("0,18446744073709551616", 1, "its count"),
+        let wrong = [
+            "seconds,count",
+            "1",
+            "-1,1",
+            "1e3,1",
+            "inf,1",
+            ",1",
+            "999999999999,1",
+            "0,1.5",
+            "0,-1",
+            "0,1,2",
+            "0,18446744073709551616",
+        ];
+        let wrong = wrong.map(|line| format!("# begin\n\n{line}"));
+        let wrong = wrong
+            .iter()
+            .map(|text| (text.as_str(), 3, "write seconds,count"));
+        for (text, line, reason) in wrong.chain([
             ("#\n5,1\n4.9,1", 3, "back in time"),
             ("5,1\n5,1", 2, "back in time"),
             ("0,1\n1,2000000000000", 2, "1000G/s"),
-        ] {
+        ]) {
             let (error, begin) = (error(text), format!("line {line} of the trace"));
             assert!(
                 error.starts_with(&begin) && error.contains(reason),
                 "{error}"
             );
         }
-        for empty in ["", "\n# 1,2\n"] {
-            assert!(error(empty).contains("the trace is empty"));
+        for empty in ["", "\n# 1,2\n", "0,0\n1,0"] {
+            assert!(error(empty).contains("no ID"));
         }
-        assert!(error("0,0\n1,0").contains("no ID"));
     }
 
     proptest! {
