@@ -35,6 +35,7 @@ use crate::report::forgive_closed_pipe;
 use crate::shell::quoted;
 use crate::threads::ThreadCount;
 use crate::threshold::Threshold;
+use crate::units;
 use crate::usage::Misuse;
 
 mod answer;
@@ -47,7 +48,10 @@ mod snippet;
 mod text;
 
 /// How long the ring of the answer runs, in seconds.
-const RUN_SECONDS: u32 = 10;
+const RUN: Duration = Duration::from_secs(10);
+
+/// The longest trace that runs to its end without --seconds.
+const LONGEST_TRACE: Duration = Duration::from_secs(60);
 
 const EXAMPLES: &str = "Examples:
   ringflake tune --rate 50k                  # a steady load
@@ -67,8 +71,9 @@ pub(crate) struct TuneArgs {
     /// Run the load on a real ring, too
     #[arg(long)]
     run: bool,
-    /// For how many seconds the ring runs, as by --run [default: 10]; the other thresholds run
-    /// for a quarter of that each, or for two bursts
+    /// For how many seconds the ring runs, as by --run, from the beginning of a trace
+    /// [default: 10, or a trace of at most 60 s to its end]; the other thresholds run for a
+    /// quarter of that each, or for two bursts
     #[arg(long, value_name = "S", value_parser = count::<u32>(1..=86_400))]
     seconds: Option<u32>,
     /// Run the load, and write a page with pictures: one HTML file that needs nothing else
@@ -108,6 +113,8 @@ pub(crate) fn run(args: &TuneArgs) -> Result<ExitCode> {
         // Refused now rather than after the run.
         check_writable(path).with_context(|| not_written(path))?;
     }
+    let is_run = args.run || args.seconds.is_some() || args.report.is_some();
+    let time = is_run.then(|| run_time(args, &load)).transpose()?;
     let interrupt = Interrupt::listen().context("signals can't be listened to")?;
 
     let measured = Measured::now()?;
@@ -123,15 +130,14 @@ pub(crate) fn run(args: &TuneArgs) -> Result<ExitCode> {
         load,
     };
     answer.compute();
-    let replay = match args.run || args.seconds.is_some() || args.report.is_some() {
-        true => {
-            let time = Duration::from_secs(args.seconds.unwrap_or(RUN_SECONDS).into());
+    let replay = match time {
+        Some(time) => {
             let bar = progress_bar(time);
             let replay = Replay::new(&mut answer, time, &interrupt, &bar);
             bar.finish_and_clear();
             Some(replay?)
         }
-        false => None,
+        None => None,
     };
 
     let command = command();
@@ -149,6 +155,22 @@ pub(crate) fn run(args: &TuneArgs) -> Result<ExitCode> {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
     })
+}
+
+/// How long the ring of the answer runs.
+fn run_time(args: &TuneArgs, load: &Load) -> Result<Duration> {
+    match (args.seconds, load.duration()) {
+        (Some(seconds), _) => Ok(Duration::from_secs(seconds.into())),
+        (None, None) => Ok(RUN),
+        (None, Some(whole)) if whole <= LONGEST_TRACE => Ok(whole),
+        (None, Some(whole)) => Err(Misuse(format!(
+            "the trace lasts {}, and one of more than {} does not run to its end by itself\n\
+             help: give --seconds to run it from its beginning, or a file with its busiest part",
+            units::time(whole.as_secs_f64()),
+            units::time(LONGEST_TRACE.as_secs_f64())
+        ))
+        .into()),
+    }
 }
 
 /// As many producers as fill faster than the peak empties, if there are cores for them.

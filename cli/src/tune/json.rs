@@ -59,9 +59,6 @@ pub(super) fn object(answer: &Answer, replay: Option<&Replay>, command: &str) ->
         })).collect::<Vec<_>>(),
         "run": replay.map(|replay| json!({
             "finding": replay.finding,
-            "part": replay.part.map(|(from, length)| json!({
-                "from_s": from, "seconds": length,
-            })),
             "rings": replay.runs.iter().chain(&replay.thresholds).map(ring).collect::<Vec<_>>(),
         })),
     })

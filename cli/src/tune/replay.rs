@@ -5,7 +5,6 @@
 //! of the ring has the margin, half of it runs. Then the other thresholds run for a shorter
 //! time.
 
-use std::fmt::Write;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -100,8 +99,6 @@ pub(super) struct Replay {
     pub(super) runs: Vec<Run>,
     /// Of the other thresholds.
     pub(super) thresholds: Vec<Run>,
-    /// The part of a trace that ran: from when, and for how many seconds.
-    pub(super) part: Option<(f64, f64)>,
 }
 
 impl Replay {
@@ -112,14 +109,9 @@ impl Replay {
         interrupt: &Interrupt,
         bar: &ProgressBar,
     ) -> Result<Self> {
-        let busiest = busiest_part(&answer.load, time)?;
-        let load = busiest
-            .as_ref()
-            .map_or_else(|| answer.load.clone(), |(_, load)| load.clone());
-        let time = load.duration().unwrap_or(time).min(time);
+        let time = answer.load.duration().map_or(time, |whole| whole.min(time));
         let rings = Rings {
             answer: &answer.clone(),
-            load: &load,
             interrupt,
             bar,
         };
@@ -127,7 +119,6 @@ impl Replay {
             finding: Finding::NotMeasured,
             runs: Vec::new(),
             thresholds: Vec::new(),
-            part: busiest.map(|(from, _)| (from, time.as_secs_f64())),
         };
         let Some(first) = answer.setting() else {
             return Ok(replay);
@@ -136,7 +127,7 @@ impl Replay {
         let (finding, chosen) = replay.settle(first, least, |it| rings.run(it, time))?;
         replay.finding = finding;
         answer.capacity = Ok(chosen.capacity);
-        let short = short_time(&load, time);
+        let short = short_time(&answer.load, time);
         for setting in chosen.with_thresholds() {
             if setting != chosen {
                 replay.thresholds.extend(rings.run(setting, short)?);
@@ -271,7 +262,6 @@ impl Replay {
 /// The real rings.
 struct Rings<'a> {
     answer: &'a Answer,
-    load: &'a Load,
     interrupt: &'a Interrupt,
     bar: &'a ProgressBar,
 }
@@ -279,7 +269,7 @@ struct Rings<'a> {
 impl Rings<'_> {
     fn open_loop(&self, time: Duration) -> OpenLoop<'_> {
         OpenLoop {
-            load: self.load,
+            load: &self.answer.load,
             consumers: self.answer.threads.consumers,
             time,
             stop: self.interrupt.flag(),
@@ -328,49 +318,6 @@ fn short_time(load: &Load, time: Duration) -> Duration {
         .min(time)
 }
 
-/// The busiest part of a trace that is longer than `most`, and when it begins.
-fn busiest_part(load: &Load, most: Duration) -> Result<Option<(f64, Load)>> {
-    let Some(whole) = load.duration() else {
-        return Ok(None);
-    };
-    let (whole, length) = (whole.as_secs_f64(), most.as_secs_f64());
-    if whole <= length {
-        return Ok(None);
-    }
-    let ids_from = |from: f64| load.demanded_by(from + length) - load.demanded_by(from);
-    // The busiest part begins or ends with a piece.
-    let begins = load.pieces().map(|piece| piece.from);
-    let ends = load.pieces().map(|piece| piece.until - length);
-    let starts = begins
-        .chain(ends)
-        .filter(|&at| at >= 0.0 && at + length <= whole + 1e-9);
-    let busiest = starts.max_by(|&one, &other| ids_from(one).total_cmp(&ids_from(other)));
-    let from = busiest.unwrap_or(0.0);
-    let part = cut(load, from, length).context("the busiest part of the trace can't be cut out")?;
-    Ok(Some((from, part)))
-}
-
-/// The load from a moment on, for so many seconds.
-fn cut(load: &Load, from: f64, length: f64) -> Result<Load> {
-    /// A shorter piece is a rounding error of the sums.
-    const SHORTEST: f64 = 4e-6;
-    let until = from + length;
-    let mut text = String::new();
-    for piece in load.pieces_until(until).filter(|piece| piece.until > from) {
-        let start = piece.from.max(from);
-        let whole = piece.until.min(until) - start;
-        if whole < SHORTEST {
-            continue;
-        }
-        let half = whole / 2.0;
-        let ids = (piece.rate * half).ceil();
-        // In halves, because the last line of a trace lasts as long as the one before.
-        writeln!(text, "{:.6},{ids}", start - from)?;
-        writeln!(text, "{:.6},{ids}", start - from + half)?;
-    }
-    Ok(Load::trace(&text)?)
-}
-
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
@@ -407,7 +354,6 @@ pub(super) mod tests {
             finding,
             runs,
             thresholds: Vec::new(),
-            part: None,
         }
     }
 
@@ -512,22 +458,5 @@ pub(super) mod tests {
         assert_eq!(short(Some("20M:1ms/10ms")), 5.0);
         assert!((short(Some("20M:1s/8s")) - 9.0).abs() < 1e-9);
         assert_eq!(short(Some("20M:1s/1h")), 20.0);
-    }
-
-    #[test]
-    fn of_a_long_trace_the_busiest_part_runs() {
-        let load = Load::trace("0,10\n10,500\n20,700\n30,20\n").unwrap();
-        let worst = |seconds| busiest_part(&load, Duration::from_secs(seconds)).unwrap();
-        assert!(worst(40).is_none());
-        let (from, part) = worst(15).unwrap();
-        assert_eq!(from, 15.0);
-        assert_eq!(part.duration(), Some(Duration::from_secs(15)));
-        assert!((part.demanded_by(15.0) - 950.0).abs() <= 2.0);
-        assert!((part.demanded_by(5.0) - 250.0).abs() <= 2.0);
-        assert!(
-            busiest_part(&answer("1M", None).load, Duration::from_secs(1))
-                .unwrap()
-                .is_none()
-        );
     }
 }

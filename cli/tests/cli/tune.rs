@@ -124,6 +124,9 @@ fn wrong_options_are_refused_before_anything_is_measured() {
     let trace = home.path("trace.csv");
     fs::write(&trace, "0,5\n2,5\n1,5\n").unwrap();
     let trace = format!("--trace {trace}");
+    let long = home.path("long.csv");
+    fs::write(&long, "0,5\n40,5\n").unwrap();
+    let long = format!("--run --trace {long}");
     // It would take hours.
     let path = home.path("missing/tune.html");
     let report = format!("--rate 1M --seconds 9999 --report {path}");
@@ -139,6 +142,7 @@ fn wrong_options_are_refused_before_anything_is_measured() {
         (2, "--rate 1M --seconds 0", "1 to 86400"),
         (2, "--rate 1M --consumers 0", "1 to 1024"),
         (2, "--rate 1M --nodes 0..131073", "131072"),
+        (2, &long, "the trace lasts 80 s"),
         (1, &trace, "line 3"),
         (1, "--trace /no/such/file", "/no/such/file"),
         (1, &report, &not_written),
