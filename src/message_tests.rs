@@ -409,7 +409,6 @@ fn engine_errors() -> String {
     });
     text += &plain("LoadError", &"fast".parse::<Rate>().unwrap_err());
     text += &plain("LoadError", &"20M".parse::<Burst>().unwrap_err());
-    text += &plain("LoadError", &"20M:100/1s".parse::<Burst>().unwrap_err());
     text + &plain("LoadError", &Load::trace("0,100\nx\n").unwrap_err())
 }
 
