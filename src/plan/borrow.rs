@@ -15,23 +15,6 @@ use crate::layout::Layout;
 ///
 /// The nodes sustain [`MARGIN`] times the mean rate, and a burst borrows no more than the
 /// limit divided by [`MARGIN`]. The result may be more than `layout` has.
-///
-/// # Examples
-///
-/// ```
-/// use std::time::Duration;
-/// use ringflake::{Layout, plan};
-///
-/// let limit = Duration::from_secs(60);
-/// let nodes = |load| plan::nodes_for(&load, &Layout::RANDFLAKE, limit);
-/// // A node sustains 131,072 IDs a second.
-/// assert_eq!(nodes(plan::Load::steady("50k".parse()?)), 1);
-/// assert_eq!(nodes(plan::Load::steady("1M".parse()?)), 16);
-/// // A burst of 300 M IDs borrows 29.9 s of 73 nodes.
-/// let bursts = plan::Load::steady("1k".parse()?).with_burst("200M:1500ms/2min".parse()?);
-/// assert_eq!(nodes(bursts), 73);
-/// # Ok::<(), ringflake::plan::LoadError>(())
-/// ```
 pub fn nodes_for(load: &Load, layout: &Layout, limit: Duration) -> u64 {
     let of_one = sustained(layout, 1);
     let limit = limit.as_secs_f64() / MARGIN;

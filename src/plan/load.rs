@@ -358,20 +358,17 @@ mod tests {
 
     fn any_load() -> impl Strategy<Value = Load> {
         let rates = || 1..100_000_000_u64;
-        let spans = (1..1000_u64, 1..1000_u64);
-        prop_oneof![
-            rates().prop_map(|rate| load(&format!("{rate}/s"))),
-            (rates(), rates(), spans).prop_map(|(steady, high, (length, rest))| {
-                load(&format!(
-                    "{steady}/s {high}/s:{length}ms/{}ms",
-                    length + rest
-                ))
-            }),
-            prop::collection::vec(0..100_000_u64, 1..30).prop_map(|counts| {
-                let line = |(at, count): (usize, &u64)| format!("{at},{}\n", count + 1);
-                load(&counts.iter().enumerate().map(line).collect::<String>())
-            }),
-        ]
+        let bursts = (rates(), rates(), 1..1000_u64, 1..1000_u64);
+        let bursts = bursts.prop_map(|(steady, high, length, rest)| {
+            let period = length + rest;
+            format!("{steady}/s {high}/s:{length}ms/{period}ms")
+        });
+        let traces = prop::collection::vec(1..100_000_u64, 1..30).prop_map(|counts| {
+            let line = |(at, count)| format!("{at},{count}\n");
+            counts.iter().enumerate().map(line).collect()
+        });
+        let steady = rates().prop_map(|rate| format!("{rate}/s"));
+        prop_oneof![steady, bursts, traces].prop_map(|text| load(&text))
     }
 
     #[test]

@@ -259,22 +259,6 @@ fn level_with(
 /// # Errors
 ///
 /// [`SizingError`] if no ring is large enough.
-///
-/// # Examples
-///
-/// ```
-/// use ringflake::ThresholdFill;
-/// use ringflake::plan::{self, Load, Machine};
-///
-/// let load = Load::steady("1M".parse()?).with_burst("20M:100ms/1s".parse()?);
-/// let mut machine = Machine::default();
-/// let threshold = ThresholdFill::default();
-/// assert_eq!(plan::capacity_for(&load, &machine, threshold)?, 65_536);
-/// // Without assists the ring bridges the wake-up: 20 M/s x 5 ms x 2 lie below the threshold.
-/// machine.assists = false;
-/// assert_eq!(plan::capacity_for(&load, &machine, threshold)?, 524_288);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 pub fn capacity_for(
     load: &Load,
     machine: &Machine,
@@ -402,53 +386,48 @@ mod tests {
         let half = 32_768.0;
         // After 259.59 us the level meets the mark, and 20 M/s are missing from then on.
         let met = 20.0 * (300.0 - (half - 255.0 - 6554.0) / 120.0);
-        for (text, machine, expected) in [
-            // R x W.
-            ("1M", unassisted("100M", 10_000), (half - 1e4, 0.0, false)),
-            ("1M", unassisted("100M", 40_000), (0.0, 4e4 - half, false)),
-            // E(F): 10 M/s are missing for 1 ms.
-            (
-                "1M 110M:1ms/1s",
-                unassisted("100M", 0),
-                (half - 1e4, 0.0, false),
-            ),
-            (
-                "1M 110M:1ms/1s",
-                unassisted("100M", 100),
-                (half - 2.1e4, 0.0, false),
-            ),
-            // More is asked for than is made.
-            ("101M", unassisted("100M", 0), (0.0, f64::INFINITY, false)),
-            // Two stripes with marks of 3,277 slots: 255 IDs are on their way.
-            (
-                "1M",
-                machine("100M", 10_000),
-                (half - 255.0 - 1e4, 0.0, false),
-            ),
-            // Takes make more than is taken, and 5 us x 2 stripes are left to others.
-            ("1M", machine("100M", 40_000), (6554.0 - 10.0, 0.0, true)),
-            // R - A.
-            (
-                "1M 120M:1us/1s",
-                machine("100M", 300),
-                (6554.0 - 1200.0 - met, 0.0, true),
-            ),
-            // E(F + A): 50 M/s are missing for 1 ms, and once takes assist none.
-            (
-                "1M 150M:1ms/1s",
-                machine("100M", 0),
-                (6554.0 - 1500.0, 0.0, true),
-            ),
-        ] {
+        let falls = |text, machine: Machine, lowest: f64, empties: f64, assisted| {
             let level = lowest_level(&load(text), &machine, 1 << 16, HALF).unwrap();
-            let found = (level.lowest, level.empties, level.assisted);
             let is_near = |a: f64, b: f64| a == b || (a - b).abs() < 2.0;
-            assert!(
-                is_near(found.0, expected.0) && is_near(found.1, expected.1),
-                "{text}: {found:?}, not {expected:?}"
-            );
-            assert_eq!(found.2, expected.2, "{text}");
-        }
+            let are_near = is_near(level.lowest, lowest) && is_near(level.empties, empties);
+            assert!(are_near, "{text}: {level:?}, not {lowest} and {empties}");
+            assert_eq!(level.assisted, assisted, "{text}");
+        };
+        // R x W.
+        falls("1M", unassisted("100M", 10_000), half - 1e4, 0.0, false);
+        falls("1M", unassisted("100M", 40_000), 0.0, 4e4 - half, false);
+        // E(F): 10 M/s are missing for 1 ms.
+        let burst = "1M 110M:1ms/1s";
+        falls(burst, unassisted("100M", 0), half - 1e4, 0.0, false);
+        falls(burst, unassisted("100M", 100), half - 2.1e4, 0.0, false);
+        // More is asked for than is made.
+        falls("101M", unassisted("100M", 0), 0.0, f64::INFINITY, false);
+        // Two stripes with marks of 3,277 slots: 255 IDs are on their way.
+        falls(
+            "1M",
+            machine("100M", 10_000),
+            half - 255.0 - 1e4,
+            0.0,
+            false,
+        );
+        // Takes make more than is taken, and 5 us x 2 stripes are left to others.
+        falls("1M", machine("100M", 40_000), 6554.0 - 10.0, 0.0, true);
+        // R - A.
+        falls(
+            "1M 120M:1us/1s",
+            machine("100M", 300),
+            6554.0 - 1200.0 - met,
+            0.0,
+            true,
+        );
+        // E(F + A): 50 M/s are missing for 1 ms, and once takes assist none.
+        falls(
+            "1M 150M:1ms/1s",
+            machine("100M", 0),
+            6554.0 - 1500.0,
+            0.0,
+            true,
+        );
     }
 
     #[test]
@@ -491,48 +470,37 @@ mod tests {
 
     #[test]
     fn a_load_that_no_ring_serves_has_its_reason() {
-        let error = |text, machine: &Machine| {
-            let error = capacity_for(&load(text), machine, HALF).unwrap_err();
-            (error, error.to_string())
+        let refused = |text, machine: Machine, expected, said| {
+            let error = capacity_for(&load(text), &machine, HALF).unwrap_err();
+            assert_eq!(error, expected, "{text}");
+            assert!(error.to_string().contains(said), "{error}");
         };
         let mut slow_takes = machine("400M", 10);
         slow_takes.take_rate = Rate::of(1_000_000);
-        for (text, machine, expected, said) in [
-            (
-                "2M",
-                slow_takes,
-                SizingError::Takes {
-                    wanted: 2e6,
-                    taken: 1e6,
-                },
-                "take batches",
-            ),
-            (
-                "500M",
-                machine("200M", 10),
-                SizingError::TooSlow {
-                    wanted: 5e8,
-                    made: 399.9e6,
-                },
-                "500M IDs/s on average, and producers and takes generate at most 400M",
-            ),
-            (
-                "1M 100M:10s/1h",
-                unassisted("50M", 0),
-                SizingError::TooLarge,
-                "share the load",
-            ),
-            (
-                "1G",
-                unassisted("1G", 2_000_000),
-                SizingError::TooLarge,
-                "1073741824 slots",
-            ),
-        ] {
-            let (found, text_found) = error(text, &machine);
-            assert_eq!(found, expected, "{text}");
-            assert!(text_found.contains(said), "{text_found}");
-        }
+        let (wanted, taken) = (2e6, 1e6);
+        refused(
+            "2M",
+            slow_takes,
+            SizingError::Takes { wanted, taken },
+            "take batches",
+        );
+        let (wanted, made) = (5e8, 399.9e6);
+        let said = "500M IDs/s on average, and producers and takes generate at most 400M";
+        refused(
+            "500M",
+            machine("200M", 10),
+            SizingError::TooSlow { wanted, made },
+            said,
+        );
+        let slow = unassisted("50M", 0);
+        refused(
+            "1M 100M:10s/1h",
+            slow,
+            SizingError::TooLarge,
+            "share the load",
+        );
+        let late = unassisted("1G", 2_000_000);
+        refused("1G", late, SizingError::TooLarge, "1073741824 slots");
     }
 
     #[test]
