@@ -47,7 +47,7 @@ mod report;
 mod snippet;
 mod text;
 
-/// How long the ring of the answer runs, in seconds.
+/// How long each ring runs.
 const RUN: Duration = Duration::from_secs(10);
 
 /// The longest trace that runs to its end without --seconds.
@@ -71,9 +71,8 @@ pub(crate) struct TuneArgs {
     /// Run the load on a real ring, too
     #[arg(long)]
     run: bool,
-    /// For how many seconds the ring runs, as by --run, from the beginning of a trace
-    /// [default: 10, or a trace of at most 60 s to its end]; the other thresholds run for a
-    /// quarter of that each, or for two bursts
+    /// For how many seconds each ring runs, as by --run, from the beginning of a trace
+    /// [default: 10, or a trace of at most 60 s to its end]
     #[arg(long, value_name = "S", value_parser = count::<u32>(1..=86_400))]
     seconds: Option<u32>,
     /// Run the load, and write a page with pictures: one HTML file that needs nothing else
@@ -157,7 +156,7 @@ pub(crate) fn run(args: &TuneArgs) -> Result<ExitCode> {
     })
 }
 
-/// How long the ring of the answer runs.
+/// How long each ring runs.
 fn run_time(args: &TuneArgs, load: &Load) -> Result<Duration> {
     match (args.seconds, load.duration()) {
         (Some(seconds), _) => Ok(Duration::from_secs(seconds.into())),

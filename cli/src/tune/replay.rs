@@ -2,14 +2,13 @@
 //!
 //! The ring of the answer runs first. If a take finds it empty, a ring twice as large runs,
 //! and so on. If the answer is larger than the default, and the level fell so little that half
-//! of the ring has the margin, half of it runs. Then the other thresholds run for a shorter
-//! time.
+//! of the ring has the margin, half of it runs. Then the other thresholds run.
 
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use indicatif::ProgressBar;
-use ringflake::plan::{Load, MARGIN};
+use ringflake::plan::MARGIN;
 use ringflake::{CachedGenerator, Secret, StaticLease};
 use serde::Serialize;
 
@@ -127,10 +126,9 @@ impl Replay {
         let (finding, chosen) = replay.settle(first, least, |it| rings.run(it, time))?;
         replay.finding = finding;
         answer.capacity = Ok(chosen.capacity);
-        let short = short_time(&answer.load, time);
         for setting in chosen.with_thresholds() {
             if setting != chosen {
-                replay.thresholds.extend(rings.run(setting, short)?);
+                replay.thresholds.extend(rings.run(setting, time)?);
             }
         }
         Ok(replay)
@@ -306,18 +304,6 @@ impl Rings<'_> {
     }
 }
 
-/// How long the other thresholds run: a quarter of the time, but a period and the burst that
-/// follows, because the first burst finds a full ring.
-fn short_time(load: &Load, time: Duration) -> Duration {
-    let cycle = match (load.period(), load.pieces().next()) {
-        (Some(period), Some(burst)) => period.as_secs_f64() + burst.until,
-        _ => 0.0,
-    };
-    time.mul_f64(0.25)
-        .max(Duration::from_secs_f64(cycle))
-        .min(time)
-}
-
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
@@ -448,15 +434,5 @@ pub(super) mod tests {
         assert_eq!(finding, Finding::NotMeasured);
         let text = replay.in_words(&answer("1M", None));
         assert!(text.contains("longer --seconds"), "{text}");
-    }
-
-    #[test]
-    fn other_thresholds_meet_a_second_burst() {
-        let time = Duration::from_secs(20);
-        let short = |burst: Option<&str>| short_time(&answer("1M", burst).load, time).as_secs_f64();
-        assert_eq!(short(None), 5.0);
-        assert_eq!(short(Some("20M:1ms/10ms")), 5.0);
-        assert!((short(Some("20M:1s/8s")) - 9.0).abs() < 1e-9);
-        assert_eq!(short(Some("20M:1s/1h")), 20.0);
     }
 }
