@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
-use ringflake::{CachedGenerator, Stats, TakeError};
+use ringflake::{CachedGenerator, TakeError};
 
 use super::open_loop::{Histogram, OpenLoop, TakeObserver, histogram};
 
@@ -53,8 +53,6 @@ pub(crate) struct Sample {
     pub(crate) threshold: usize,
     /// Seconds that were borrowed.
     pub(crate) borrowed: f64,
-    /// Takes so far that found the ring empty.
-    pub(crate) empties: u64,
 }
 
 impl Measurement {
@@ -77,7 +75,7 @@ impl Measurement {
         let sample = || {
             let since = Instant::now().checked_duration_since(origin)?;
             bar.set_position(since.as_millis() as u64);
-            Some(sample(generator, &before, since))
+            Some(sample(generator, since))
         };
         let (consumed, samples) = thread::scope(|scope| {
             let (working, at_work) = mpsc::channel();
@@ -162,13 +160,12 @@ fn sample_until_closed(
 }
 
 /// The ring as it is.
-fn sample(generator: &CachedGenerator, before: &Stats, since: Duration) -> Sample {
+fn sample(generator: &CachedGenerator, since: Duration) -> Sample {
     let stats = generator.stats();
     Sample {
         seconds: since.as_secs_f64(),
         level: stats.level,
         threshold: stats.threshold,
         borrowed: stats.borrowed.as_secs_f64(),
-        empties: stats.empties - before.empties,
     }
 }

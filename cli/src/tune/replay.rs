@@ -319,7 +319,6 @@ pub(super) mod tests {
             level: setting.capacity - fall * (at % 11) / 10,
             threshold: setting.below(),
             borrowed: 0.0,
-            empties: if at > 150 { empties } else { 0 },
         };
         let mut measured = Measurement {
             demanded: 1_000_000,

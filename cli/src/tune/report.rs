@@ -151,7 +151,7 @@ fn level(run: &Run) -> Chart {
     });
     let thresholds = samples.iter().step_by(chunk);
     let thresholds = thresholds.map(|it| (it.seconds, it.threshold as f64));
-    let mut lines = vec![
+    let lines = vec![
         Line::new("level", Style::Plain, points),
         Line::new(
             "threshold: below it a producer is woken",
@@ -159,15 +159,6 @@ fn level(run: &Run) -> Chart {
             thresholds,
         ),
     ];
-    let mut before = 0;
-    let empty = samples
-        .iter()
-        .filter(|it| std::mem::replace(&mut before, it.empties) < it.empties);
-    let empty: Vec<_> = empty.map(|it| (it.seconds, 0.0)).collect();
-    if !empty.is_empty() {
-        let marks = empty.iter().step_by(empty.len().div_ceil(200)).copied();
-        lines.push(Line::new("empty", Style::Marks, marks));
-    }
     Chart {
         id: "level",
         title: "The level of the ring",
@@ -232,12 +223,9 @@ mod tests {
     use crate::tune::replay::Finding;
     use crate::tune::replay::tests::{replay, run};
 
-    fn page(empties: u64, command: &str) -> String {
+    fn page(command: &str) -> String {
         let answer = answer("1M", Some("20M:100ms/1s"));
-        let mut replay = replay(
-            vec![run(Setting::DEFAULT, empties, 30_000)],
-            Finding::Confirmed,
-        );
+        let mut replay = replay(vec![run(Setting::DEFAULT, 0, 30_000)], Finding::Confirmed);
         let others = Setting::DEFAULT.with_thresholds().into_iter();
         replay.thresholds = others.map(|it| run(it, 0, 20_000)).collect();
         html(&answer, &replay, command)
@@ -245,7 +233,7 @@ mod tests {
 
     #[test]
     fn the_page_needs_nothing_beside_itself() {
-        let html = page(0, "ringflake tune");
+        let html = page("ringflake tune");
         for wrong in [
             "http:", "https:", "<script", "<img", "@import", "url(", "src=", "<iframe",
         ] {
@@ -256,7 +244,7 @@ mod tests {
 
     #[test]
     fn two_pictures_in_two_widths_have_a_title_and_a_text() {
-        let html = page(0, "ringflake tune");
+        let html = page("ringflake tune");
         let pictures: Vec<_> = html.split("<svg ").skip(1).collect();
         assert_eq!(pictures.len(), 4);
         for picture in pictures {
@@ -279,16 +267,9 @@ mod tests {
     }
 
     #[test]
-    fn empties_are_marked_where_they_came() {
-        let circles = |empties| page(empties, "ringflake tune").matches("<circle").count();
-        // A mark and two of the legend, in two widths.
-        assert_eq!(circles(9), circles(0) + 6);
-    }
-
-    #[test]
     fn text_from_outside_is_escaped() {
         let evil = "<script>x</script>\"'&\0";
-        let html = page(0, evil);
+        let html = page(evil);
         assert!(
             !html.contains("<script")
                 && html.contains("&lt;script&gt;x&lt;/script&gt;&quot;&#39;&amp;<")
