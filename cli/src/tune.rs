@@ -9,7 +9,7 @@
 //! ```
 
 use std::env;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::iter;
 use std::path::{Path, PathBuf};
@@ -108,12 +108,13 @@ pub(crate) fn run(args: &TuneArgs) -> Result<ExitCode> {
     let lease = LeasePlan::new(&load, &layout, nodes)?;
     let now_unix_ms = SystemClock.unix_ms();
     layout.check_alive(now_unix_ms)?;
-    if let Some(path) = &args.report {
-        // Refused now rather than after the run.
-        check_writable(path).with_context(|| not_written(path))?;
-    }
     let is_run = args.run || args.seconds.is_some() || args.report.is_some();
     let time = is_run.then(|| run_time(args, &load)).transpose()?;
+    if let Some(path) = &args.report {
+        // Refused now rather than after the run.
+        let opened = OpenOptions::new().create(true).append(true).open(path);
+        opened.with_context(|| not_written(path))?;
+    }
     let interrupt = Interrupt::listen().context("signals can't be listened to")?;
 
     let measured = Measured::now()?;
@@ -194,17 +195,6 @@ fn progress_bar(time: Duration) -> ProgressBar {
     bar
 }
 
-/// Leaves a file that is there as it is, and no file where there is none.
-fn check_writable(path: &Path) -> io::Result<()> {
-    match File::create_new(path) {
-        Ok(_) => fs::remove_file(path),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            OpenOptions::new().append(true).open(path).map(drop)
-        }
-        Err(error) => Err(error),
-    }
-}
-
 fn not_written(path: &Path) -> String {
     format!("the report can't be written to {}", path.display())
 }
@@ -226,24 +216,4 @@ fn print(args: &TuneArgs, answer: &Answer, replay: Option<&Replay>, command: &st
         text::print(answer, replay, &mut out)?;
     }
     Ok(out.flush()?)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::fs;
-
-    use super::check_writable;
-
-    #[test]
-    fn the_check_of_the_report_leaves_no_file_and_keeps_an_old_one() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("tune.html");
-        check_writable(&path).unwrap();
-        assert!(!path.exists());
-        fs::write(&path, "an earlier report").unwrap();
-        check_writable(&path).unwrap();
-        assert_eq!(fs::read_to_string(&path).unwrap(), "an earlier report");
-        check_writable(&dir.path().join("missing/tune.html")).unwrap_err();
-        check_writable(dir.path()).unwrap_err();
-    }
 }
