@@ -47,14 +47,10 @@ impl fmt::Display for Setting {
 /// The number of slots of a ring: a power of two.
 pub(super) fn capacity(text: &str) -> Result<usize> {
     const MOST: usize = RingBuffer::MAX_CAPACITY;
-    match whole(text).and_then(|slots| usize::try_from(slots).ok()) {
-        Some(slots @ 1..=MOST) if slots.is_power_of_two() => Ok(slots),
-        Some(slots @ 1..MOST) => {
-            let above = slots.next_power_of_two();
-            let below = above / 2;
-            bail!("a ring has a power of two of slots: give {below} or {above}")
-        }
-        _ => bail!("give a power of two from 1 to {MOST}, such as 65536"),
+    let slots = whole(text).and_then(|slots| usize::try_from(slots).ok());
+    match slots.filter(|&slots| slots.is_power_of_two() && slots <= MOST) {
+        Some(slots) => Ok(slots),
+        None => bail!("give a power of two from 1 to {MOST}, such as 65536"),
     }
 }
 
@@ -180,13 +176,6 @@ impl Answer {
                 format!(
                     "{MARGIN}: the nodes sustain {MARGIN} times the mean rate, bursts borrow at most \
                      half of the limit, and the ring holds {MARGIN} times what is needed"
-                ),
-            ),
-            (
-                "layout",
-                format!(
-                    "lasts for {} more",
-                    time(self.layout.remaining_lifetime(self.now_unix_ms).as_secs_f64())
                 ),
             ),
         ]);
