@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::burst::Burst;
+use super::piece::Piece;
 use super::rate::{self, Rate};
 use super::span::Span;
 use super::{LoadError, trace};
@@ -39,30 +40,6 @@ pub struct Load {
     pieces: Box<[Piece]>,
 }
 
-/// A span of a load over which its rate stays the same.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[non_exhaustive]
-pub struct Piece {
-    /// Its beginning, in seconds.
-    pub from: f64,
-    /// Its end, in seconds; infinite for a steady load.
-    pub until: f64,
-    /// IDs a second.
-    pub rate: f64,
-}
-
-impl Piece {
-    /// Its length, in seconds.
-    pub fn seconds(&self) -> f64 {
-        self.until - self.from
-    }
-
-    /// How many IDs are asked for in it.
-    pub fn ids(&self) -> f64 {
-        self.rate * self.seconds()
-    }
-}
-
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
     Steady(Rate),
@@ -75,12 +52,7 @@ impl Load {
     pub fn steady(rate: Rate) -> Self {
         Self {
             kind: Kind::Steady(rate),
-            pieces: [Piece {
-                from: 0.0,
-                until: f64::INFINITY,
-                rate: rate.per_second() as f64,
-            }]
-            .into(),
+            pieces: [Piece::new(0.0, f64::INFINITY, rate)].into(),
         }
     }
 
@@ -92,18 +64,10 @@ impl Load {
             return self;
         };
         let [length, period] = [burst.length(), burst.period()].map(|it| it.as_secs_f64());
-        let piece = |from, until, rate: Rate| Piece {
-            from,
-            until,
-            rate: rate.per_second() as f64,
-        };
+        let high = Piece::new(0.0, length, burst.rate());
         Self {
             kind: Kind::Bursts(rate, burst),
-            pieces: [
-                piece(0.0, length, burst.rate()),
-                piece(length, period, rate),
-            ]
-            .into(),
+            pieces: [high, Piece::new(length, period, rate)].into(),
         }
     }
 

@@ -1,7 +1,7 @@
 //! A recorded load, as text: `seconds,count` a line.
 
 use super::LoadError;
-use super::load::Piece;
+use super::piece::Piece;
 use super::rate::Rate;
 use super::span::whole;
 
