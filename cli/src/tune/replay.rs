@@ -109,11 +109,7 @@ impl Replay {
         bar: &ProgressBar,
     ) -> Result<Self> {
         let time = answer.load.duration().map_or(time, |whole| whole.min(time));
-        let rings = Rings {
-            answer: &answer.clone(),
-            interrupt,
-            bar,
-        };
+        let before = answer.clone();
         let mut replay = Self {
             finding: Finding::NotMeasured,
             runs: Vec::new(),
@@ -123,12 +119,15 @@ impl Replay {
             return Ok(replay);
         };
         let least = (answer.asked.unwrap_or(0)).max(Setting::DEFAULT.capacity);
-        let (finding, chosen) = replay.settle(first, least, |it| rings.run(it, time))?;
+        let (finding, chosen) = replay.settle(first, least, |it| {
+            run_ring(&before, it, time, interrupt, bar)
+        })?;
         replay.finding = finding;
         answer.capacity = Ok(chosen.capacity);
         for setting in chosen.with_thresholds() {
             if setting != chosen {
-                replay.thresholds.extend(rings.run(setting, time)?);
+                let run = run_ring(&before, setting, time, interrupt, bar)?;
+                replay.thresholds.extend(run);
             }
         }
         Ok(replay)
@@ -257,51 +256,40 @@ impl Replay {
     }
 }
 
-/// The real rings.
-struct Rings<'a> {
-    answer: &'a Answer,
-    interrupt: &'a Interrupt,
-    bar: &'a ProgressBar,
-}
-
-impl Rings<'_> {
-    fn open_loop(&self, time: Duration) -> OpenLoop<'_> {
-        OpenLoop {
-            load: &self.answer.load,
-            consumers: self.answer.threads.consumers,
-            time,
-            stop: self.interrupt.flag(),
-            groups_per_second: GROUPS_PER_SECOND,
-        }
+/// Runs the load on a real ring. None if it was interrupted, or no ID was due.
+fn run_ring(
+    answer: &Answer,
+    setting: Setting,
+    time: Duration,
+    interrupt: &Interrupt,
+    bar: &ProgressBar,
+) -> Result<Option<Run>> {
+    if interrupt.came() {
+        return Ok(None);
     }
-
-    /// None if it was interrupted, or no ID was due.
-    fn run(&self, setting: Setting, time: Duration) -> Result<Option<Run>> {
-        if self.interrupt.came() {
-            return Ok(None);
-        }
-        self.start(setting.to_string(), time);
-        let answer = self.answer;
-        let lease = StaticLease::assume_unique(answer.layout, answer.lease.nodes.clone());
-        let generator = CachedGenerator::builder(answer.layout)
-            // A secret of its own: a process makes each ID only once.
-            .secret(Secret::generate()?)
-            .lease(lease)
-            .producers(answer.threads.producers)
-            .borrow_limit(BORROW_LIMIT)
-            .capacity(setting.capacity)
-            .threshold_fill(setting.threshold.fill())
-            .build()?;
-        let (measured, _) = Measurement::run(self.open_loop(time), &generator, self.bar, || ())
-            .context("a thread can't be started")?;
-        let is_whole = !self.interrupt.came() && measured.taken + measured.refused > 0;
-        Ok(is_whole.then_some(Run { setting, measured }))
-    }
-
-    fn start(&self, message: String, time: Duration) {
-        self.bar.set_length(time.as_millis() as u64);
-        self.bar.set_message(message);
-    }
+    bar.set_length(time.as_millis() as u64);
+    bar.set_message(setting.to_string());
+    let lease = StaticLease::assume_unique(answer.layout, answer.lease.nodes.clone());
+    let generator = CachedGenerator::builder(answer.layout)
+        // A secret of its own: a process makes each ID only once.
+        .secret(Secret::generate()?)
+        .lease(lease)
+        .producers(answer.threads.producers)
+        .borrow_limit(BORROW_LIMIT)
+        .capacity(setting.capacity)
+        .threshold_fill(setting.threshold.fill())
+        .build()?;
+    let open_loop = OpenLoop {
+        load: &answer.load,
+        consumers: answer.threads.consumers,
+        time,
+        stop: interrupt.flag(),
+        groups_per_second: GROUPS_PER_SECOND,
+    };
+    let (measured, _) =
+        Measurement::run(open_loop, &generator, bar, || ()).context("a thread can't be started")?;
+    let is_whole = !interrupt.came() && measured.taken + measured.refused > 0;
+    Ok(is_whole.then_some(Run { setting, measured }))
 }
 
 #[cfg(test)]
