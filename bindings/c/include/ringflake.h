@@ -81,9 +81,9 @@ typedef enum {
      * to do.
      */
     RINGFLAKE_STORE = 4,
-    /* No lease is in force: the store is unreachable, all of its nodes are leased, or the
-     * machine's clock was set. An open generator keeps asking, so take again later. If opening
-     * failed, there is no generator: open again later.
+    /* No lease is in force: the store is unreachable, or all of its nodes are leased. An open
+     * generator keeps asking, so take again later. If opening failed, there is no generator: open
+     * again later.
      */
     RINGFLAKE_NO_LEASE = 5,
     /* IDs were taken faster than the leases allow, or the clock was set back. Wait for

@@ -31,9 +31,9 @@ pub enum ringflake_status {
     /// The store or the data directory refuses, and waiting does not help. The message says what
     /// to do.
     RINGFLAKE_STORE = 4,
-    /// No lease is in force: the store is unreachable, all of its nodes are leased, or the
-    /// machine's clock was set. An open generator keeps asking, so take again later. If opening
-    /// failed, there is no generator: open again later.
+    /// No lease is in force: the store is unreachable, or all of its nodes are leased. An open
+    /// generator keeps asking, so take again later. If opening failed, there is no generator: open
+    /// again later.
     RINGFLAKE_NO_LEASE = 5,
     /// IDs were taken faster than the leases allow, or the clock was set back. Wait for
     /// `ringflake_retry_after_ms`.
@@ -236,8 +236,9 @@ fn help_of_store(error: &StoreError) -> Option<&str> {
 
 fn retry_after(error: &StoreError) -> Option<Duration> {
     match error {
-        StoreError::FloorAhead { retry_after, .. }
-        | StoreError::Exhausted { retry_after, .. } => Some(*retry_after),
+        StoreError::FloorAhead { retry_after, .. } | StoreError::Exhausted { retry_after, .. } => {
+            Some(*retry_after)
+        }
         _ => None,
     }
 }
@@ -271,6 +272,7 @@ fn of_store(error: &StoreError) -> ringflake_status {
     match error {
         StoreError::FingerprintMismatch { .. } | StoreError::SecretInUse { .. } => RINGFLAKE_SECRET,
         StoreError::LayoutMismatch { .. } => RINGFLAKE_CONFIG,
+        StoreError::Exhausted { .. } | StoreError::FloorAhead { .. } => RINGFLAKE_NO_LEASE,
         _ => RINGFLAKE_STORE,
     }
 }
@@ -384,12 +386,9 @@ mod tests {
             waited: Duration::from_secs(10),
             error: exhausted(),
         };
-        for (error, status) in [
-            (BuildError::Store(exhausted()), RINGFLAKE_STORE),
-            (no_lease_yet, RINGFLAKE_NO_LEASE),
-        ] {
+        for error in [BuildError::Store(exhausted()), no_lease_yet] {
             let failure = Box::<Failure>::from(error);
-            assert_eq!(failure.status, status);
+            assert_eq!(failure.status, RINGFLAKE_NO_LEASE);
             assert_eq!(failure.retry_after, Some(retry_after));
         }
     }

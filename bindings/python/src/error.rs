@@ -225,8 +225,9 @@ impl From<BuildError> for Box<Failure> {
 
 fn retry_after(error: &StoreError) -> Option<Duration> {
     match error {
-        StoreError::FloorAhead { retry_after, .. }
-        | StoreError::Exhausted { retry_after, .. } => Some(*retry_after),
+        StoreError::FloorAhead { retry_after, .. } | StoreError::Exhausted { retry_after, .. } => {
+            Some(*retry_after)
+        }
         _ => None,
     }
 }
@@ -258,6 +259,7 @@ fn of_store(error: &StoreError) -> Kind {
     match error {
         StoreError::FingerprintMismatch { .. } | StoreError::SecretInUse { .. } => Kind::Secret,
         StoreError::LayoutMismatch { .. } => Kind::Config,
+        StoreError::Exhausted { .. } | StoreError::FloorAhead { .. } => Kind::NoLease,
         _ => Kind::Store,
     }
 }
