@@ -1,8 +1,7 @@
 //! How the generator of a namespace is built, as the configuration says.
 //!
 //! What the files of a namespace say when it is opened counts for as long as the server runs,
-//! whatever they say later. One that can't be opened keeps the server from starting, so nothing is
-//! ever to be forgotten.
+//! whatever they say later. One that can't be opened keeps the server from starting.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

@@ -15,8 +15,8 @@ pub(super) fn read(settings: LimitSettings) -> Result<Limits, ConfigError> {
     // No client has more than all.
     let connections = settings.connections.unwrap_or(limits.connections);
     limits.connections_per_client = limits.connections_per_client.min(connections);
-    // Bytes: from a head of usual length to more than any list of IDs needs. Namespaces: each
-    // has rings and threads of its own.
+    // Bytes: from a usual request to more than any list of IDs needs. Namespaces: each has rings
+    // and threads of its own.
     #[rustfmt::skip]
     let numbers = [
         ("connections", settings.connections, &mut limits.connections, 1..=1 << 20),

@@ -52,7 +52,7 @@ struct State {
     in_head: bool,
     /// Since when it has a stranger's permit that lasts; `None` once a request is authorized.
     stranger_since: Option<Instant>,
-    /// Whether the last request has a body, which nobody reads.
+    /// Whether the last request has a body; bodies are never read.
     has_body: bool,
     blocked_since: Option<Instant>,
     draining_since: Option<Instant>,
@@ -108,7 +108,7 @@ impl Deadlines {
         self.lock().draining_since = Some(now);
     }
 
-    /// Whether the last request has a body, which nobody reads.
+    /// Whether the last request has a body; bodies are never read.
     pub(super) fn set_body(&self, has_body: bool) {
         self.lock().has_body = has_body;
     }

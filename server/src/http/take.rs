@@ -83,8 +83,8 @@ async fn answer(
     Ok(response)
 }
 
-/// Takes `count` IDs, at least one, and writes them. After an error the IDs that were taken are lost, so an
-/// error that passes in time is waited for once some have been taken.
+/// Takes `count` IDs, at least one, and writes them. After an error the IDs that were taken are
+/// lost, so an error that passes in time is waited for once some have been taken.
 async fn write_ids(
     generator: &CachedGenerator,
     count: usize,

@@ -17,7 +17,8 @@ use socket2::{Domain, SockAddr, Socket, Type};
 
 use super::{BACKLOG, Listener};
 
-/// The file of a socket, which is removed with this unless another server listens there.
+/// The file of a socket, which is removed with this, unless another server listens there or keeps
+/// the directory locked.
 #[derive(Debug)]
 pub(crate) struct SocketFile(PathBuf);
 

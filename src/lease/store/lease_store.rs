@@ -214,7 +214,8 @@ pub trait LeaseStore: Send + fmt::Debug {
     /// of them does. Cost: one step on the record and this block, as a renewal.
     ///
     /// # Errors
-    /// [`StoreError::NotQuarantined`], [`StoreError::ClockSkew`], [`StoreError::Copied`], and those of every method.
+    /// [`StoreError::NotQuarantined`], [`StoreError::ClockSkew`], [`StoreError::Copied`], and those
+    /// of every method.
     ///
     /// # Examples
     /// ```

@@ -393,7 +393,7 @@ impl StoreTime {
     }
 }
 
-/// Why a server does not show its time. Without it no grant can be decided.
+/// Why a server does not show its time, without which no grant can be decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClockError(pub String);
 

@@ -28,8 +28,8 @@ use crate::lease::store::table::postgres::PostgresTable;
 /// # URL
 /// `postgres://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE?PARAMETER=VALUE&...`, or
 /// with `postgresql:`. `tls`, `ca`, `cert`, `key` and `password_file` are
-/// [those of every store](crate::lease::open); `PGPASSWORD` is the variable for a password. libpq's
-/// own parameters are accepted too:
+/// [those of every store](crate::lease::open); `PGPASSWORD` is the variable for a password.
+/// `PGPASSFILE` and `~/.pgpass` are not read. These parameters of libpq are accepted too:
 ///
 /// | parameter | value |
 /// |---|---|

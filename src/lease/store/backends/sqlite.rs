@@ -66,8 +66,8 @@ use crate::lease::store::table::sqlite::{Kind, SqliteTable};
 /// The file holds its own identity: the machine, the inode, the time of birth. A copy can be read.
 /// Everything else fails with [`Copied`], or as a fenced renewal, because the original could still
 /// be granting. Once no process uses the original any more, [`raise_floor`] with [`OverLostGrants`]
-/// on any namespace adopts the copy, and raises the floor over all that the original granted, in one
-/// transaction. The other namespaces raise theirs at the next acquisition.
+/// on any namespace adopts the copy, and raises the floor over all that the original granted, in
+/// one transaction. The other namespaces raise theirs at the next acquisition.
 ///
 /// A note of the last write lies in the machine's shared memory (`/dev/shm`). A file that does not
 /// agree with it was put back to an earlier state, or is a snapshot that is used beside the
@@ -80,7 +80,9 @@ use crate::lease::store::table::sqlite::{Kind, SqliteTable};
 ///
 /// # Clocks
 /// The store's clock is the machine's, so a wrong one goes unnoticed. The blocks granted while it
-/// is ahead are out of use until their marks have passed; no ID is issued twice.
+/// is ahead are out of use until their marks have passed; no ID is issued twice. A floor that rises
+/// meanwhile, as after a reboot, can't be lowered: then nothing is granted until the clock comes
+/// near it. Set the clock right before the first start after a boot.
 ///
 /// # Forks
 /// A store may be used in a forked child, unless the process was forked while another thread was

@@ -182,7 +182,6 @@ pub struct TierStore {
     storage: TierStorage,
     upstream: Box<dyn LeaseStore>,
     sub_grant: Duration,
-    /// Sub-grants bear no sign of life of this process.
     failures: Throttle,
     /// None unless a URL says all there is to say.
     key: Option<StoreKey>,

@@ -9,7 +9,7 @@
 //! | parameter | |
 //! |---|---|
 //! | `tls` | `required` or `off`; the rule is at the head of [`tls`] |
-//! | `ca` | a file with the authorities that are trusted, instead of this machine's |
+//! | `ca` | a file with the authorities that are trusted, instead of this machine's; for MySQL, beside the public ones |
 //! | `cert`, `key` | files with the client's own certificate and key |
 //! | `password_file` | a file with the password |
 //! | `socket` | a Unix socket in place of the host; PostgreSQL has `host`, as libpq |
