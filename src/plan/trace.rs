@@ -22,8 +22,8 @@ pub(super) fn parse(text: &str) -> Result<(Box<[Piece]>, u64), LoadError> {
         }
         let Some((seconds, count)) = parse_line(text) else {
             return Err(LoadError(format!(
-                "line {number} of the trace is {text:?}: write seconds,count as in 12.5,40000, both \
-                 from 0 on, or begin a comment with #"
+                "line {number} of the trace is {text:?}: write seconds,count as in 12.5,40000 \
+                 (seconds from 0 to {MAX_SECONDS}, a whole number of IDs), or begin a comment with #"
             )));
         };
         if let Some(&(_, before, _)) = lines.last()
