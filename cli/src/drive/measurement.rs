@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use indicatif::ProgressBar;
 use ringflake::{CachedGenerator, TakeError};
 
-use super::open_loop::{Histogram, OpenLoop, TakeObserver, histogram};
+use super::open_loop::{Histogram, OpenLoop, histogram};
 
 /// Samples of a run, unless it is so short that they would be less than
 /// `SHORTEST` apart. Enough for a picture, and too few to disturb the takes.
@@ -56,19 +56,17 @@ pub(crate) struct Sample {
 }
 
 impl Measurement {
-    /// Runs a load with takes one by one from `generator`. `observer` makes what sees a
-    /// consumer's IDs, and is returned at the end. `bar` shows the milliseconds since the first
-    /// moment.
+    /// Runs a load with takes one by one from `generator`. `bar` shows the milliseconds
+    /// since the first moment.
     ///
     /// # Errors
     ///
     /// If the threads can't be started.
-    pub(crate) fn run<O: TakeObserver>(
+    pub(crate) fn run(
         open_loop: OpenLoop<'_>,
         generator: &CachedGenerator,
         bar: &ProgressBar,
-        observer: impl Fn() -> O + Sync,
-    ) -> io::Result<(Self, Vec<O>)> {
+    ) -> io::Result<Self> {
         let before = generator.stats();
         let origin = OpenLoop::origin();
         let period = (open_loop.time / SAMPLES).max(SHORTEST);
@@ -80,7 +78,7 @@ impl Measurement {
         let (consumed, samples) = thread::scope(|scope| {
             let (working, at_work) = mpsc::channel();
             let sampling = scope.spawn(|| sample_until_closed(at_work, period, sample));
-            let consumed = open_loop.run(origin, || || generator.take(), observer);
+            let consumed = open_loop.run(origin, || || generator.take(), || ());
             drop::<mpsc::Sender<()>>(working);
             let samples = sampling.join().unwrap_or_default();
             consumed.map(|consumed| (consumed, samples))
@@ -96,7 +94,6 @@ impl Measurement {
             ..Self::nothing()
         };
         let mut gave_up = false;
-        let mut observers = Vec::with_capacity(consumed.len());
         for consumer in consumed {
             all.taken += consumer.latency.len();
             all.refused += consumer.refused;
@@ -105,14 +102,13 @@ impl Measurement {
             all.refusal = all.refusal.or(consumer.refusal);
             all.latency += consumer.latency;
             all.took = all.took.max(consumer.took);
-            observers.push(consumer.observer);
         }
         // Relaxed: a request to end, which carries nothing. What a run that was stopped did
         // not ask for says nothing.
         if gave_up && !open_loop.stop.load(Relaxed) {
             all.missed = all.demanded.saturating_sub(all.taken + all.refused);
         }
-        Ok((all, observers))
+        Ok(all)
     }
 
     /// The measurement of no load at all.

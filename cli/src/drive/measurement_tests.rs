@@ -45,15 +45,9 @@ fn with_load<T>(rate: &str, stop: bool, test: impl FnOnce(OpenLoop<'_>) -> T) ->
     })
 }
 
-fn run(generator: &CachedGenerator, rate: &str, stop: bool) -> (Measurement, Vec<Remembering>) {
+fn run(generator: &CachedGenerator, rate: &str, stop: bool) -> Measurement {
     with_load(rate, stop, |open_loop| {
-        Measurement::run(
-            open_loop,
-            generator,
-            &ProgressBar::hidden(),
-            Remembering::default,
-        )
-        .unwrap()
+        Measurement::run(open_loop, generator, &ProgressBar::hidden()).unwrap()
     })
 }
 
@@ -75,28 +69,41 @@ fn until(
 #[test]
 fn every_id_that_is_due_is_accounted_for() {
     let generator = builder().build().unwrap();
-    let (run, observers) = run(&generator, "500k", false);
+    let run = run(&generator, "500k", false);
     assert_eq!(run.demanded, 50_000);
     assert_eq!(run.taken + run.missed, 50_000);
     assert_eq!(run.refused, 0);
     assert_eq!(run.latency.len(), run.taken);
-    let mut ids: Vec<_> = observers.into_iter().flat_map(|it| it.ids).collect();
-    assert_eq!(ids.len() as u64, run.taken);
-    ids.sort_unstable();
-    ids.dedup();
-    assert_eq!(ids.len() as u64, run.taken);
     let last = run.samples.last().unwrap();
     assert!(last.level <= 1 << 16 && last.threshold == 1 << 15);
 }
 
 #[test]
-fn ids_that_takes_made_themselves_are_counted() {
+fn an_observer_sees_each_id_that_is_taken_once() {
+    let generator = builder().build().unwrap();
+    let consumed = with_load("500k", false, |open_loop| {
+        let source = || || generator.take();
+        open_loop.run(OpenLoop::origin(), source, Remembering::default)
+    })
+    .unwrap();
+    let taken: u64 = consumed.iter().map(|it| it.latency.len()).sum();
+    let mut ids: Vec<_> = (consumed.into_iter())
+        .flat_map(|it| it.observer.ids)
+        .collect();
+    assert_eq!(ids.len() as u64, taken);
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len() as u64, taken);
+}
+
+#[test]
+fn takes_that_find_the_ring_empty_are_counted() {
     let generator = builder()
         .padding_fill(PaddingFill::Off)
         .threshold_fill(None)
         .build()
         .unwrap();
-    let run = until(|run| run.taken > 0, || run(&generator, "100k", false).0);
+    let run = until(|run| run.taken > 0, || run(&generator, "100k", false));
     assert_eq!(run.taken + run.missed, 10_000);
     // A dry take makes some for those that follow.
     assert!((1..=run.taken).contains(&run.empties), "{}", run.empties);
@@ -111,7 +118,7 @@ fn refusals_are_counted_with_their_reason() {
         .build()
         .unwrap();
     generator.take().unwrap();
-    let run = until(|run| run.refused > 0, || run(&generator, "100k", false).0);
+    let run = until(|run| run.refused > 0, || run(&generator, "100k", false));
     assert_eq!(run.taken, 0);
     assert_eq!(run.refused + run.missed, 10_000);
     assert_eq!(run.refusal, Some(TakeError::Empty));
@@ -121,14 +128,14 @@ fn refusals_are_counted_with_their_reason() {
 #[test]
 fn a_run_that_is_stopped_takes_nothing_more() {
     let generator = builder().build().unwrap();
-    let (run, _) = run(&generator, "100k", true);
+    let run = run(&generator, "100k", true);
     assert_eq!((run.taken, run.missed), (0, 0));
 }
 
 #[test]
 fn what_no_consumer_can_take_is_missed_and_what_came_after_the_end_is_told_apart() {
     let generator = builder().build().unwrap();
-    let measure = |rate| run(&generator, rate, false).0;
+    let measure = |rate| run(&generator, rate, false);
     // The consumers go on for longer than the load lasts.
     let run = until(|run| run.by_end < run.taken, || measure("1000G"));
     assert_eq!(run.demanded, 100_000_000_000);

@@ -286,8 +286,8 @@ fn run_ring(
         stop: interrupt.flag(),
         groups_per_second: GROUPS_PER_SECOND,
     };
-    let (measured, _) =
-        Measurement::run(open_loop, &generator, bar, || ()).context("a thread can't be started")?;
+    let measured =
+        Measurement::run(open_loop, &generator, bar).context("a thread can't be started")?;
     let is_whole = !interrupt.came() && measured.taken + measured.refused > 0;
     Ok(is_whole.then_some(Run { setting, measured }))
 }
