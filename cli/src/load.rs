@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use clap::Args;
+use clap::{ArgGroup, Args};
 use ringflake::plan::{Borrowing, Burst, Load, Rate};
 
 use crate::units::time;
@@ -27,32 +27,37 @@ pub(crate) const PERCENTILES: [(&str, f64); 6] = [
 ];
 
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("load").required(true))]
 pub(crate) struct LoadArgs {
-    /// Take so many IDs a second, such as 800, 50k or 2M, each at the moment when it is
-    /// due, whether or not those before it have come
-    #[arg(long, value_name = "RATE", conflicts_with = "trace")]
+    /// The load: so many IDs a second, such as 800, 50k or 2M
+    #[arg(long, value_name = "RATE", group = "load")]
     rate: Option<Rate>,
-    /// Take at another rate at the beginning of each period: 20M:100ms/1s is a rate of 20
-    /// million a second in the first 100 ms of every second, so 2 million IDs in each burst
-    #[arg(long, value_name = "RATE:LENGTH/PERIOD", requires = "rate")]
+    /// Another rate at the beginning of each period: 20M:100ms/1s is a rate of 20 million a
+    /// second in the first 100 ms of every second, so 2 million IDs in each burst
+    #[arg(
+        long,
+        value_name = "RATE:LENGTH/PERIOD",
+        requires = "rate",
+        conflicts_with = "trace"
+    )]
     burst: Option<Burst>,
-    /// Take as this file says: 'seconds,count' a line, so many IDs from that
-    /// moment until the next line's; # begins a comment
-    #[arg(long, value_name = "FILE")]
+    /// The load in this file: 'seconds,count' a line, so many IDs from that moment until the
+    /// next line's; # begins a comment
+    #[arg(long, value_name = "FILE", group = "load")]
     trace: Option<PathBuf>,
 }
 
 impl LoadArgs {
-    /// The load that was asked for, if one was.
-    pub(crate) fn load(&self) -> Result<Option<Load>> {
+    /// The load that was asked for.
+    pub(crate) fn load(&self) -> Result<Load> {
         if let Some(path) = &self.trace {
             let about = || format!("the trace {}", path.display());
             let text = fs::read_to_string(path).with_context(about)?;
-            return Load::trace(&text).map(Some).with_context(about);
+            return Load::trace(&text).with_context(about);
         }
-        let load = self.rate.map(Load::steady);
+        let load = Load::steady(self.rate.expect("a rate or a trace is required"));
         Ok(match self.burst {
-            Some(burst) => load.map(|load| load.with_burst(burst)),
+            Some(burst) => load.with_burst(burst),
             None => load,
         })
     }

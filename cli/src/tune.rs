@@ -9,7 +9,7 @@
 //! ```
 
 use std::env;
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::iter;
 use std::path::{Path, PathBuf};
@@ -71,8 +71,8 @@ pub(crate) struct TuneArgs {
     /// Run the load on a real ring, too
     #[arg(long)]
     run: bool,
-    /// For how many seconds each ring runs, as by --run, from the beginning of a trace
-    /// [default: 10, or a trace of at most 60 s to its end]
+    /// Run each ring for so many seconds, as with --run; of a trace, its first ones
+    /// [default: 10, or all of a trace of up to 60 s]
     #[arg(long, value_name = "S", value_parser = count::<u32>(1..=86_400))]
     seconds: Option<u32>,
     /// Run the load, and write a page with pictures: one HTML file that needs nothing else
@@ -99,21 +99,17 @@ pub(crate) struct TuneArgs {
 }
 
 pub(crate) fn run(args: &TuneArgs) -> Result<ExitCode> {
-    let Some(load) = args.load.load()? else {
-        let text = "no load was given\nhelp: give --rate, with or without --burst, or --trace";
-        return Err(Misuse(text.to_owned()).into());
-    };
+    let load = args.load.load()?;
     let layout = args.layout.layout;
     let nodes = args.nodes.as_ref().map(|NodeRange(nodes)| nodes.clone());
     let lease = LeasePlan::new(&load, &layout, nodes)?;
     let now_unix_ms = SystemClock.unix_ms();
     layout.check_alive(now_unix_ms)?;
     let is_run = args.run || args.seconds.is_some() || args.report.is_some();
-    let time = is_run.then(|| run_time(args, &load)).transpose()?;
+    let time = is_run.then(|| run_time(args.seconds, &load)).transpose()?;
     if let Some(path) = &args.report {
         // Refused now rather than after the run.
-        let opened = OpenOptions::new().create(true).append(true).open(path);
-        opened.with_context(|| not_written(path))?;
+        check_writable(path).with_context(|| not_written(path))?;
     }
     let interrupt = Interrupt::listen().context("signals can't be listened to")?;
 
@@ -157,15 +153,16 @@ pub(crate) fn run(args: &TuneArgs) -> Result<ExitCode> {
     })
 }
 
-/// How long each ring runs.
-fn run_time(args: &TuneArgs, load: &Load) -> Result<Duration> {
-    match (args.seconds, load.duration()) {
-        (Some(seconds), _) => Ok(Duration::from_secs(seconds.into())),
+/// How long each ring runs, at most as long as the load lasts.
+fn run_time(seconds: Option<u32>, load: &Load) -> Result<Duration> {
+    let seconds = seconds.map(|it| Duration::from_secs(it.into()));
+    match (seconds, load.duration()) {
+        (Some(seconds), whole) => Ok(whole.map_or(seconds, |whole| whole.min(seconds))),
         (None, None) => Ok(RUN),
         (None, Some(whole)) if whole <= LONGEST_TRACE => Ok(whole),
         (None, Some(whole)) => Err(Misuse(format!(
-            "the trace lasts {}, and one of more than {} does not run to its end by itself\n\
-             help: give --seconds to run it from its beginning, or a file with its busiest part",
+            "the trace lasts {}; only traces of up to {} run whole by default\n\
+             help: give --seconds to run its beginning, or a file with its busiest part",
             units::time(whole.as_secs_f64()),
             units::time(LONGEST_TRACE.as_secs_f64())
         ))
@@ -195,6 +192,18 @@ fn progress_bar(time: Duration) -> ProgressBar {
     bar
 }
 
+/// Whether a file can be written, which is not made by this.
+fn check_writable(path: &Path) -> io::Result<()> {
+    match File::create_new(path) {
+        Ok(_) => fs::remove_file(path),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let opened = OpenOptions::new().create(true).append(true).open(path);
+            opened.map(drop)
+        }
+        Err(error) => Err(error),
+    }
+}
+
 fn not_written(path: &Path) -> String {
     format!("the report can't be written to {}", path.display())
 }
@@ -216,4 +225,40 @@ fn print(args: &TuneArgs, answer: &Answer, replay: Option<&Replay>, command: &st
         text::print(answer, replay, &mut out)?;
     }
     Ok(out.flush()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_trace_runs_to_its_end_and_seconds_cut_any() {
+        let [short, long] = ["0,5\n15,5", "0,5\n40,5"].map(|text| Load::trace(text).unwrap());
+        let steady = Load::steady("50k".parse().unwrap());
+        for (seconds, load, time) in [
+            (None, &short, 30),
+            (Some(7), &short, 7),
+            (Some(99), &short, 30),
+            (Some(70), &long, 70),
+            (Some(99), &long, 80),
+            (None, &steady, 10),
+            (Some(99), &steady, 99),
+        ] {
+            let found = run_time(seconds, load).unwrap();
+            assert_eq!(found.as_secs(), time, "{load} for {seconds:?}");
+        }
+        assert!(run_time(None, &long).is_err());
+    }
+
+    #[test]
+    fn a_check_makes_no_report_and_keeps_an_old_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tune.html");
+        check_writable(&path).unwrap();
+        assert!(!path.exists());
+        fs::write(&path, "old").unwrap();
+        check_writable(&path).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "old");
+        check_writable(folder.path()).unwrap_err();
+    }
 }

@@ -2,7 +2,8 @@
 //!
 //! The ring of the answer runs first. If a take finds it empty, a ring twice as large runs,
 //! and so on. If the answer is larger than the default, and the level fell so little that half
-//! of the ring has the margin, half of it runs. Then the other thresholds run.
+//! of the ring has the margin, half of it runs; not if only the beginning of a trace ran. Then the
+//! other thresholds run, unless the machine could not keep pace with the load.
 
 use std::time::Duration;
 
@@ -94,6 +95,8 @@ impl Finding {
 #[derive(Clone, Debug)]
 pub(super) struct Replay {
     pub(super) finding: Finding,
+    /// How much of a trace ran, if not all of it.
+    pub(super) part: Option<Duration>,
     /// Of the answer, and of the capacities that corrected it.
     pub(super) runs: Vec<Run>,
     /// Of the other thresholds.
@@ -108,26 +111,42 @@ impl Replay {
         interrupt: &Interrupt,
         bar: &ProgressBar,
     ) -> Result<Self> {
-        let time = answer.load.duration().map_or(time, |whole| whole.min(time));
         let before = answer.clone();
+        Self::with(answer, time, |setting| {
+            run_ring(&before, setting, time, interrupt, bar)
+        })
+    }
+
+    /// As [`Replay::new`] does, where `run` runs a ring for `time`.
+    fn with(
+        answer: &mut Answer,
+        time: Duration,
+        mut run: impl FnMut(Setting) -> Result<Option<Run>>,
+    ) -> Result<Self> {
+        let is_part = answer.load.duration().is_some_and(|whole| whole > time);
         let mut replay = Self {
             finding: Finding::NotMeasured,
+            part: is_part.then_some(time),
             runs: Vec::new(),
             thresholds: Vec::new(),
         };
         let Some(first) = answer.setting() else {
             return Ok(replay);
         };
-        let least = (answer.asked.unwrap_or(0)).max(Setting::DEFAULT.capacity);
-        let (finding, chosen) = replay.settle(first, least, |it| {
-            run_ring(&before, it, time, interrupt, bar)
-        })?;
+        let least = match is_part {
+            // The rest may be busier, so no ring is halved.
+            true => first.capacity,
+            false => (answer.asked.unwrap_or(0)).max(Setting::DEFAULT.capacity),
+        };
+        let (finding, chosen) = replay.settle(first, least, &mut run)?;
         replay.finding = finding;
         answer.capacity = Ok(chosen.capacity);
+        if finding == Finding::NotServed {
+            return Ok(replay);
+        }
         for setting in chosen.with_thresholds() {
             if setting != chosen {
-                let run = run_ring(&before, setting, time, interrupt, bar)?;
-                replay.thresholds.extend(run);
+                replay.thresholds.extend(run(setting)?);
             }
         }
         Ok(replay)
@@ -198,6 +217,17 @@ impl Replay {
                         --seconds.";
             return text.to_owned();
         };
+        let text = self.words_about(run, answer);
+        match self.part {
+            Some(part) => {
+                let part = time(part.as_secs_f64());
+                format!("{text} Only the first {part} of the trace ran.")
+            }
+            None => text,
+        }
+    }
+
+    fn words_about(&self, run: &Run, answer: &Answer) -> String {
         let Measurement {
             demanded,
             by_end,
@@ -294,6 +324,8 @@ fn run_ring(
 
 #[cfg(test)]
 pub(super) mod tests {
+    use ringflake::plan::Load;
+
     use super::*;
     use crate::drive::measurement::Sample;
     use crate::threshold::Threshold;
@@ -325,6 +357,7 @@ pub(super) mod tests {
     pub(in super::super) fn replay(runs: Vec<Run>, finding: Finding) -> Replay {
         Replay {
             finding,
+            part: None,
             runs,
             thresholds: Vec::new(),
         }
@@ -412,6 +445,52 @@ pub(super) mod tests {
                 "{text}"
             );
         }
+    }
+
+    /// The replay of a trace of 4 s that is quiet until it is busy from second 2 to 3, with the
+    /// text and the answer's capacity before and after. Each ring stays full but for `change`.
+    fn replay_of_quiet_then_busy(
+        seconds: u64,
+        change: impl Fn(&mut Measurement),
+    ) -> (Replay, String, [usize; 2]) {
+        let mut answer = answer("1M", None);
+        answer.load = Load::trace("0,100\n2,60000000\n3,0").unwrap();
+        (answer.measured.take_cost, answer.measured.fill_rate) = (1e-9, 50e6);
+        answer.compute();
+        let before = answer.setting().unwrap().capacity;
+        let ran = Replay::with(&mut answer, Duration::from_secs(seconds), |setting| {
+            let mut run = run(setting, 0, setting.below());
+            change(&mut run.measured);
+            Ok(Some(run))
+        });
+        let replay = ran.unwrap();
+        let text = replay.in_words(&answer);
+        (replay, text, [before, answer.setting().unwrap().capacity])
+    }
+
+    #[test]
+    fn the_quiet_beginning_of_a_trace_halves_no_ring() {
+        let (replay, text, [before, after]) = replay_of_quiet_then_busy(2, |_| ());
+        assert!(before > Setting::DEFAULT.capacity, "{before}");
+        assert_eq!((replay.finding, after), (Finding::Confirmed, before));
+        let part = " Only the first 2 s of the trace ran.";
+        assert!(text.ends_with(part), "{text}");
+        // All of it needs less.
+        let (replay, text, [_, after]) = replay_of_quiet_then_busy(4, |_| ());
+        assert_eq!(
+            (replay.finding, after),
+            (Finding::Corrected, Setting::DEFAULT.capacity)
+        );
+        assert!(!text.contains("Only the first"), "{text}");
+    }
+
+    #[test]
+    fn no_other_threshold_runs_if_the_load_is_not_served() {
+        let (replay, ..) = replay_of_quiet_then_busy(4, |_| ());
+        assert_eq!(replay.thresholds.len(), 2);
+        let (replay, ..) = replay_of_quiet_then_busy(4, |it| it.missed = 1);
+        assert_eq!(replay.finding, Finding::NotServed);
+        assert_eq!((replay.runs.len(), replay.thresholds.len()), (1, 0));
     }
 
     #[test]

@@ -83,7 +83,12 @@ fn json_is_one_object_with_documented_names() {
         .collect();
     assert_eq!(names, ["25", "50", "60", "75"]);
     let rings = answer["run"]["rings"].as_array().unwrap();
-    assert!(rings.len() >= 4, "{}", rings.len());
+    // The other thresholds don't run if the machine could not serve the first ring.
+    let least = match answer["run"]["finding"] == "not_served" {
+        true => 1,
+        false => 4,
+    };
+    assert!(rings.len() >= least, "{}", rings.len());
     for ring in rings {
         assert!(ring["taken"].as_u64().unwrap() > 0, "{ring}");
         assert!(ring["latency_ns"]["p99.99"].is_u64(), "{ring}");
@@ -132,11 +137,13 @@ fn wrong_options_are_refused_before_anything_is_measured() {
     let report = format!("--rate 1M --seconds 9999 --report {path}");
     let not_written = format!("the report can't be written to {path}");
     for (status, options, said) in [
-        (2, "", "--rate"),
+        (2, "", "--rate <RATE>|--trace <FILE>"),
         (2, "--rate fast", "is not a rate"),
         (2, "--rate 0/s", "0/s"),
         (2, "--rate 1M --burst 20M:2s/1s", "period"),
         (2, "--burst 2M:1ms/1s", "--rate"),
+        (2, "--burst 2M:1ms/1s --trace load.csv", "cannot be used"),
+        (2, "--rate 1M --trace load.csv", "cannot be used"),
         (2, "--rate 1M --threshold 120%", "1 to 100"),
         (2, "--rate 1M --capacity 1000", "a power of two from 1 to"),
         (2, "--rate 1M --seconds 0", "1 to 86400"),
