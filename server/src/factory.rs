@@ -326,7 +326,7 @@ fn beside(
 mod tests {
     use std::fs::Permissions;
     use std::io::{self, ErrorKind};
-    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
     use super::*;
     use crate::config::Settings;
@@ -383,9 +383,18 @@ mod tests {
         let file = home.path().join("data/orders.secret");
         std::fs::create_dir(home.path().join("data")).unwrap();
         std::fs::write(&file, "00112233445566778899aabbccddeeff").unwrap();
-        std::fs::set_permissions(&file, Permissions::from_mode(0o666)).unwrap();
-        let error = factory(home.path(), true).build("shared").unwrap_err();
-        assert!(matches!(error, OpenError::Secret(_)), "{error:?}");
+        // Root's may be read by others, but not written.
+        let modes = match std::fs::metadata(&file).unwrap().uid() {
+            0 => [0o660, 0o646],
+            _ => [0o640, 0o644],
+        };
+        for mode in modes {
+            std::fs::set_permissions(&file, Permissions::from_mode(mode)).unwrap();
+            let error = factory(home.path(), true).build("shared").unwrap_err();
+            assert!(matches!(error, OpenError::Secret(_)), "{error:?}");
+            let (said, advice) = (Causes(&error), format!("chmod 600 {}", file.display()));
+            assert!(said.to_string().contains(&advice), "{mode:o}: {said}");
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use ringflake::SystemClock;
 use ringflake::lease::conformance::TableSuite;
 use ringflake::lease::table::MemoryTable;
 
-use self::flawed::FlawedTable;
+use self::flawed::{FlawedTable, NO_NOT_BEFORE};
 
 #[test]
 fn the_memory_table_conforms() {
@@ -27,17 +27,19 @@ fn a_wrapper_without_a_flaw_conforms() {
 
 #[test]
 fn every_check_catches_a_flaw() {
-    let passes = |check| {
-        let server = FlawedTable::new(check);
+    let passes = |flaw, check| {
+        let server = FlawedTable::new(flaw);
         let run = || TableSuite::new(&|| Box::new(server.clone())).run_check(check);
         catch_unwind(AssertUnwindSafe(run)).is_ok()
     };
     let missed: Vec<_> = thread::scope(|scope| {
-        let checks = TableSuite::checks().map(|check| (check, scope.spawn(move || passes(check))));
-        let checks: Vec<_> = checks.collect();
-        let missed = checks
+        let flaws = TableSuite::checks().map(|check| (check, check));
+        let flaws = flaws.chain([(NO_NOT_BEFORE, "a_commit_is_bounded_in_time")]);
+        let flaws = flaws.map(|(flaw, check)| (flaw, scope.spawn(move || passes(flaw, check))));
+        let flaws: Vec<_> = flaws.collect();
+        let missed = flaws
             .into_iter()
-            .filter_map(|(check, passes)| passes.join().unwrap().then_some(check));
+            .filter_map(|(flaw, passes)| passes.join().unwrap().then_some(flaw));
         missed.collect()
     });
     assert!(missed.is_empty(), "{missed:?}");

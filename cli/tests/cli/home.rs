@@ -193,6 +193,16 @@ impl Printing {
         succeed(self.child.wait_with_output().unwrap());
         numbers(&self.bytes)
     }
+
+    /// Those that it has printed when it is killed.
+    pub(crate) fn kill(mut self) -> Vec<u64> {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        self.stdout.read_to_end(&mut self.bytes).unwrap();
+        // It may have been killed within one.
+        self.bytes.truncate(self.bytes.len() / 8 * 8);
+        numbers(&self.bytes)
+    }
 }
 
 pub(crate) fn spawn(command: &mut Command) -> Child {

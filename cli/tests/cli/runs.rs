@@ -89,6 +89,17 @@ fn a_run_that_was_stopped_past_its_lease_shares_no_id() {
 }
 
 #[test]
+fn a_run_that_was_killed_shares_no_id_with_the_next() {
+    let home = Home::new();
+    // Within a second only the lease keeps them apart.
+    let options = "--nodes 3..4 -n 100000";
+    let mut all = Printing::start(&home, options).kill();
+    let killed = all.len();
+    all.extend(home.generate(&format!("--plain --wait 3min {options}")));
+    assert_eq!(distinct(&all), killed + 100_000);
+}
+
+#[test]
 fn a_store_that_is_damaged_is_not_taken_for_none() {
     let home = Home::new();
     home.print("generate");

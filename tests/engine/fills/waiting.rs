@@ -24,12 +24,14 @@ fn the_last_sixteen(layout: Layout) -> CachedGeneratorBuilder {
         .on_empty(OnEmpty::Wait(HOUR))
 }
 
+type Take = fn(&CachedGenerator) -> Result<Id, TakeError>;
+
 /// The result of a take in a thread named "consumer".
-fn take_in_consumer(ids: &CachedGenerator) -> mpsc::Receiver<Result<Id, TakeError>> {
+fn in_consumer(ids: &CachedGenerator, take: Take) -> mpsc::Receiver<Result<Id, TakeError>> {
     let (sender, taken) = mpsc::channel();
     let ids = ids.clone();
     let consumer = thread::Builder::new().name("consumer".to_owned());
-    let take = move || sender.send(ids.take());
+    let take = move || sender.send(take(&ids));
     // Not joined: a take that nothing wakes would hang the test.
     drop(consumer.spawn(take).unwrap());
     taken
@@ -54,7 +56,7 @@ fn a_waiting_take_looks_once_more_before_it_is_refused() {
         .build()
         .unwrap();
     clock.wait_until_held();
-    let taken = take_in_consumer(&ids);
+    let taken = in_consumer(&ids, CachedGenerator::take);
     // The take has found nothing, and asks whether anything can come: it does
     // meanwhile, and nothing can any more.
     look.recv_timeout(PATIENCE).unwrap();
@@ -78,7 +80,7 @@ fn a_waiting_take_waits_for_what_a_producer_has_claimed() {
     clock.wait_until_held();
     // Now it has all that there are in its hands, and looks for more.
     clock.step();
-    let taken = take_in_consumer(&ids);
+    let taken = in_consumer(&ids, CachedGenerator::take);
     eventually("the take finds nothing", || ids.stats().empties == 1);
     // The time that a take needs to be refused wrongly: too short a wait can only miss
     // a refusal.
@@ -94,7 +96,7 @@ fn a_waiting_take_is_told_when_the_lease_ends_meanwhile() {
     let builder = builder.capacity(16).on_empty(OnEmpty::Wait(HOUR));
     let ids = builder.build().unwrap();
     take_some(&ids, 16);
-    let taken = take_in_consumer(&ids);
+    let taken = in_consumer(&ids, CachedGenerator::take);
     eventually("it waits", || {
         let stats = ids.stats();
         stats.empties > 0 && stats.refusals > 0
@@ -105,4 +107,29 @@ fn a_waiting_take_is_told_when_the_lease_ends_meanwhile() {
         refused,
         Ok(Err(TakeError::Refused(Refused::LeaseEnded { .. })))
     );
+}
+
+#[test]
+fn no_take_waits_once_the_lease_has_ended() {
+    let takes: [(&str, Take); 3] = [
+        ("take", CachedGenerator::take),
+        ("take_batch", |ids| {
+            let mut id = [Id::default()];
+            ids.take_batch(&mut id).map(|_| id[0])
+        }),
+        ("a handle's", |ids| ids.handle()?.take()),
+    ];
+    for (name, take) in takes {
+        let (builder, _, clock) = sixteen_a_tick(0..2, 0);
+        let builder = builder.capacity(16).on_empty(OnEmpty::Wait(HOUR));
+        let ids = builder.build().unwrap();
+        take_some(&ids, 16);
+        clock.advance(Duration::from_secs(5));
+        let taken = in_consumer(&ids, take).recv_timeout(PATIENCE);
+        let is_refused = matches!(
+            taken,
+            Ok(Err(TakeError::Refused(Refused::LeaseEnded { .. })))
+        );
+        assert!(is_refused, "{name}: {taken:?}");
+    }
 }

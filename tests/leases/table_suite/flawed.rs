@@ -17,10 +17,13 @@ use ringflake::lease::table::{
 /// Long enough for another thread to come between, on a busy machine too.
 const MEANWHILE: Duration = Duration::from_millis(10);
 
+/// A second flaw for the check `a_commit_is_bounded_in_time`.
+pub(crate) const NO_NOT_BEFORE: &str = "no not_before";
+
 /// A connection to a server with the flaw that one check is for.
 #[derive(Clone, Debug)]
 pub(crate) struct FlawedTable {
-    /// The name of that check; another name is no flaw.
+    /// The name of that check, or of a second flaw; another name is no flaw.
     check: &'static str,
     table: MemoryTable,
     /// What this connection has read, by query.
@@ -161,6 +164,7 @@ impl Table for FlawedTable {
             }
             "a_commit_needs_every_compared_value" => compare.retain(|(key, _)| is_written(key)),
             "a_commit_is_bounded_in_time" => changed.not_after_unix_ms = u64::MAX,
+            NO_NOT_BEFORE => changed.not_before_unix_ms = 0,
             "a_commit_is_bound_to_an_incarnation" => changed.incarnation = None,
             "a_commit_spans_namespaces" => {
                 let names: BTreeSet<_> =
