@@ -88,8 +88,7 @@ use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::watch;
 
-use self::commands::Announced;
-use self::context::{Shared, Worker};
+use self::context::{Announced, Shared, Worker};
 use crate::access::Access;
 use crate::config::ProtocolConfig;
 use crate::counters::Counters;

@@ -9,7 +9,6 @@ mod info;
 
 pub(super) use self::call::Flow;
 use self::call::{Call, Command, Needs, Quoted, by_name, command, number};
-pub(super) use self::cluster::Announced;
 use super::context::WorkerContext;
 use super::decode::Words;
 use super::reply::{Rejection, Replies};

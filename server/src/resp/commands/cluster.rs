@@ -4,41 +4,14 @@
 //! Answered where the settings have an address to announce. Otherwise such a client gets the
 //! error that a server without cluster support gives.
 
-use hmac_sha256::Hash;
-
 use super::call::{Call, Flow, Quoted};
+use crate::resp::context::Announced;
 use crate::resp::reply::Replies;
 
 const SLOTS: u16 = 16_384;
 
 /// The name of the primary that Sentinel clients find in a list. They may ask for any name.
 const PRIMARY: &str = "mymaster";
-
-/// The address that the settings announce.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::resp) struct Announced {
-    pub(in crate::resp) host: String,
-    pub(in crate::resp) port: u16,
-    /// Of the node: 40 hexadecimal digits.
-    pub(in crate::resp) id: String,
-}
-
-impl Announced {
-    /// Of `HOST:PORT`, which the configuration has checked.
-    pub(in crate::resp) fn new(address: &str) -> Option<Self> {
-        let (host, port) = address.rsplit_once(':')?;
-        let digest = Hash::hash(address.as_bytes());
-        Some(Self {
-            host: host.trim_matches(['[', ']']).to_owned(),
-            port: port.parse().ok()?,
-            id: digest
-                .iter()
-                .take(20)
-                .map(|byte| format!("{byte:02x}"))
-                .collect(),
-        })
-    }
-}
 
 pub(super) fn cluster(call: Call<'_, '_>) -> Flow {
     let Some(node) = call.context.shared.announced.clone() else {
@@ -200,14 +173,5 @@ mod tests {
         assert_eq!(slot(b"foo{}{bar}"), slot(b"foo{}{bar}"));
         assert_ne!(slot(b"foo{}{bar}"), slot(b"bar"));
         assert_eq!(slot(b"foo{bar"), slot(b"foo{bar"));
-    }
-
-    #[test]
-    fn an_address_has_a_host_and_a_port() {
-        let node = Announced::new("[2001:db8::1]:6379").unwrap();
-        assert_eq!((&*node.host, node.port), ("2001:db8::1", 6379));
-        assert_eq!(node.id.len(), 40);
-        assert_eq!(Announced::new("ids.example.com"), None);
-        assert_eq!(Announced::new("ids.example.com:port"), None);
     }
 }

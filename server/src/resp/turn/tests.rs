@@ -17,8 +17,7 @@ use crate::access::Access;
 use crate::drain::Drain;
 use crate::limits::Limits;
 use crate::namespaces::Namespaces;
-use crate::resp::commands::Announced;
-use crate::resp::context::Shared;
+use crate::resp::context::{Announced, Shared};
 use crate::resp::decode::tests::cut;
 use crate::resp::tests::kit::generator;
 
