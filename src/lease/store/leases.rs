@@ -91,7 +91,7 @@ impl<T> Leases<T> {
         self
     }
 
-    /// Selects free blocks by this seed, gives up after 32 conflicts, and ignores how long
+    /// Selects free blocks by this seed, gives up after 1,000 conflicts, and ignores how long
     /// calls take: for tests that must be repeatable.
     #[must_use]
     pub fn with_seed(mut self, seed: u64) -> Self {
