@@ -17,7 +17,7 @@ use ringflake::lease::{
 use ringflake::local::DataDir;
 use ringflake::{
     BuildError, CachedGenerator, CachedGeneratorBuilder, Cipher, Clock, DirectGenerator, Id,
-    Inspector, Layout, Local, LocalError, Parts, Secret, StaticLease, SystemClock,
+    Inspector, Layout, Local, LocalError, Parts, Secret, Shutdown, StaticLease, SystemClock,
 };
 use tempfile::TempDir;
 
@@ -288,33 +288,41 @@ fn a_directory_that_can_not_be_made_is_named() {
 }
 
 #[test]
-fn a_store_that_was_removed_or_emptied_gives_ids_above_all_before() {
-    for lose in [
-        |leases| fs::remove_file(leases),
-        |leases: PathBuf| fs::write(leases, ""),
-    ] {
-        let home = directory();
-        let first = ids(home.path());
-        let before = take(&first, 1000);
-        let known = local("known", home.path());
-        drop(builder(known.clone()).build().unwrap());
-        lose(home.path().join("leases.db")).unwrap();
-        let second = ids(home.path());
-        let after = take(&second, 1000);
-        assert!(is_new(&before), "{:?}", before[0]);
-        assert!(is_above_all(&after), "{:?}", after[0]);
-        assert!(is_above_all(&take(&builder(known).build().unwrap(), 10)));
-        // No ID was made before with a secret that is drawn now.
-        let other = builder(local("invoices", home.path())).build().unwrap();
-        assert!(is_new(&take(&other, 10)));
-        // Plain IDs have no secret, and may have been lost.
-        let plain = builder(local("plain", home.path()).plain())
-            .build()
-            .unwrap();
-        assert!(is_above_all(&take(&plain, 10)));
-        // A process that loses the record while running uses up its leases and gets others.
-        assert!(is_new(&take(&first, 10)));
-    }
+fn a_store_that_was_removed_gives_ids_above_all_before() {
+    let home = directory();
+    let first = ids(home.path());
+    let before = take(&first, 1000);
+    let known = local("known", home.path());
+    end(builder(known.clone()).build().unwrap());
+    fs::remove_file(home.path().join("leases.db")).unwrap();
+    let second = ids(home.path());
+    let after = take(&second, 1000);
+    assert!(is_new(&before), "{:?}", before[0]);
+    assert!(is_above_all(&after), "{:?}", after[0]);
+    assert!(is_above_all(&take(&builder(known).build().unwrap(), 10)));
+    // No ID was made before with a secret that is drawn now.
+    let other = builder(local("invoices", home.path())).build().unwrap();
+    assert!(is_new(&take(&other, 10)));
+    // Plain IDs have no secret, and may have been lost.
+    let plain = builder(local("plain", home.path()).plain())
+        .build()
+        .unwrap();
+    assert!(is_above_all(&take(&plain, 10)));
+    // A process that loses the record while running uses up its leases and gets others.
+    assert!(is_new(&take(&first, 10)));
+}
+
+#[test]
+fn a_store_that_was_emptied_gives_ids_above_all_before() {
+    let home = directory();
+    end(ids(home.path()));
+    fs::write(home.path().join("leases.db"), "").unwrap();
+    assert!(is_above_all(&take(&ids(home.path()), 1000)));
+}
+
+/// Ends a generator whose store nobody may be writing afterwards.
+fn end(ids: CachedGenerator) {
+    assert_eq!(ids.shutdown(60 * SECOND), Shutdown::Released);
 }
 
 #[test]
