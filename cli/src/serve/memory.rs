@@ -1,7 +1,7 @@
 //! Returns memory that connections have freed to the system.
 //!
 //! glibc keeps freed memory below memory that is in use: after thousands of connections, most
-//! of what they had. `malloc_trim` returns its pages, and does little where there are none.
+//! of what they had. `malloc_trim` gives these pages back, and costs little if there are none.
 
 use std::time::{Duration, Instant};
 

@@ -194,7 +194,7 @@ impl Printing {
         numbers(&self.bytes)
     }
 
-    /// Those that it has printed when it is killed.
+    /// Kills it, and returns the IDs that it had printed.
     pub(crate) fn kill(mut self) -> Vec<u64> {
         self.child.kill().unwrap();
         self.child.wait().unwrap();

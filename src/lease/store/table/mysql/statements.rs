@@ -39,7 +39,7 @@ pub(super) const OTHER_ENGINES: &str = "\
 
 /// Whether the table has its index, whether the view is there, and whether the view's name is that
 /// of a table. Asked first, since creating takes privileges that a user no longer needs afterwards.
-/// What a user has no privilege for is not shown.
+/// Tables that the user has no privilege for are not listed.
 pub(super) const HAS_TABLES: &str = "\
     SELECT EXISTS (SELECT * FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = DATABASE()
             AND TABLE_NAME = 'ringflake' AND INDEX_NAME = 'ringflake_rank'),
