@@ -109,6 +109,7 @@ mod section;
 mod tests;
 
 use std::env;
+use std::ffi::OsStr;
 use std::fmt;
 #[cfg(not(all(loom, feature = "loom")))]
 use std::io;
@@ -239,12 +240,17 @@ impl CoreStocks {
         if !section::can_be_had() {
             return Self::Unsupported;
         }
-        let held = allowed_cores().len().max(1) * CAPACITY;
-        match (8 * held).checked_next_power_of_two() {
-            Some(needed) if slots < needed => Self::OffForCapacity { needed },
-            _ => Self::InUse,
+        let needed = smallest_capacity(allowed_cores().len().max(1));
+        if slots < needed {
+            return Self::OffForCapacity { needed };
         }
+        Self::InUse
     }
+}
+
+/// The smallest capacity, in slots, of which the stocks of so many cores hold an eighth at most.
+fn smallest_capacity(cores: usize) -> usize {
+    (8 * cores * CAPACITY).next_power_of_two()
 }
 
 /// What the environment asks for.
@@ -252,13 +258,19 @@ fn forced() -> Option<bool> {
     const VARIABLE: &str = "RINGFLAKE_RSEQ";
 
     let value = env::var_os(VARIABLE)?;
+    let setting = setting(&value);
+    if setting.is_none() {
+        events::unknown_rseq_setting(&value);
+    }
+    setting
+}
+
+/// `None` if it is unknown.
+fn setting(value: &OsStr) -> Option<bool> {
     match value.to_str() {
         Some("off") => Some(false),
         Some("on") => Some(true),
-        _ => {
-            events::unknown_rseq_setting(&value);
-            None
-        }
+        _ => None,
     }
 }
 

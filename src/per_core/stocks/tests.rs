@@ -18,6 +18,20 @@ fn every_state_is_printed() {
     }
 }
 
+#[test]
+fn stocks_hold_an_eighth_of_the_capacity_at_most() {
+    for (cores, slots) in [(1, 1 << 10), (2, 1 << 11), (3, 1 << 12), (64, 1 << 16)] {
+        assert_eq!(smallest_capacity(cores), slots, "{cores} cores");
+    }
+}
+
+#[test]
+fn the_setting_is_on_or_off() {
+    for (value, setting) in [("on", Some(true)), ("off", Some(false)), ("ON", None)] {
+        assert_eq!(super::setting(value.as_ref()), setting, "{value}");
+    }
+}
+
 #[cfg(all(
     target_os = "linux",
     target_env = "gnu",
@@ -62,8 +76,10 @@ mod sections {
         (0..TRIES).find_map(|_| stocks.pop(mark))
     }
 
+    /// Or one more than a stock can have.
     fn pop_all(stocks: &Stocks, mark: u64) -> Vec<Id> {
-        std::iter::from_fn(|| pop(stocks, mark)).collect()
+        let popped = std::iter::from_fn(|| pop(stocks, mark));
+        popped.take(CAPACITY + 1).collect()
     }
 
     fn fill(stocks: &Stocks, mark: u64, ids: &[Id]) -> bool {
@@ -352,9 +368,8 @@ mod sections {
                 .args([&test, "--exact", "--nocapture"])
                 .env(name, value);
             let output = output.output().unwrap();
-            let text = String::from_utf8_lossy(&output.stderr).into_owned();
+            let text = String::from_utf8_lossy(&output.stderr);
             assert!(output.status.success(), "{name}={value}: {text}");
-            text
         };
         in_child("RINGFLAKE_RSEQ", "off");
         in_child("RINGFLAKE_RSEQ", "on");
@@ -468,6 +483,11 @@ mod sections {
         }
 
         fn new(stocks: Stocks) -> Self {
+            // Without this a control would wait for the damage of pops that never are.
+            on_one_core(|| {
+                assert!(fill(&stocks, MARK, &ids(1..=2)));
+                assert_eq!(pop_all(&stocks, MARK), ids(1..=2));
+            });
             Self {
                 stocks,
                 pop: Stocks::pop,
@@ -517,7 +537,8 @@ mod sections {
             // SAFETY: the handler uses atomics alone. No other test uses this signal.
             let failed = unsafe { libc::sigaction(libc::SIGUSR1, &action, ptr::null_mut()) };
             assert_eq!(failed, 0, "{}", io::Error::last_os_error());
-            let is_over = || storm.made.load(Relaxed) >= count;
+            // A pop that gives what nobody made has seen enough.
+            let is_over = || storm.made.load(Relaxed) >= count || storm.twice.load(Relaxed) > count;
             let running: Vec<AtomicU64> = (0..threads).map(|_| AtomicU64::new(0)).collect();
             thread::scope(|scope| {
                 for (number, running) in running.iter().enumerate() {
