@@ -186,6 +186,8 @@ mod forking {
 
     #[cfg(target_os = "linux")]
     mod linux {
+        use ringflake_kit::seccomp::{self, Answer};
+
         use super::*;
 
         /// 16 GiB of address space, of which no page is touched.
@@ -262,59 +264,14 @@ mod forking {
         /// a `madvise` that answers each of these advices with this error
         /// without doing anything; 0 is success.
         fn on_thread_with(answers: &[(libc::c_int, libc::c_int)], test: fn()) {
+            let answer = |&(value, error)| Answer { value, error };
+            let answers: Vec<Answer> = answers.iter().map(answer).collect();
             thread::scope(|scope| {
                 scope.spawn(|| {
-                    answer_madvise(answers);
+                    seccomp::answer(libc::SYS_madvise, 2, &answers);
                     test();
                 });
             });
-        }
-
-        /// Installs a seccomp filter for this thread.
-        fn answer_madvise(answers: &[(libc::c_int, libc::c_int)]) {
-            // Where `struct seccomp_data` has the number of the call, and the
-            // lower half of its third argument.
-            const NUMBER: u32 = 0;
-            const ADVICE: u32 = 16 + 2 * 8 + if cfg!(target_endian = "big") { 4 } else { 0 };
-
-            let op = |code: u32, k: u32, jt: u8, jf: u8| libc::sock_filter {
-                code: code as u16,
-                jt,
-                jf,
-                k,
-            };
-            let load = |offset| op(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, offset, 0, 0);
-            let skip =
-                |unless: u32, jf| op(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, unless, 0, jf);
-            let answer = |value| op(libc::BPF_RET | libc::BPF_K, value, 0, 0);
-
-            let mut program = vec![
-                load(NUMBER),
-                skip(libc::SYS_madvise as u32, 1 + 2 * answers.len() as u8),
-                load(ADVICE),
-            ];
-            for &(advice, error) in answers {
-                program.push(skip(advice as u32, 1));
-                program.push(answer(libc::SECCOMP_RET_ERRNO | error as u32));
-            }
-            program.push(answer(libc::SECCOMP_RET_ALLOW));
-            let program = libc::sock_fprog {
-                len: program.len() as u16,
-                filter: program.as_mut_ptr(),
-            };
-            // SAFETY: gives up privileges of this thread that the test has no
-            // use for.
-            let given_up = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
-            assert_eq!(given_up, 0, "{}", io::Error::last_os_error());
-            // SAFETY: the program outlives the call, which copies it.
-            let installed = unsafe {
-                libc::prctl(
-                    libc::PR_SET_SECCOMP,
-                    libc::SECCOMP_MODE_FILTER,
-                    &raw const program,
-                )
-            };
-            assert_eq!(installed, 0, "{}", io::Error::last_os_error());
         }
     }
 }

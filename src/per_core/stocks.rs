@@ -371,11 +371,8 @@ impl Stocks {
     /// Three system calls. Two of them interrupt the core if it runs a thread of this process, and
     /// then take about 25 microseconds each.
     pub(crate) fn seize(&self, out: &mut [Id; CAPACITY]) -> Option<(u64, usize)> {
-        static TICKETS: atomic::AtomicU64 = atomic::AtomicU64::new(0);
-
         self.memory.iter().enumerate().find_map(|(core, stock)| {
-            // Relaxed: no two are the same, and nothing follows from it.
-            let ticket = TICKETS.fetch_add(1, Relaxed) << LEVEL_BITS | SEIZED;
+            let ticket = new_ticket();
             let word = section::seize(self.areas, stock, core, ticket)?;
             let level = word & LEVEL;
             let places = stock.ids[..level as usize].iter().rev();
@@ -410,6 +407,14 @@ impl Stocks {
             .map(|stock| stock.word.load(Relaxed) & LEVEL);
         levels.filter(|&level| level != SEIZED).sum::<u64>() as usize
     }
+}
+
+/// The word of a stock that is being seized. No two are the same.
+fn new_ticket() -> u64 {
+    static COUNT: atomic::AtomicU64 = atomic::AtomicU64::new(0);
+
+    // Relaxed: only the number counts.
+    COUNT.fetch_add(1, Relaxed) << LEVEL_BITS | SEIZED
 }
 
 impl fmt::Debug for Stocks {

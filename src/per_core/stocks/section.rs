@@ -38,7 +38,7 @@ use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
 /// Whether sections can be had, and aborted from another core.
 pub(super) fn can_be_had() -> bool {
-    Areas::find().is_some() && membarrier::is_there()
+    Areas::find().is_some() && membarrier::are_among(membarrier::commands())
 }
 
 /// Makes ready for both; `None` if they can't be had.
@@ -84,24 +84,36 @@ fn has_ids(word: u64) -> bool {
     !matches!(word & LEVEL, 0 | SEIZED)
 }
 
-#[cfg(all(target_os = "linux", not(miri)))]
-mod membarrier {
-    const QUERY: libc::c_int = 0;
+pub(super) mod membarrier {
+    use std::ffi::{c_int, c_long, c_uint};
+
+    const QUERY: c_int = 0;
     /// `MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ` and the command that registers for it, since
     /// Linux 5.10.
-    const ABORT: libc::c_int = 1 << 7;
-    const REGISTER: libc::c_int = 1 << 8;
-    const ON_ONE_CORE: libc::c_uint = 1;
+    pub(in crate::per_core::stocks) const ABORT: c_int = 1 << 7;
+    pub(in crate::per_core::stocks) const REGISTER: c_int = 1 << 8;
+    const ON_ONE_CORE: c_uint = 1;
 
-    fn call(command: libc::c_int, flags: libc::c_uint, core: libc::c_int) -> libc::c_long {
+    fn call(command: c_int, flags: c_uint, core: c_int) -> c_long {
         // SAFETY: the call has no pointer, and changes nothing that a program can read.
-        unsafe { libc::syscall(libc::SYS_membarrier, command, flags, core) }
+        #[cfg(all(target_os = "linux", not(miri)))]
+        return unsafe { libc::syscall(libc::SYS_membarrier, command, flags, core) };
+        #[cfg(not(all(target_os = "linux", not(miri))))]
+        {
+            _ = (command, flags, core);
+            -1
+        }
     }
 
-    pub(super) fn is_there() -> bool {
-        let commands = call(QUERY, 0, 0);
-        let needed = libc::c_long::from(ABORT | REGISTER);
-        commands > 0 && commands & needed == needed
+    /// The commands that the kernel has, a bit each; negative if it has no such call.
+    pub(super) fn commands() -> c_long {
+        call(QUERY, 0, 0)
+    }
+
+    /// Whether both are among these commands.
+    pub(in crate::per_core::stocks) fn are_among(commands: c_long) -> bool {
+        let has = |command| commands & c_long::from(command) != 0;
+        commands >= 0 && has(ABORT) && has(REGISTER)
     }
 
     pub(super) fn register() -> bool {
@@ -110,29 +122,10 @@ mod membarrier {
 
     /// Asks for a core that no machine has, which interrupts none.
     pub(super) fn works() -> bool {
-        call(ABORT, ON_ONE_CORE, libc::c_int::MAX) == 0
+        call(ABORT, ON_ONE_CORE, c_int::MAX) == 0
     }
 
-    pub(super) fn abort_section_on(core: usize) -> bool {
-        libc::c_int::try_from(core).is_ok_and(|core| call(ABORT, ON_ONE_CORE, core) == 0)
-    }
-}
-
-#[cfg(not(all(target_os = "linux", not(miri))))]
-mod membarrier {
-    pub(super) fn is_there() -> bool {
-        false
-    }
-
-    pub(super) fn register() -> bool {
-        false
-    }
-
-    pub(super) fn works() -> bool {
-        false
-    }
-
-    pub(super) fn abort_section_on(_core: usize) -> bool {
-        false
+    pub(in crate::per_core::stocks) fn abort_section_on(core: usize) -> bool {
+        c_int::try_from(core).is_ok_and(|core| call(ABORT, ON_ONE_CORE, core) == 0)
     }
 }

@@ -26,6 +26,13 @@ fn stocks_hold_an_eighth_of_the_capacity_at_most() {
 }
 
 #[test]
+fn each_ticket_is_another_word_of_a_seized_stock() {
+    let tickets = [new_ticket(), new_ticket()];
+    assert_ne!(tickets[0], tickets[1]);
+    assert_eq!(tickets.map(|ticket| ticket & LEVEL), [SEIZED; 2]);
+}
+
+#[test]
 fn the_setting_is_on_or_off() {
     for (value, setting) in [("on", Some(true)), ("off", Some(false)), ("ON", None)] {
         assert_eq!(super::setting(value.as_ref()), setting, "{value}");
@@ -46,8 +53,10 @@ mod sections {
     use std::{env, mem, process, ptr, thread};
 
     use ringflake_kit::affinity::{self, Cores, on_one_core};
+    use ringflake_kit::seccomp::{self, Answer};
     use ringflake_kit::short_or_long;
 
+    use super::section::membarrier;
     use super::*;
 
     const MARK: u64 = 7 << LEVEL_BITS;
@@ -234,6 +243,34 @@ mod sections {
             assert_eq!(pop(&stocks, MARK), None);
             assert_eq!(stocks.seize(&mut [Id::default(); CAPACITY]), None);
         });
+    }
+
+    /// As where a sandbox begins after the build.
+    #[test]
+    fn a_thread_that_may_abort_no_section_seizes_nothing() {
+        let Some(stocks) = stocks() else { return };
+        on_one_core(|| {
+            assert!(fill(&stocks, MARK, &ids(1..=5)));
+            let core = affinity::here();
+            assert!(membarrier::abort_section_on(core));
+            let refused = Answer {
+                value: membarrier::ABORT,
+                error: libc::EPERM,
+            };
+            seccomp::answer(libc::SYS_membarrier, 0, &[refused]);
+            assert!(!membarrier::abort_section_on(core));
+            assert_eq!(stocks.seize(&mut [Id::default(); CAPACITY]), None);
+            assert_eq!(pop_all(&stocks, MARK), ids(1..=5));
+        });
+    }
+
+    #[test]
+    fn a_kernel_needs_two_commands() {
+        let [abort, register] = [membarrier::ABORT, membarrier::REGISTER].map(libc::c_long::from);
+        assert!(membarrier::are_among(abort | register | 1));
+        for lacks_one in [-1, 0, abort, register, !(abort | register) & 0xfff] {
+            assert!(!membarrier::are_among(lacks_one), "{lacks_one:#x}");
+        }
     }
 
     /// As in a child that a signal handler forked: it goes on with IDs in hand.
@@ -541,7 +578,7 @@ mod sections {
             let is_over = || storm.made.load(Relaxed) >= count || storm.twice.load(Relaxed) > count;
             let running: Vec<AtomicU64> = (0..threads).map(|_| AtomicU64::new(0)).collect();
             thread::scope(|scope| {
-                for (number, running) in running.iter().enumerate() {
+                let workers = running.iter().enumerate().map(|(number, running)| {
                     let cores = &cores;
                     scope.spawn(move || {
                         // SAFETY: has no arguments.
@@ -558,10 +595,12 @@ mod sections {
                                 break;
                             }
                         }
-                    });
-                }
+                    })
+                });
+                let workers: Vec<_> = workers.collect();
                 for round in 0.. {
-                    if is_over() {
+                    // One that has panicked makes no more.
+                    if is_over() || workers.iter().any(|worker| worker.is_finished()) {
                         break;
                     }
                     let began = Instant::now();

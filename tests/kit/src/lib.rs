@@ -33,6 +33,8 @@ pub mod known_answers;
 mod logged;
 pub mod oracle;
 pub mod proxy;
+#[cfg(target_os = "linux")]
+pub mod seccomp;
 #[cfg(unix)]
 pub mod server;
 pub mod small;

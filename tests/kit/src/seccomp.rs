@@ -1,0 +1,54 @@
+//! Answers to system calls in the kernel's place, for one thread and its children.
+
+use std::io;
+
+/// A call whose argument of this index is `value` does nothing and ends with `error`; 0 is success.
+#[derive(Clone, Copy, Debug)]
+pub struct Answer {
+    pub value: libc::c_int,
+    pub error: libc::c_int,
+}
+
+/// Installs a filter for this thread, for ever. Other values of the argument reach the kernel.
+pub fn answer(call: libc::c_long, argument: u32, answers: &[Answer]) {
+    // Where `struct seccomp_data` has the number of the call, and the lower half of the argument.
+    const NUMBER: u32 = 0;
+    let argument = 16 + argument * 8 + if cfg!(target_endian = "big") { 4 } else { 0 };
+
+    let op = |code: u32, k: u32, jt: u8, jf: u8| libc::sock_filter {
+        code: code as u16,
+        jt,
+        jf,
+        k,
+    };
+    let load = |offset| op(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, offset, 0, 0);
+    let skip = |unless: u32, jf| op(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, unless, 0, jf);
+    let end = |value| op(libc::BPF_RET | libc::BPF_K, value, 0, 0);
+
+    let mut program = vec![
+        load(NUMBER),
+        skip(call as u32, 1 + 2 * answers.len() as u8),
+        load(argument),
+    ];
+    for &Answer { value, error } in answers {
+        program.push(skip(value as u32, 1));
+        program.push(end(libc::SECCOMP_RET_ERRNO | error as u32));
+    }
+    program.push(end(libc::SECCOMP_RET_ALLOW));
+    let program = libc::sock_fprog {
+        len: program.len() as u16,
+        filter: program.as_mut_ptr(),
+    };
+    // SAFETY: gives up privileges of this thread that a test has no use for.
+    let given_up = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
+    assert_eq!(given_up, 0, "{}", io::Error::last_os_error());
+    // SAFETY: the program outlives the call, which copies it.
+    let installed = unsafe {
+        libc::prctl(
+            libc::PR_SET_SECCOMP,
+            libc::SECCOMP_MODE_FILTER,
+            &raw const program,
+        )
+    };
+    assert_eq!(installed, 0, "{}", io::Error::last_os_error());
+}
