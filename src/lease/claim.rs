@@ -118,9 +118,6 @@ impl Claim {
     }
 
     /// The claim that [`take`](Self::take) would make. It claims nothing.
-    ///
-    /// # Errors
-    /// As of [`take`](Self::take).
     pub(crate) fn check(
         &self,
         space: Space,

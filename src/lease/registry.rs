@@ -149,9 +149,6 @@ impl RegistryGuard {
     /// Whether `rectangle` could be entered, of which the ticks from `fresh` on must
     /// never have been used; those before are of the lease that is entered again.
     /// Enters nothing.
-    ///
-    /// # Errors
-    /// The conflict.
     pub(crate) fn check(
         &self,
         space: Space,
@@ -168,9 +165,6 @@ impl RegistryGuard {
     }
 
     /// Enters `rectangle`, under the condition of [`check`](Self::check).
-    ///
-    /// # Errors
-    /// The conflict.
     pub(crate) fn enter(
         &mut self,
         space: Space,

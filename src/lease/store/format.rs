@@ -44,9 +44,6 @@ pub(in crate::lease) fn encode_record(record: &StoreRecord) -> String {
 }
 
 /// The record of the namespace with this name.
-///
-/// # Errors
-/// [`StoreError::Format`], [`StoreError::Corrupt`].
 pub(in crate::lease) fn decode_record(name: &str, value: &str) -> Result<StoreRecord, StoreError> {
     let fields = Fields::parse(format!("the record of namespace {name:?}"), value)?;
     let millis = |field: &str| fields.number(field).map(Duration::from_millis);

@@ -48,8 +48,6 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// # Errors
-    /// The operating system's, for the page of memory of the mark.
     pub(super) fn new(state: State) -> io::Result<Self> {
         Ok(Self {
             state: Mutex::new(state),

@@ -50,9 +50,6 @@ impl Deadline {
     }
 
     /// The time that one of `count` attempts has, all of which are still to come.
-    ///
-    /// # Errors
-    /// As [`left`](Self::left).
     pub(crate) fn share(&self, count: usize) -> io::Result<Self> {
         let count = u32::try_from(count).unwrap_or(u32::MAX).max(1);
         Ok(Self::after(self.left()? / count))

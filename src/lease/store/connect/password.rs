@@ -28,9 +28,6 @@ enum Source {
 impl Password {
     /// The program's password comes first, then the URL's, then that of `variable`.
     /// Nothing is fetched yet.
-    ///
-    /// # Errors
-    /// If the URL has both a password and a password file.
     pub(crate) fn new(
         options: &OpenOptions,
         url: Option<Hidden>,
@@ -60,9 +57,6 @@ impl Password {
     }
 
     /// The password as it is now; none where there is no place for one.
-    ///
-    /// # Errors
-    /// Those of the file, and of the program that was asked.
     pub(crate) fn get(&self) -> io::Result<Option<Hidden>> {
         match &self.source {
             Source::Program(ask) => match ask.get() {

@@ -118,9 +118,6 @@ pub(crate) struct TlsContents {
 
 impl TlsContents {
     /// Checks that the files hold what they should.
-    ///
-    /// # Errors
-    /// What to show to people.
     pub(crate) fn check(&self) -> Result<(), String> {
         if let Some(ca) = &self.ca {
             chain("ca", ca)?;
@@ -129,9 +126,6 @@ impl TlsContents {
     }
 
     /// The authorities to trust: those of `ca`, or those that this machine knows.
-    ///
-    /// # Errors
-    /// What to show to people, if there are none.
     #[cfg(any(feature = "etcd", feature = "postgres"))]
     pub(crate) fn roots(&self) -> Result<Vec<CertificateDer<'static>>, String> {
         let roots = match &self.ca {
@@ -145,9 +139,6 @@ impl TlsContents {
     }
 
     /// The client's own certificates, and the key to them.
-    ///
-    /// # Errors
-    /// What to show to people.
     pub(crate) fn identity(&self) -> Result<Option<Identity>, String> {
         let Some((cert, key)) = &self.identity else {
             return Ok(None);

@@ -145,9 +145,6 @@ impl<'a> StoreUrl<'a> {
     }
 
     /// Adds a parameter.
-    ///
-    /// # Errors
-    /// [`OpenError::Invalid`] when it is there already.
     pub(crate) fn add(&mut self, name: &'a str, value: &'a str) -> Result<(), OpenError> {
         if self.has(name) {
             return Err(self.wrong(format!("the parameter {name} is given twice")));
@@ -171,9 +168,6 @@ impl<'a> StoreUrl<'a> {
     }
 
     /// Gives the parameter `alias`, if it is there, the name that all stores have for it.
-    ///
-    /// # Errors
-    /// [`OpenError::Invalid`] when it is there by both names.
     pub(crate) fn rename(&mut self, alias: &str, name: &'static str) -> Result<(), OpenError> {
         let Some(at) = self.parameters.iter().position(|(n, _)| *n == alias) else {
             return Ok(());
@@ -183,9 +177,6 @@ impl<'a> StoreUrl<'a> {
     }
 
     /// Takes the parameter with this name out, if it is there.
-    ///
-    /// # Errors
-    /// [`OpenError::Invalid`] when its value is no text.
     pub(crate) fn parameter(&mut self, name: &str) -> Result<Option<String>, OpenError> {
         let Some(at) = self.parameters.iter().position(|(n, _)| *n == name) else {
             return Ok(None);
@@ -195,9 +186,6 @@ impl<'a> StoreUrl<'a> {
     }
 
     /// The user and the password, as far as they are given.
-    ///
-    /// # Errors
-    /// [`OpenError::Invalid`] when one of them is no text.
     fn login(&self) -> Result<(Option<String>, Option<Hidden>), OpenError> {
         let Some((login, _)) = self.authority.split_once('@') else {
             return Ok((None, None));
@@ -212,9 +200,6 @@ impl<'a> StoreUrl<'a> {
     }
 
     /// The hosts, at least one.
-    ///
-    /// # Errors
-    /// [`OpenError::Invalid`].
     pub(crate) fn hosts(&self, default_port: u16) -> Result<Vec<Host>, OpenError> {
         let (_, hosts) = self.login_and_hosts();
         let host = |text| {
@@ -230,9 +215,6 @@ impl<'a> StoreUrl<'a> {
     }
 
     /// The path, decoded, as the name of a database.
-    ///
-    /// # Errors
-    /// [`OpenError::Invalid`] when there is none, and when it is no text.
     pub(crate) fn database(&self) -> Result<String, OpenError> {
         match self.path() {
             "" => Err(self.wrong("it names no database")),
@@ -244,9 +226,6 @@ impl<'a> StoreUrl<'a> {
     }
 
     /// The user, and where the password comes from, if not from `variable`.
-    ///
-    /// # Errors
-    /// [`OpenError::Invalid`] when there are two places for the password.
     pub(crate) fn credentials(
         &mut self,
         options: &OpenOptions,
@@ -278,9 +257,6 @@ impl<'a> StoreUrl<'a> {
 
     /// Where the server may be, and how connections are protected: its hosts, or the one
     /// `socket`. With the scheme `secure` connections are encrypted.
-    ///
-    /// # Errors
-    /// As [`hosts`](Self::hosts) and [`protection`](Self::protection).
     pub(crate) fn endpoints(
         &mut self,
         default_port: u16,
@@ -331,9 +307,6 @@ impl<'a> StoreUrl<'a> {
     }
 
     /// The files of `ca`, `cert` and `key`.
-    ///
-    /// # Errors
-    /// [`OpenError::Invalid`] where they can't be used.
     pub(crate) fn tls_files(&mut self) -> Result<TlsFiles, OpenError> {
         let mut file = |name| Ok(self.parameter(name)?.map(PathBuf::from));
         let (ca, cert, key) = (file("ca")?, file("cert")?, file("key")?);

@@ -39,9 +39,6 @@ impl Attempts {
 
     /// Notes that `txn` conflicted with the snapshot `found`, and waits a random moment after the
     /// first few.
-    ///
-    /// # Errors
-    /// [`StoreError::Unavailable`] if it was the last.
     pub(super) fn again(&mut self, txn: &Txn, found: &Snapshot) -> Result<(), StoreError> {
         self.conflicts += 1;
         let is_last = match self.is_repeatable {

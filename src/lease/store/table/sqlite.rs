@@ -104,9 +104,6 @@ impl SqliteTable {
     }
 
     /// Begins a transaction, once the file's lock is had; none if there is no file.
-    ///
-    /// # Errors
-    /// [`TableError`].
     pub(in crate::lease) fn begin(
         &mut self,
         access: Access,

@@ -95,9 +95,6 @@ pub(crate) enum Past {
 impl Lock {
     /// Waits for up to `patience` until no other process has the lock file of the store at
     /// `path`. The lock file is made if it is missing.
-    ///
-    /// # Errors
-    /// [`TimedOut`](io::ErrorKind::TimedOut), and those of the operating system.
     pub(crate) fn of(path: impl Into<PathBuf>, patience: Duration) -> io::Result<Self> {
         /// Between two attempts.
         const PAUSE: Duration = Duration::from_millis(5);

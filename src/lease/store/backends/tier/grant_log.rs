@@ -138,9 +138,6 @@ impl GrantLog {
 
     /// Grants blocks of those that the machine has, or says what to ask the upstream
     /// store for first.
-    ///
-    /// # Errors
-    /// As [`acquire`](crate::lease::store::lease_store::LeaseStore::acquire).
     pub(super) fn acquire(
         &mut self,
         at: &Caller,
@@ -175,9 +172,6 @@ impl GrantLog {
     }
 
     /// Grants blocks of those that the machine has, to a request whose clock was seen.
-    ///
-    /// # Errors
-    /// As [`acquire`](crate::lease::store::lease_store::LeaseStore::acquire).
     pub(super) fn grant(
         &mut self,
         at: &Caller,
@@ -294,9 +288,6 @@ impl GrantLog {
     }
 
     /// Moves the end of a sub-grant, within the upstream grant that it lies in.
-    ///
-    /// # Errors
-    /// As [`renew`](crate::lease::store::lease_store::LeaseStore::renew).
     pub(super) fn renew(&mut self, at: &Caller, renew: &Renew) -> Result<Renewal, StoreError> {
         let now = self.record.tick_at(at.unix_ms)?;
         self.refuse_quarantined(renew.block)?;

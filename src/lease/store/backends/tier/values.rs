@@ -43,8 +43,6 @@ pub(super) fn encode_upstream(upstream: &UpstreamGrant) -> String {
     object.to_string()
 }
 
-/// # Errors
-/// [`StoreError::Corrupt`].
 pub(super) fn decode_upstream(key: &Key, value: &str) -> Result<UpstreamGrant, StoreError> {
     let fields = Fields::parse(format!("the value of {key}"), value)?;
     let (start, end) = (fields.number("start")?, fields.number("end")?);
@@ -89,9 +87,6 @@ pub(super) fn encode_tier(log: &GrantLog) -> String {
 }
 
 /// First epoch, reach, and the state of the requests.
-///
-/// # Errors
-/// [`StoreError::Corrupt`].
 pub(super) fn decode_tier(
     key: &Key,
     value: &str,

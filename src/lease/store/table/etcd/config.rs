@@ -21,8 +21,6 @@ pub(super) struct Config {
 }
 
 impl Config {
-    /// # Errors
-    /// [`OpenError::Invalid`].
     pub(super) fn from_url(url: &str, options: &OpenOptions) -> Result<Self, OpenError> {
         let mut url = StoreUrl::parse(url, &SCHEMES, &PARAMETERS)?;
         if !url.path().is_empty() {

@@ -39,8 +39,6 @@ struct Client {
 }
 
 impl Client {
-    /// # Errors
-    /// What to show to people.
     fn new(files: Option<TlsContents>) -> Result<Self, String> {
         let mut builder = Agent::config_builder()
             .http_status_as_error(false)
@@ -61,9 +59,6 @@ impl Client {
 }
 
 /// How the HTTP client is set up for TLS.
-///
-/// # Errors
-/// What to show to people.
 fn tls_config(files: &TlsContents) -> Result<TlsConfig, String> {
     fn owned<T: AsRef<[u8]>>(ders: &[T]) -> Vec<Certificate<'static>> {
         let certificate = |der: &T| Certificate::from_der(der.as_ref()).to_owned();
@@ -182,9 +177,6 @@ impl Gateway {
     }
 
     /// Sees to an HTTP client that knows the certificates that are in the files now.
-    ///
-    /// # Errors
-    /// What to show to people.
     fn prepare(&mut self) -> Result<(), String> {
         let read = self.config.tls.as_ref().map(TlsFiles::read).transpose();
         let made = match (&self.client, read) {

@@ -34,9 +34,6 @@ pub(super) struct TxnReply {
 
 impl TxnReply {
     /// The range that was asked for at this place.
-    ///
-    /// # Errors
-    /// If the reply lacks it.
     pub(super) fn range(&self, place: usize) -> Result<&RangeReply, Failure> {
         let found = self.responses.get(place).map(|op| &op.response_range);
         found.ok_or_else(|| Failure::corrupt("a reply lacks a range that was asked for", None))

@@ -11,9 +11,6 @@ pub(super) enum Flavour {
 
 impl Flavour {
     /// The server that calls its version this.
-    ///
-    /// # Errors
-    /// For a version that is too old or unknown, with the oldest that are supported.
     pub(super) fn of(version: &str) -> Result<Self, String> {
         let mut numbers = version
             .split(|c: char| !c.is_ascii_digit())

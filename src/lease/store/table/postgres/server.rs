@@ -128,9 +128,6 @@ impl Server {
     }
 
     /// How each host is reached, in the order in which they are tried.
-    ///
-    /// # Errors
-    /// When there is a place for the password, and it can't be had.
     pub(super) fn hosts(&self) -> io::Result<Vec<Config>> {
         let password = self.password.get()?;
         let hosts = self.endpoints.iter().map(|endpoint| {

@@ -75,9 +75,6 @@ impl PgTls {
     }
 
     /// Reads the files anew.
-    ///
-    /// # Errors
-    /// When one of them can't be used.
     pub(super) fn connector(&self) -> Result<Connector, Cause> {
         Ok(Connector {
             encryption: self.encryption,

@@ -71,8 +71,6 @@ fn load(tls: &TlsFiles) -> io::Result<TlsCertificates> {
 }
 
 impl Config {
-    /// # Errors
-    /// [`OpenError::Invalid`].
     pub(super) fn from_url(url: &str, options: &OpenOptions) -> Result<Self, OpenError> {
         let mut url = StoreUrl::parse(url, &SCHEMES, &PARAMETERS)?;
         let sentinel = sentinel(&mut url)?;
@@ -112,9 +110,6 @@ impl Config {
 
     /// The driver's client. It holds no credentials, so that it has nothing to
     /// ask the server before time-outs are set. Reads the files anew.
-    ///
-    /// # Errors
-    /// The driver's, for certificates that can't be read.
     pub(super) fn client(&self, endpoint: &Endpoint) -> RedisResult<redis::Client> {
         let files = self.protection.files();
         let address = match endpoint.clone() {

@@ -141,9 +141,6 @@ impl RedisSession {
     }
 
     /// Waits until so many replicas have all that this connection wrote.
-    ///
-    /// # Errors
-    /// If they don't, or can't be asked.
     fn wait_for(&mut self, replicas: u64) -> Result<(), Cause> {
         if replicas == 0 {
             return Ok(());

@@ -68,9 +68,6 @@ struct OpenedFile {
 
 impl Transaction {
     /// Begins a transaction, once the file's lock is had; none if there is no file.
-    ///
-    /// # Errors
-    /// [`TableError`].
     pub(super) fn begin(
         location: &mut Location,
         kind: Kind,

@@ -170,9 +170,6 @@ pub(super) fn device(file: &Metadata) -> u64 {
 impl Witness {
     /// Locks the note of the file with this name, which has these metadata. Makes an empty note
     /// if there is none.
-    ///
-    /// # Errors
-    /// Those of the operating system; [`TimedOut`](io::ErrorKind::TimedOut) after `deadline`.
     pub(super) fn lock(name: &str, file: &Metadata, deadline: Instant) -> io::Result<Self> {
         let path = path(name);
         loop {
