@@ -6,16 +6,13 @@
 //!
 //! The directory's lock only orders writers. After a time-out, or where the directory can't be
 //! read, a writer goes on without it. SQLite's own lock, which readers and other programs hold as
-//! well, is polled every few milliseconds.
+//! well, is polled by SQLite.
 
-use std::cell::Cell;
 use std::fs::{File, TryLockError};
-use std::hash::{BuildHasher, RandomState};
-use std::marker::PhantomData;
 use std::path::Path;
 use std::sync::mpsc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::locked::Locked;
 
@@ -56,84 +53,11 @@ impl QueueLock {
     }
 }
 
-thread_local! {
-    /// The deadline of the transaction that this thread has open.
-    static DEADLINE: Cell<Option<Instant>> = const { Cell::new(None) };
-}
-
-/// Returns what was there. While the thread ends, there is nothing and nothing is kept, so that
-/// the store fails at once when it finds the lock taken.
-fn replace_deadline(deadline: Option<Instant>) -> Option<Instant> {
-    let replaced = DEADLINE.try_with(|current| current.replace(deadline));
-    replaced.ok().flatten()
-}
-
-/// While it lives, [`busy_handler`] waits on this thread until a deadline. It stays on its
-/// thread, and guards must be dropped in reverse order of creation.
-#[derive(Debug)]
-pub(super) struct BusyWait {
-    previous: Option<Instant>,
-    not_send: PhantomData<*const ()>,
-}
-
-impl BusyWait {
-    pub(super) fn until(deadline: Instant) -> Self {
-        Self {
-            previous: replace_deadline(Some(deadline)),
-            not_send: PhantomData,
-        }
-    }
-}
-
-impl Drop for BusyWait {
-    fn drop(&mut self) {
-        replace_deadline(self.previous.take());
-    }
-}
-
-/// SQLite's busy handler: waits after the lock was found taken, and returns whether to try
-/// again. Older versions of rusqlite accept only a plain `fn`, so the deadline comes from
-/// this thread's [`BusyWait`].
-pub(super) fn busy_handler(_attempt: i32) -> bool {
-    let deadline = DEADLINE.try_with(Cell::get).ok().flatten();
-    deadline.is_some_and(wait)
-}
-
-/// Sleeps for 1 to 9 ms, at random so that nobody is always late; false after the deadline.
-fn wait(deadline: Instant) -> bool {
-    let left = deadline.saturating_duration_since(Instant::now());
-    if left.is_zero() {
-        return false;
-    }
-    let random = RandomState::new().hash_one(0);
-    let pause = Duration::from_micros(1000 + random % 8000);
-    thread::sleep(pause.min(left));
-    true
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
-
-    #[test]
-    fn a_wait_ends_with_the_deadline() {
-        let deadline = Instant::now() + Duration::from_millis(20);
-        while wait(deadline) {}
-        assert!(Instant::now() >= deadline);
-        assert!(!wait(deadline));
-    }
-
-    #[test]
-    fn busy_handler_uses_the_deadline_of_the_innermost_transaction() {
-        assert!(!busy_handler(0), "no transaction is open");
-        let outer = BusyWait::until(Instant::now() + Duration::from_secs(60));
-        let inner = BusyWait::until(Instant::now());
-        assert!(!busy_handler(0), "the inner deadline has passed");
-        drop(inner);
-        assert!(busy_handler(0), "the outer deadline has not");
-        drop(outer);
-        assert!(!busy_handler(0), "no transaction is open any more");
-    }
 
     #[test]
     fn only_one_holds_the_queue_lock() {

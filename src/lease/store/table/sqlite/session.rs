@@ -43,12 +43,12 @@
 
 use std::error::Error;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::process::Operation;
-use super::queue::{BusyWait, QueueLock, busy_handler};
+use super::queue::QueueLock;
 use crate::lease::store::table::{Commit, TableError};
 
 /// The rights of a transaction.
@@ -118,7 +118,7 @@ pub(super) fn corrupt(detail: String) -> TableError {
 #[derive(Debug)]
 pub(super) struct Session {
     connection: Connection,
-    _wait: BusyWait,
+    deadline: Instant,
     _queue_lock: Option<QueueLock>,
 }
 
@@ -138,13 +138,14 @@ impl Session {
         // Without NOFOLLOW: a link is resolved, and the journal lies beside the
         // file itself. Without URI: the path is a path.
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let mut session = Self {
+        let session = Self {
             connection: Connection::open_with_flags(path, flags)?,
-            _wait: BusyWait::until(deadline),
+            deadline,
             _queue_lock: queue_lock,
         };
-        session.connection.busy_handler(Some(busy_handler))?;
+        session.wait_until_deadline()?;
         session.settle(path)?;
+        session.wait_until_deadline()?;
         let connection = &session.connection;
         match access {
             Access::Read => connection.execute_batch("BEGIN")?,
@@ -192,6 +193,14 @@ impl Session {
         }
     }
 
+    /// Lets SQLite wait for locks that it finds taken from now on.
+    fn wait_until_deadline(&self) -> rusqlite::Result<()> {
+        /// SQLite counts milliseconds in 31 bits.
+        const LONGEST: Duration = Duration::from_secs(20 * 24 * 3600);
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        self.connection.busy_timeout(left.min(LONGEST))
+    }
+
     /// The connection, inside the transaction.
     pub(super) fn connection(&self) -> &Connection {
         &self.connection
@@ -199,6 +208,7 @@ impl Session {
 
     /// Ends the transaction. Once this returns [`Commit::Done`], it is durable.
     pub(super) fn commit(self) -> Result<Commit, TableError> {
+        self.wait_until_deadline().map_err(unavailable)?;
         match self.connection.execute_batch("COMMIT") {
             Ok(()) => Ok(Commit::Done),
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
