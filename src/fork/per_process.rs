@@ -64,6 +64,13 @@ impl<T> PerProcess<T> {
         }
     }
 
+    /// This process's value, if it was made.
+    #[cfg(all(feature = "sqlite", unix))]
+    pub(crate) fn made(&'static self) -> Option<&'static Marked<T>> {
+        let Made(marked) = self.current.load()?;
+        (!marked.is_inherited()).then_some(marked)
+    }
+
     /// This process's value. At first use it is made from the parent's, if there is one,
     /// which `make` must not lock.
     ///

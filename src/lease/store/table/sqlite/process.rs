@@ -9,105 +9,116 @@
 //! and read and write without.
 //!
 //! So no connection outlives an operation, nor does the lock on a file's note, which a child
-//! would share. One atomic word says how many operations the process is in, and how many of its
-//! threads are forking:
+//! would share. Each process counts the operations that it is in. A child counts its own, and looks
+//! first at its copy of the parent's count:
 //!
-//! | process in the word | operations | forks | an operation begins |
-//! |---|---|---|---|
-//! | this one | any | 0 | yes |
-//! | this one | any | some | after the forks, or after [`PATIENCE`] |
-//! | another, or none | 0 | any | yes: a child in whose copy nothing was going on, or the first use |
-//! | another | some | any | never: a child that was forked while SQLite was at work |
+//! | operations of the parent | the child |
+//! |---|---|
+//! | none | may use SQLite |
+//! | some, or the parent was refused itself | is refused: it was forked while SQLite was at work |
 //!
 //! # Forks wait
 //! `fork(2)` calls [`before_fork`] first. It counts the fork, so that no operation begins, and
-//! waits until the last one has ended. Both changes are to the same word, so of an operation and
+//! waits until the last one has ended. Both counts are in the same word, so of an operation and
 //! a fork that come together one sees the other. An operation takes milliseconds, unless another
 //! process holds the file's lock; after [`PATIENCE`] the fork goes ahead, and its child is refused.
 //! So is a child of `_Fork(3)` or of a raw system call, which run no handler.
 //!
 //! The count goes up before SQLite is entered (Acquire: nothing of the operation moves before it)
 //! and down after it was left (Release, which `before_fork` acquires). So where a copy of the
-//! memory shows 0, no operation in it is half done. A process is known by its number, and a child
-//! also by the handler of `fork`. Connections to SQLite that other code in the process has open are
-//! not seen.
+//! memory shows 0, no operation in it is half done. Connections to SQLite that other code in the
+//! process has open are not seen.
 
-use std::error::Error;
-use std::fmt;
-use std::process;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{io, thread};
+
+use crate::fork::{Marked, PerProcess};
 
 /// The longest time for which a fork and an operation wait for each other.
 const PATIENCE: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_micros(200);
 
-/// The process in the upper 32 bits, its forks in the next 8, its operations in the lower 24.
-static WORD: AtomicU64 = AtomicU64::new(0);
-const FORK: u64 = 1 << 24;
-const OPERATIONS: u64 = FORK - 1;
-const FORKS: u64 = 0xff * FORK;
+static USE: PerProcess<SqliteUse> = PerProcess::new();
+
+/// The use of SQLite by one process.
+#[derive(Debug)]
+struct SqliteUse {
+    /// The process was forked while SQLite was at work.
+    is_refused: bool,
+    /// Its forks under way in the upper 32 bits, its operations in the lower.
+    word: AtomicU64,
+}
+
+const FORK: u64 = 1 << 32;
+
+impl SqliteUse {
+    fn new(parent: Option<&Self>) -> Self {
+        Self {
+            is_refused: parent.is_some_and(|parent| parent.is_refused || !parent.is_idle()),
+            word: AtomicU64::new(0),
+        }
+    }
+
+    /// Whether no operation is under way.
+    fn is_idle(&self) -> bool {
+        self.word.load(Acquire).is_multiple_of(FORK)
+    }
+
+    /// Counts an operation; false while the process forks, unless it is not to wait for that.
+    fn begin(&self, at_once: bool) -> bool {
+        let count = |word| (at_once || word < FORK).then_some(word + 1);
+        self.word.fetch_update(Acquire, Relaxed, count).is_ok()
+    }
+
+    fn end(&self) {
+        self.word.fetch_sub(1, Release);
+    }
+
+    #[cfg(any(unix, test))]
+    fn begin_fork(&self) {
+        self.word.fetch_add(FORK, Relaxed);
+    }
+
+    #[cfg(any(unix, test))]
+    fn end_fork(&self) {
+        let uncount = |word: u64| word.checked_sub(FORK);
+        // Not counted if the first operation has begun since.
+        let _ = self.word.fetch_update(Relaxed, Relaxed, uncount);
+    }
+}
 
 /// An operation of this process, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Operation(());
+pub(super) struct Operation(&'static Marked<SqliteUse>);
 
 impl Operation {
     /// Begins one, after the forks that are under way.
-    pub(super) fn begin() -> Result<Self, Forked> {
+    pub(super) fn begin() -> io::Result<Self> {
         register_handlers();
+        let process = USE.get(|parent| Ok(SqliteUse::new(parent)))?;
+        if process.is_refused {
+            return Err(io::Error::other(
+                "this process was forked while another thread used SQLite, so the state of its \
+                 locks is unknown: fork before the store is used, or start the child by exec",
+            ));
+        }
         let deadline = Instant::now() + PATIENCE;
-        while !begin(&WORD, process::id(), Instant::now() >= deadline)? {
+        while !process.begin(Instant::now() >= deadline) {
             thread::sleep(PAUSE);
         }
-        Ok(Self(()))
+        Ok(Self(process))
     }
 }
 
 impl Drop for Operation {
     fn drop(&mut self) {
-        WORD.fetch_sub(1, Release);
-    }
-}
-
-/// Counts an operation; false while this process forks, unless it is not to wait for that.
-fn begin(word: &AtomicU64, this: u32, at_once: bool) -> Result<bool, Forked> {
-    let this = u64::from(this);
-    let counted = word.fetch_update(Acquire, Relaxed, |word| {
-        match (word >> 32 == this, word & OPERATIONS) {
-            (true, _) => (at_once || word & FORKS == 0).then_some(word + 1),
-            (false, 0) => Some((this << 32) + 1),
-            (false, _) => None,
+        // In a child the operation is its parent's.
+        if !self.0.is_inherited() {
+            self.0.end();
         }
-    });
-    match counted {
-        Ok(_) => Ok(true),
-        Err(word) if word >> 32 == this => Ok(false),
-        Err(_) => Err(Forked),
     }
-}
-
-/// Counts a fork; false in a child that is refused.
-#[cfg(any(unix, test))]
-fn begin_fork(word: &AtomicU64, this: u32) -> bool {
-    let fresh = u64::from(this) << 32;
-    let counted = word.fetch_update(Relaxed, Relaxed, |word| {
-        match (word >> 32 == u64::from(this), word & OPERATIONS) {
-            (true, _) if word & FORKS == FORKS => None,
-            (true, _) => Some(word + FORK),
-            (false, 0) => Some(fresh + FORK),
-            (false, _) => None,
-        }
-    });
-    counted.is_ok()
-}
-
-/// Whether no operation is under way.
-#[cfg(any(unix, test))]
-fn is_idle(word: &AtomicU64) -> bool {
-    word.load(Acquire) & OPERATIONS == 0
 }
 
 /// Registers the handlers of forks, unless that is known to be done.
@@ -121,13 +132,7 @@ fn register_handlers() {
     if !REGISTERED.load(Relaxed) {
         // SAFETY: the handlers are plain functions. They run in the forking thread of the parent,
         // allocate nothing, and lock nothing.
-        let code = unsafe {
-            libc::pthread_atfork(
-                Some(before_fork),
-                Some(after_fork),
-                Some(after_fork_in_child),
-            )
-        };
+        let code = unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork), None) };
         REGISTERED.store(code == 0, Relaxed);
     }
 }
@@ -138,11 +143,12 @@ fn register_handlers() {}
 /// Runs before a fork: holds off operations, and waits for those under way.
 #[cfg(unix)]
 unsafe extern "C" fn before_fork() {
-    if !begin_fork(&WORD, process::id()) {
+    let Some(process) = USE.made() else {
         return;
-    }
+    };
+    process.begin_fork();
     let deadline = Instant::now() + PATIENCE;
-    while !is_idle(&WORD) && Instant::now() < deadline {
+    while !process.is_idle() && Instant::now() < deadline {
         thread::sleep(PAUSE);
     }
 }
@@ -150,123 +156,43 @@ unsafe extern "C" fn before_fork() {
 /// Runs in the parent after a fork, or after one that failed.
 #[cfg(unix)]
 unsafe extern "C" fn after_fork() {
-    end_fork(&WORD, process::id());
-}
-
-/// Runs in the child, in its only thread.
-#[cfg(unix)]
-unsafe extern "C" fn after_fork_in_child() {
-    WORD.store(in_child(WORD.load(Relaxed)), Relaxed);
-}
-
-/// The word of a child: no fork is under way there. Operations that were under way are those of no
-/// process, even if the child has its parent's number, in another namespace of numbers.
-#[cfg(any(unix, test))]
-fn in_child(word: u64) -> u64 {
-    match word & OPERATIONS {
-        0 => 0,
-        operations => u64::from(u32::MAX) << 32 | operations,
+    if let Some(process) = USE.made() {
+        process.end_fork();
     }
 }
-
-/// Ends what [`begin_fork`] has counted.
-#[cfg(any(unix, test))]
-fn end_fork(word: &AtomicU64, this: u32) {
-    // Nothing is counted in a child that is refused.
-    let _ = word.fetch_update(Relaxed, Relaxed, |word| {
-        let is_counted = word >> 32 == u64::from(this) && word & FORKS > 0;
-        is_counted.then(|| word - FORK)
-    });
-}
-
-/// This process was forked while SQLite was at work.
-#[derive(Debug)]
-pub(super) struct Forked;
-
-impl fmt::Display for Forked {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "this process was forked while another thread used SQLite, so the state of its locks is \
-             unknown: fork before the store is used, or start the child by exec"
-        )
-    }
-}
-
-impl Error for Forked {}
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const PARENT: u32 = 7;
-    const CHILD: u32 = 8;
-
-    /// Whether an operation begins at once.
-    fn begins(word: &AtomicU64, process: u32) -> bool {
-        begin(word, process, false).unwrap()
-    }
-
-    fn copy(word: &AtomicU64) -> AtomicU64 {
-        AtomicU64::new(word.load(Relaxed))
-    }
-
-    fn end(word: &AtomicU64) {
-        word.fetch_sub(1, Release);
-    }
-
     #[test]
-    fn child_may_begin_only_where_nothing_was_going_on() {
-        let word = AtomicU64::new(0);
-        assert!(begins(&word, PARENT) && begins(&word, PARENT));
-        end(&word);
-        let in_between = copy(&word);
-        assert!(begin(&in_between, CHILD, false).is_err());
-        // Not a question of time: nothing will ever count it down there.
-        assert!(begin(&in_between, CHILD, true).is_err());
-        assert!(!begin_fork(&in_between, CHILD));
-        end_fork(&in_between, CHILD);
-        assert!(begin(&in_between, CHILD, false).is_err());
-
-        end(&word);
-        let idle = copy(&word);
-        assert!(begins(&idle, CHILD) && begins(&idle, CHILD));
-        end(&idle);
-        end(&idle);
-        assert!(begins(&idle, CHILD + 1));
-        // The parent's word is its own.
-        assert!(begins(&word, PARENT));
-    }
-
-    #[test]
-    fn child_with_the_number_of_its_parent_is_refused_or_starts_anew() {
-        let word = AtomicU64::new(0);
-        assert!(begins(&word, PARENT) && begin_fork(&word, PARENT));
-        let child = AtomicU64::new(in_child(word.load(Relaxed)));
-        assert!(begin(&child, PARENT, true).is_err());
-        end(&word);
-        let child = AtomicU64::new(in_child(word.load(Relaxed)));
-        assert!(begins(&child, PARENT), "no fork is under way there");
+    fn a_child_is_refused_for_good_if_something_was_going_on() {
+        let parent = SqliteUse::new(None);
+        assert!(parent.begin(false));
+        let child = SqliteUse::new(Some(&parent));
+        assert!(child.is_refused && SqliteUse::new(Some(&child)).is_refused);
+        parent.end();
+        parent.begin_fork();
+        assert!(!SqliteUse::new(Some(&parent)).is_refused);
     }
 
     #[test]
     fn fork_holds_off_operations_and_sees_those_under_way() {
-        let word = AtomicU64::new(0);
-        assert!(begin_fork(&word, PARENT) && begin_fork(&word, PARENT));
-        assert!(!begins(&word, PARENT), "two forks");
-        end_fork(&word, PARENT);
-        assert!(!begins(&word, PARENT), "one fork");
-        assert!(begins(&copy(&word), CHILD), "the child forks nothing");
-        end_fork(&word, PARENT);
-        end_fork(&word, PARENT);
-        assert!(begins(&word, PARENT));
-
-        assert!(begin_fork(&word, PARENT) && !is_idle(&word));
-        assert!(begin(&word, PARENT, true).unwrap(), "out of patience");
-        end(&word);
-        end(&word);
-        assert!(is_idle(&word));
-        end_fork(&word, PARENT);
-        assert_eq!(word.load(Relaxed), u64::from(PARENT) << 32);
+        let process = SqliteUse::new(None);
+        process.begin_fork();
+        process.begin_fork();
+        assert!(!process.begin(false), "two forks");
+        process.end_fork();
+        assert!(!process.begin(false), "one fork");
+        process.end_fork();
+        process.end_fork();
+        assert!(process.begin(false), "none");
+        process.begin_fork();
+        assert!(!process.is_idle() && process.begin(true), "out of patience");
+        process.end();
+        process.end();
+        assert!(process.is_idle());
+        process.end_fork();
+        assert_eq!(process.word.load(Relaxed), 0);
     }
 }
