@@ -5,8 +5,8 @@ use crate::lease::store::options::{OpenError, OpenOptions};
 use crate::lease::store::table::etcd::EtcdTable;
 
 /// Leases in an etcd cluster, version 3.4 or later. The
-/// [runbook](crate::lease::guide::runbook_etcd) says how to set it up, and how to restore a
-/// snapshot.
+/// [runbook](crate::lease::guide::runbook_etcd) says how to set it up, what its keys, its clock and
+/// its incarnation are, what operations cost, and how to restore a snapshot.
 ///
 /// # What is promised
 /// Reads and transactions of etcd are linearizable, and a majority of the members has a
@@ -16,20 +16,6 @@ use crate::lease::store::table::etcd::EtcdTable;
 /// etcd syncs every write unless it runs with `--unsafe-no-fsync`. A client can't see that
 /// option: don't use it here. The store never uses etcd's own leases, since their time starts
 /// anew whenever the leader changes.
-///
-/// ## The clock
-/// etcd's interface has no clock. The store takes the `Date` of each HTTP reply, and so the
-/// member's clock, to the second. A client whose clock differs from it by more than the
-/// [skew limit](crate::lease::StoreLimits::with_skew) is granted nothing, as in every other
-/// store. Members whose replies have no date can't grant.
-///
-/// ## Incarnation
-/// `CLUSTER/REVISION`: the cluster's ID, and the revision at which its first namespace was
-/// initialised, or at which a loss was noticed. A restored snapshot often has **the same
-/// cluster ID** as before. Two more numbers are therefore compared: the raft term, and the last
-/// revision that this store has seen. If one of them has fallen, the next
-/// [`acquire`](crate::lease::LeaseStore::acquire) of each namespace raises its floor. That notices
-/// most restores and not all, so raise the floor by hand after each.
 ///
 /// # URL
 /// `etcd://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]...][?PARAMETERS]`, or
@@ -41,22 +27,8 @@ use crate::lease::store::table::etcd::EtcdTable;
 /// `ETCDCTL_PASSWORD` is the variable for a password.
 ///
 /// In plain the password is sent as it is. The files of certificates are read before each
-/// operation. The store speaks to the JSON
-/// gateway that is part of each member unless it is switched off
-/// (`--enable-grpc-gateway=false`). There a client certificate proves that the
-/// client may connect, but not which user it is: users log in by password.
-///
-/// # Keys
-/// `ringflake/` and the keys of every [table](crate::lease::store::table), with JSON as values:
-/// `etcdctl get --prefix ringflake/` shows them. `ringflake/.history` has the incarnation and
-/// the highest raft term.
-///
-/// # Cost
-/// A renewal takes one round trip if the store has heard of the cluster's clock within the
-/// horizon less the lease's length (a minute by default), and two if not. Other operations
-/// take two, and one more for each conflict. An acquisition of one block reads up to 55 keys;
-/// where hardly a block is free, all of them. Each round trip blocks up to
-/// [`OpenOptions::timeout`].
+/// operation. A client certificate proves that the client may connect, but not which user it is:
+/// users log in by password.
 ///
 /// # Examples
 /// ```no_run

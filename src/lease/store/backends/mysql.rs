@@ -4,8 +4,8 @@ use crate::lease::store::leases::Leases;
 use crate::lease::store::table::mysql::MysqlTable;
 
 /// A store in a MySQL (8.0 or later) or MariaDB (10.6 or later) database. The
-/// [runbook](crate::lease::guide::runbook_mysql) says how to set it up, and what to do after a
-/// failover or a restore.
+/// [runbook](crate::lease::guide::runbook_mysql) says how to set it up, what its tables and its
+/// incarnation are, what operations cost, and what to do after a failover or a restore.
 ///
 /// # Promises, and the settings that they need
 /// A grant or a renewal that is confirmed is on disk. Before anything is granted,
@@ -43,35 +43,11 @@ use crate::lease::store::table::mysql::MysqlTable;
 /// With TLS, and if the process has no default provider of cryptography for
 /// rustls yet, *ring* becomes it: the driver needs one.
 ///
-/// # Tables
-/// `init` creates what is missing of these, for which it needs the privileges `CREATE`, `INDEX`
-/// and `CREATE VIEW`:
-///
-/// | relation | |
-/// |---|---|
-/// | `ringflake` | every entry of the [table](crate::lease::store::table): key, value, rank |
-/// | `ringflake_block` | a view of the blocks among them, in columns, for people |
-///
-/// Nothing depends on the view. If it can't be created, nothing fails.
-///
-/// # Incarnation
-/// MySQL: `server_uuid`, which belongs to the data directory and is in no backup.
-/// MariaDB, which has none: `server_id`, `hostname` and `datadir`. Both identify the server and
-/// not its data, so no restore onto the same server is noticed. Before anybody acquires after one,
-/// run [`raise_floor`](crate::lease::LeaseStore::raise_floor) with
-/// [`Floor::OverLostGrants`](crate::lease::Floor::OverLostGrants).
-///
-/// # Cost
+/// # Calls
 /// A read or a commit blocks for the time-out at most: nothing is sent in the second half of that
 /// time, and each reply is waited for as long as the other half. Not bounded are the look-up of
 /// the host's name, the replies that make a connection, and a server that sends its reply in
-/// drops.
-///
-/// Round trips on an open connection: a renewal or a release of a grant of this process takes 1,
-/// a listing 1, an acquisition 3, and two more for each conflict. After a second of idleness one
-/// more tries the connection. Up to 60 renewals in
-/// [one call](crate::lease::LeaseStore::renew_all) take 2 together, and write to disk once.
-/// Nothing is prepared. A proxy must allow several statements in one request.
+/// drops. Nothing is prepared. A proxy must allow several statements in one request.
 ///
 /// # Examples
 /// ```

@@ -4,8 +4,8 @@ use crate::lease::store::leases::Leases;
 use crate::lease::store::table::postgres::PostgresTable;
 
 /// A store in a PostgreSQL database, version 12 or later. The
-/// [runbook](crate::lease::guide::runbook_postgres) says how to set it up, and what to do after a
-/// failover or a restore.
+/// [runbook](crate::lease::guide::runbook_postgres) says how to set it up, what its tables and its
+/// incarnation are, what operations cost, and what to do after a failover or a restore.
 ///
 /// # Promises, and the settings that they need
 /// A grant or a renewal that is confirmed is on disk. The server must show `fsync`
@@ -51,40 +51,10 @@ use crate::lease::store::table::postgres::PostgresTable;
 /// it over a Unix socket, or if its certificate was verified, and otherwise not; with
 /// `scram-sha-256` and `md5` it gets a proof instead.
 ///
-/// # Tables
-/// `init` creates what is missing of these, for which it needs the privilege to create in the
-/// schema:
-///
-/// | relation | |
-/// |---|---|
-/// | `ringflake` | every entry of the [table](crate::lease::store::table): key, value, rank |
-/// | `ringflake_block` | a view of the blocks among them, in columns, for people |
-/// | `ringflake_ledger` | the interval of every grant, kept for a week; written by triggers on `ringflake` |
-///
-/// An exclusion constraint on the ledger makes the database itself reject two intervals of a
-/// block that overlap: a grant or a renewal that meets it is
-/// [`StoreError::Corrupt`](crate::lease::StoreError::Corrupt), and is not made.
-///
-/// Nothing is kept in the session, not even a prepared statement, so a pooler may
-/// assign connections by transaction.
-///
-/// # Incarnation
-/// The cluster's system identifier, the timeline that is being written, and the numbers (OIDs)
-/// of the database and of the table `ringflake`. A copy of the data directory, a snapshot of its
-/// volume, and rows restored into tables that were kept do not change it. Before anybody acquires
-/// after one of them, run [`raise_floor`](crate::lease::LeaseStore::raise_floor) with
-/// [`Floor::OverLostGrants`](crate::lease::Floor::OverLostGrants).
-///
-/// # Cost
-/// Each round trip of an operation blocks for the time-out at most, connecting included. Round
-/// trips on an open connection: a renewal or a release of a grant of this process takes 1, a
-/// listing 1, an acquisition and all else 2, and two more for each conflict. After a second of
-/// idleness one more tries the connection. Up to 60 renewals in
-/// [one call](crate::lease::LeaseStore::renew_all) take 1 together, and write to disk once.
-///
-/// The store has a Tokio runtime of its own, on the calling thread. Called from
-/// within another one, it blocks that thread all the same, and works on a thread
-/// that it starts for the call.
+/// # Calls
+/// Each round trip of an operation blocks for the time-out at most, connecting included. The store
+/// has a Tokio runtime of its own, on the calling thread. Called from within another one, it blocks
+/// that thread all the same, and works on a thread that it starts for the call.
 ///
 /// # Examples
 /// ```

@@ -24,7 +24,7 @@ use crate::lease::store::table::sqlite::{Kind, SqliteTable};
 /// A store in a file of SQLite's: the embedded default, for any number of
 /// processes on one machine. Needs the feature `sqlite`, which builds SQLite and
 /// so needs a C compiler. The [runbook](crate::lease::guide::runbook_sqlite) says how to set it up,
-/// and what to do after a copy, a restore or a move.
+/// what lies beside the file, what operations cost, and what to do after a copy, a restore or a move.
 ///
 /// # What is promised
 /// Each change is one transaction under the file's write lock, and is synced before it is
@@ -36,8 +36,7 @@ use crate::lease::store::table::sqlite::{Kind, SqliteTable};
 /// The file must lie on a local disk. A network file system, FUSE, FAT, a file system in memory
 /// or one that is not known is [`NotDurable`]. So is a file with a second name or one that is
 /// mounted by itself, which separates it from its journal. [`OpenOptions::accept_best_effort`]
-/// accepts all of them, with a warning. An overlay, the root of a container, counts as local, but
-/// goes with its container: use a volume. Only on Linux is the kind of file system known.
+/// accepts all of them, with a warning. Only on Linux is the kind of file system known.
 ///
 /// # The URL
 /// `sqlite:leases.db` (relative to the directory in which the process is when it opens the
@@ -53,51 +52,19 @@ use crate::lease::store::table::sqlite::{Kind, SqliteTable};
 /// `leases.db.lock`. By this note [`init_if_new`] refuses `New` if a noted file is gone, or if a
 /// file is there that was not noted.
 ///
-/// The file holds every entry of the [table](crate::lease::store::table) in `ringflake`, a view of the
-/// blocks among them, `ringflake_block`, and one row about itself, `ringflake_file`. Beside it
-/// lies its journal, `leases.db-journal`, empty between changes. SQLite's shell can read the
-/// tables; a transaction that it leaves open keeps everybody waiting. A process that uses the
-/// store must not open the file by other means, not even to copy it: when it closes the file,
-/// POSIX drops the locks of all of the process.
+/// **A process that uses the store must not open the file by other means**, not even to copy it: when
+/// it closes the file, POSIX drops the locks of all of the process.
 ///
-/// The lowest free block is granted first, unless other processes write at the same moment.
-///
-/// # Copies, backups, moves
 /// The file holds its own identity: the machine, the inode, the time of birth. A copy can be read.
 /// Everything else fails with [`Copied`], or as a fenced renewal, because the original could still
 /// be granting. Once no process uses the original any more, [`raise_floor`] with [`OverLostGrants`]
-/// on any namespace adopts the copy, and raises the floor over all that the original granted, in
-/// one transaction. The other namespaces raise theirs at the next acquisition.
-///
-/// A note of the last write lies in the machine's shared memory (`/dev/shm`). A file that does not
-/// agree with it was put back to an earlier state, or is a snapshot that is used beside the
-/// original: its namespaces raise their floors over all that may have been granted, by
-/// themselves. The same happens once after each reboot, which leaves no note. Linux only; elsewhere
-/// a file that was put back in place goes unnoticed.
-///
-/// Processes that share a file must see the same `/etc/machine-id` and the same `/dev/shm`. On
-/// systems where the machine ID changes with each boot, so does the identity.
-///
-/// # Clocks
-/// The store's clock is the machine's, so a wrong one goes unnoticed. The blocks granted while it
-/// is ahead are out of use until their marks have passed; no ID is issued twice. A floor that rises
-/// meanwhile, as after a reboot, can't be lowered: then nothing is granted until the clock comes
-/// near it. Set the clock right before the first start after a boot.
+/// on any namespace adopts the copy. An older state that was put back is noticed by a note in the
+/// machine's shared memory; its namespaces raise their floors by themselves.
 ///
 /// # Forks
 /// A store may be used in a forked child, unless the process was forked while another thread was
 /// inside one: then every call in the child is [`Unavailable`], for good. The store can't see the
 /// process's own connections to SQLite.
-///
-/// # Cost
-/// Each call opens the file and closes it again. A change takes five syncs: a millisecond in all
-/// on a fast disk, fifty on a slow one. Up to 60 renewals in
-/// [one call](crate::lease::LeaseStore::renew_all) are one change; an acquisition is a read and a
-/// change. Changes follow each other in the order of arrival, so the last of twenty processes
-/// waits for twenty of them, and after [`OpenOptions::operation_timeout`] gets [`Unavailable`]. A
-/// sync that the disk holds up is not cut short. Time grows with the logarithm of the number of
-/// blocks ever granted. Only `list`, `check`, and acquisitions when almost all blocks are held
-/// read all of them.
 ///
 /// [`AlreadyInitialised`]: crate::lease::StoreError::AlreadyInitialised
 /// [`Copied`]: crate::lease::StoreError::Copied

@@ -108,35 +108,12 @@ const SUB_GRANT: Duration = Duration::from_secs(120);
 /// disk. In it lie blocks that the upstream store has granted
 /// to the machine, and a process is given sub-grants of them. Whichever process renews
 /// while something is due upstream does that, too. So processes start, crash and are
-/// replaced while the upstream store is away, until the machine's grants end.
-///
-/// # How long that is
-/// Upstream blocks are taken for as long as the namespace's
-/// [horizon](crate::lease::store::limits::StoreLimits::with_horizon) allows, and renewed when a tenth of it
-/// has passed, or five minutes where that is less. So a machine gets over nine tenths of
-/// the horizon, or the horizon less five minutes. The [guide](crate::lease::guide::tier) says
-/// what a long one costs on the day on which the upstream store loses its history.
-///
-/// A process that starts need not wait for the block of one that was killed: each process keeps
-/// a file in `PATH.alive` locked for as long as it lives.
+/// replaced while the upstream store is away, until the machine's grants end. The
+/// [guide](crate::lease::guide::tier) says how long that is, what it costs, and what happens to a
+/// file that was lost, copied or put back.
 ///
 /// A sub-grant reaches two minutes ahead at most, whatever the generator asks for;
-/// [`with_sub_grants`](Self::with_sub_grants) sets another length. The next process of the
-/// machine may have to begin that far ahead of the clock, on a block whose process was killed.
-/// Generators can borrow as far.
-///
-/// # Blocks in use
-/// The machine holds a block for each that is in use, half as many spare ones, and one
-/// more. They are never released upstream: a block that has been granted so far
-/// ahead is of no use to others before that. Those no longer wanted are not renewed.
-///
-/// # The file
-/// It is made when it is missing, and may be removed while no process uses it: the machine then
-/// takes other blocks, and what it had is free when its end has passed. Copies and older states
-/// are noticed as with `SqliteStore`. A copy gives its blocks up and takes others. A file that may
-/// be an older state of itself, as after a reboot, raises its floor, so that sub-grants begin
-/// after the failover time. A virtual machine resumed with its memory goes unnoticed: call
-/// [`raise_floor`](LeaseStore::raise_floor) on the tier before a process starts.
+/// [`with_sub_grants`](Self::with_sub_grants) sets another length.
 ///
 /// # As a store
 /// [`init`](LeaseStore::init) is the upstream store's. Ticks of the [past](Acquire::past) are
@@ -146,11 +123,9 @@ const SUB_GRANT: Duration = Duration::from_secs(120);
 /// answers of either. [`StoreError::Unavailable`] says that nothing is left of what the machine
 /// has, and that the upstream store can't be had.
 ///
-/// # Cost
-/// As with `SqliteStore`, a transaction an operation: five syncs. It reads every block
-/// that the machine ever had. An operation takes as long as the upstream store's own
-/// time-out beside that. A renewal asks it on behalf of the machine, one process at a
-/// time; so does an acquisition while it fails, at most once every few seconds.
+/// An operation takes as long as the upstream store's own time-out beside the file's. A renewal asks
+/// it on behalf of the machine, one process at a time; so does an acquisition while it fails, at most
+/// once every few seconds.
 ///
 /// # Examples
 /// ```
