@@ -49,7 +49,7 @@ use crate::lease::store::options::{OpenError, OpenOptions};
 /// | the URL has | to this machine | to other hosts |
 /// |---|---|---|
 /// | `tls=required`, `ca`, `cert`, `rediss:` or `etcds:` | TLS | TLS |
-/// | none of them | in plain; PostgreSQL: TLS if the server has it | TLS; `redis:` and `etcd:` are refused |
+/// | none of them | in plain | TLS; `redis:` and `etcd:` are refused |
 /// | `tls=off` | in plain | in plain |
 ///
 /// With TLS the certificate and the name in it are verified. The files are read here and at

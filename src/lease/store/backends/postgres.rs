@@ -34,10 +34,9 @@ use crate::lease::store::table::postgres::PostgresTable;
 /// | parameter | value |
 /// |---|---|
 /// | `sslrootcert`, `sslcert`, `sslkey` | other names of `ca`, `cert` and `key` |
-/// | `sslmode` | `verify-full`: `tls=required`; `disable`: `tls=off`; without `ca` also `prefer`: TLS if the server has it, and `require`, both with any certificate; with `ca` both are `tls=required` |
-/// | `channel_binding` | `disable`, `prefer` (default), `require`: the password's exchange proves that nobody sits in between, without any authority |
-/// | `host`, `hostaddr`, `port`, `user`, `password`, `dbname` | as libpq has them |
-/// | `target_session_attrs`, `load_balance_hosts` | as libpq has them |
+/// | `sslmode` | `require` and `verify-full`: `tls=required`, so `require` verifies the certificate, too; `disable`: `tls=off` |
+/// | `channel_binding` | `disable`, `prefer` (default), `require` |
+/// | `host`, `port`, `user`, `password`, `dbname`, `target_session_attrs` | as libpq has them |
 /// | `options` | for instance `-c search_path=ids`: the schema of the tables |
 /// | `application_name` | `ringflake` by default |
 /// | `connect_timeout` | for one host, in seconds; by default the operation's time, shared among the hosts |
@@ -46,10 +45,8 @@ use crate::lease::store::table::postgres::PostgresTable;
 /// A host that is a directory (`?host=/run/postgresql`, or as `%2Frun%2Fpostgresql` before
 /// the port) is that of a Unix socket.
 ///
-/// As with libpq, `prefer` and `require` alone keep others from reading, not from sitting in
-/// between. Whatever the URL says, a server that asks for the password in the clear gets
-/// it over a Unix socket, or if its certificate was verified, and otherwise not; with
-/// `scram-sha-256` and `md5` it gets a proof instead.
+/// Whatever the URL says, a server that asks for the password in the clear gets it over a Unix socket
+/// or TLS, and otherwise not; with `scram-sha-256` and `md5` it gets a proof instead.
 ///
 /// # Calls
 /// Each round trip of an operation blocks for the time-out at most, connecting included. The store

@@ -9,9 +9,8 @@
 //! | none of them | in plain | TLS, verified; refused where the store has a scheme for TLS |
 //! | `tls=off` | in plain | in plain |
 //!
-//! PostgreSQL differs: by default it uses TLS to this machine where the server has it, it has
-//! libpq's modes that verify nothing, and for a Unix socket it ignores what the URL says of TLS, as
-//! libpq does. MySQL trusts the public authorities beside `ca`.
+//! For a Unix socket PostgreSQL ignores what the URL says of TLS, as libpq does. MySQL trusts the
+//! public authorities beside `ca`.
 //!
 //! The decision is about what is dialled, not about what a certificate should say: a name may
 //! lead anywhere, and is this machine's only if it is `localhost`. Files are read anew for each

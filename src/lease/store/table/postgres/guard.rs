@@ -23,7 +23,7 @@ pub(super) type Encrypted = <MakeRustlsConnect as MakeTlsConnect<Socket>>::Strea
 /// A connection over TCP.
 pub(super) struct Guard {
     stream: Stream,
-    /// None where the password may be asked for in the clear, and after the login.
+    /// None over TLS, where the server has shown who it is, and after the login.
     watch: Option<Watch>,
 }
 
@@ -40,11 +40,10 @@ impl Guard {
         }
     }
 
-    /// `verified`: whether the peer has shown that it is the server.
-    pub(super) fn tls(stream: Encrypted, verified: bool) -> Self {
+    pub(super) fn tls(stream: Encrypted) -> Self {
         Self {
             stream: Stream::Tls(Box::new(stream)),
-            watch: (!verified).then(Watch::default),
+            watch: None,
         }
     }
 }

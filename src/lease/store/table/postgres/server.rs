@@ -1,20 +1,14 @@
 //! Which server, and how it is reached.
 
-use std::borrow::Cow;
-use std::collections::hash_map::RandomState;
-use std::fmt;
-use std::hash::{BuildHasher, Hasher};
-use std::io;
-use std::net::IpAddr;
 use std::str::FromStr;
 use std::time::Duration;
+use std::{fmt, io};
 
 use tokio_postgres::Config;
-use tokio_postgres::config::{Host, LoadBalanceHosts, SslMode, SslNegotiation};
+use tokio_postgres::config::{Host, SslMode, SslNegotiation};
 
-use super::tls::{Encryption, PgTls};
 use crate::lease::store::connect::password::Password;
-use crate::lease::store::connect::tls::{Protection, TlsFiles};
+use crate::lease::store::connect::tls::Protection;
 use crate::lease::store::connect::url::StoreUrl;
 use crate::lease::store::options::{Hidden, OpenError, OpenOptions};
 
@@ -37,12 +31,11 @@ const OURS: [&str; 9] = [
 ];
 
 /// What the driver reads by itself.
-const DRIVERS: [&str; 17] = [
+const DRIVERS: [&str; 15] = [
     "user",
     "password",
     "dbname",
     "host",
-    "hostaddr",
     "port",
     "options",
     "application_name",
@@ -54,37 +47,17 @@ const DRIVERS: [&str; 17] = [
     "keepalives_retries",
     "target_session_attrs",
     "channel_binding",
-    "load_balance_hosts",
 ];
 
 pub(in crate::lease) struct Server {
     /// All but the host.
     config: Config,
     password: Password,
-    endpoints: Vec<Endpoint>,
-    pub(super) tls: PgTls,
+    /// With their ports.
+    endpoints: Vec<(Host, u16)>,
+    pub(super) protection: Protection,
     pub(super) timeout: Duration,
     pub(super) accepts_best_effort: bool,
-}
-
-/// Where a server may be.
-struct Endpoint {
-    /// The name that a certificate must have; without an address also the one to connect to.
-    host: Host,
-    address: Option<IpAddr>,
-    port: u16,
-}
-
-impl Endpoint {
-    /// The address to connect to over TCP.
-    fn dialled(&self) -> Option<Cow<'_, str>> {
-        match (self.address, &self.host) {
-            (Some(address), _) => Some(address.to_string().into()),
-            (None, Host::Tcp(name)) => Some(name.into()),
-            #[cfg(unix)]
-            (None, Host::Unix(_)) => None,
-        }
-    }
 }
 
 impl Server {
@@ -94,10 +67,9 @@ impl Server {
         let mut ours = url.split_off(&OURS);
         let places = parse(&url, &url.rest("postgres"))?;
         let endpoints = endpoints(&places).map_err(|reason| url.wrong(reason))?;
-        let dialled: Vec<_> = endpoints.iter().filter_map(Endpoint::dialled).collect();
-        let tls = tls(&mut ours, dialled.iter().map(|host| &**host))?;
+        let protection = protection(&mut ours, endpoints.iter().filter_map(name))?;
         let password_file = ours.parameter("password_file")?;
-        url.split_off(&["host", "hostaddr", "port"]);
+        url.split_off(&["host", "port"]);
         let mut config = parse(&url, &url.rest_without_host("postgres"))?;
         let password = match config.get_password().map(str::from_utf8).transpose() {
             Ok(password) => password.map(Hidden::new),
@@ -121,7 +93,7 @@ impl Server {
             password,
             config,
             endpoints,
-            tls,
+            protection,
             timeout,
             accepts_best_effort: options.accepts_best_effort(),
         })
@@ -137,32 +109,27 @@ impl Server {
             }
             config
         });
-        let mut hosts: Vec<_> = hosts.collect();
-        if self.config.get_load_balance_hosts() == LoadBalanceHosts::Random {
-            // Each has keys of its own, which nobody can foretell.
-            hosts.sort_by_cached_key(|_| RandomState::new().build_hasher().finish());
-        }
-        Ok(hosts)
+        Ok(hosts.collect())
     }
 
-    fn at(&self, endpoint: &Endpoint) -> Config {
+    fn at(&self, (host, port): &(Host, u16)) -> Config {
         let mut config = self.config.clone();
-        config.port(endpoint.port);
-        match &endpoint.host {
+        config.port(*port);
+        match host {
             Host::Tcp(name) => {
                 config.host(name);
-                // The driver asks for no TLS: the connector does.
+                // In plain the driver asks for nothing, and the connector adds the guard.
                 config.ssl_mode(SslMode::Require);
-                config.ssl_negotiation(SslNegotiation::Direct);
+                config.ssl_negotiation(match self.protection.files() {
+                    Some(_) => SslNegotiation::Postgres,
+                    None => SslNegotiation::Direct,
+                });
             }
             #[cfg(unix)]
             Host::Unix(path) => {
                 config.host_path(path);
                 config.ssl_mode(SslMode::Disable);
             }
-        }
-        if let Some(address) = endpoint.address {
-            config.hostaddr(address);
         }
         config
     }
@@ -173,11 +140,20 @@ impl Server {
     }
 }
 
+/// The name that is dialled; a Unix socket has none.
+fn name((host, _): &(Host, u16)) -> Option<&str> {
+    match host {
+        Host::Tcp(name) => Some(name),
+        #[cfg(unix)]
+        Host::Unix(_) => None,
+    }
+}
+
 /// How connections to these hosts are protected: by the parameters of all stores, or by libpq's.
-fn tls<'h>(
+fn protection<'h>(
     url: &mut StoreUrl<'_>,
     hosts: impl IntoIterator<Item = &'h str>,
-) -> Result<PgTls, OpenError> {
+) -> Result<Protection, OpenError> {
     for (alias, name) in [
         ("sslrootcert", "ca"),
         ("sslcert", "cert"),
@@ -189,39 +165,18 @@ fn tls<'h>(
     if mode.is_some() && url.has("tls") {
         return Err(url.wrong("sslmode is libpq's word for tls: give one of them"));
     }
-    let unverified = match mode.as_deref() {
-        None => None,
-        Some("disable") => {
-            url.add("tls", "off")?;
-            None
-        }
-        // Without authorities that are named, these verify nothing, as in libpq.
-        Some("prefer") if !url.has("ca") => Some(Encryption::Preferred),
-        Some("require") if !url.has("ca") => Some(Encryption::Always),
-        Some("prefer" | "require" | "verify-full") => {
-            url.add("tls", "required")?;
-            None
-        }
+    match mode.as_deref() {
+        None => {}
+        Some("disable") => url.add("tls", "off")?,
+        Some("require" | "verify-full") => url.add("tls", "required")?,
         Some(_) => {
             return Err(url.wrong(
-                "sslmode is none of disable, prefer, require and verify-full; \
-                 verify-ca is verify-full here",
+                "sslmode is none of disable, require and verify-full: the certificate is \
+                 verified, or there is no TLS",
             ));
         }
-    };
-    if let Some(encryption) = unverified {
-        let files = url.tls_files()?;
-        return Ok(PgTls::unverified(encryption, files));
     }
-    Ok(match url.protection(hosts, None)? {
-        Protection::Tls(files) => PgTls {
-            encryption: Encryption::Always,
-            is_verified: true,
-            files,
-        },
-        Protection::Local => PgTls::unverified(Encryption::Preferred, TlsFiles::default()),
-        Protection::Off => PgTls::unverified(Encryption::Never, TlsFiles::default()),
-    })
+    url.protection(hosts, None)
 }
 
 /// What the driver reads out of `text`. Its error quotes nothing but a parameter's name.
@@ -232,40 +187,18 @@ fn parse(url: &StoreUrl<'_>, text: &str) -> Result<Config, OpenError> {
     })
 }
 
-/// The hosts of a URL. An address without a name is its own.
-fn endpoints(config: &Config) -> Result<Vec<Endpoint>, &'static str> {
-    let (hosts, addresses) = (config.get_hosts(), config.get_hostaddrs());
-    let count = hosts.len().max(addresses.len());
-    if count == 0 {
+/// The hosts of a URL, with their ports.
+fn endpoints(config: &Config) -> Result<Vec<(Host, u16)>, &'static str> {
+    let (hosts, ports) = (config.get_hosts(), config.get_ports());
+    if hosts.is_empty() {
         return Err("it names no host");
     }
-    if !hosts.is_empty() && !addresses.is_empty() && hosts.len() != addresses.len() {
-        return Err("give as many hostaddr as host, or one of the two");
-    }
-    let ports = config.get_ports();
-    if ports.len() > 1 && ports.len() != count {
+    if ports.len() > 1 && ports.len() != hosts.len() {
         return Err("give one port, or one for each host");
     }
-    (0..count)
-        .map(|index| {
-            let address = addresses.get(index).copied();
-            let host = match (hosts.get(index), address) {
-                (Some(host), _) => host.clone(),
-                (None, Some(address)) => Host::Tcp(address.to_string()),
-                (None, None) => return Err("it names no host"),
-            };
-            #[cfg(unix)]
-            if address.is_some() && matches!(host, Host::Unix(_)) {
-                return Err("a Unix socket has no hostaddr");
-            }
-            let port = ports.get(index).or(ports.first()).copied();
-            Ok(Endpoint {
-                host,
-                address,
-                port: port.unwrap_or(5432),
-            })
-        })
-        .collect()
+    let port = |index| ports.get(index).or(ports.first()).copied();
+    let with_port = |(index, host): (usize, &Host)| (host.clone(), port(index).unwrap_or(5432));
+    Ok(hosts.iter().enumerate().map(with_port).collect())
 }
 
 impl fmt::Display for Server {
@@ -274,16 +207,16 @@ impl fmt::Display for Server {
         if let Some(database) = self.config.get_dbname() {
             write!(f, "{database} at ")?;
         }
-        for (index, endpoint) in self.endpoints.iter().enumerate() {
+        for (index, (host, port)) in self.endpoints.iter().enumerate() {
             if index > 0 {
                 f.write_str(",")?;
             }
-            match &endpoint.host {
+            match host {
                 Host::Tcp(name) => f.write_str(name)?,
                 #[cfg(unix)]
                 Host::Unix(path) => write!(f, "{}", path.display())?,
             }
-            write!(f, ":{}", endpoint.port)?;
+            write!(f, ":{port}")?;
         }
         Ok(())
     }
@@ -300,36 +233,27 @@ mod tests {
 
     #[test]
     fn tls_is_as_the_url_says() {
-        use Encryption::{Always, Never, Preferred};
-
         let data = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/tls");
         let root = format!("sslrootcert={data}/ca.pem");
-        for (url, encryption, verified) in [
+        for (url, is_encrypted) in [
             // Elsewhere
-            ("h/d", Always, true),
-            ("127.0.0.1,h/d", Always, true),
-            ("localhost/d?hostaddr=10.0.0.1", Always, true),
-            ("/d?hostaddr=10.0.0.1", Always, true),
-            ("h/d?tls=off", Never, false),
-            ("h/d?sslmode=disable", Never, false),
-            ("h/d?sslmode=prefer", Preferred, false),
-            ("h/d?sslmode=require", Always, false),
-            ("h/d?sslmode=verify-full", Always, true),
-            (&format!("h/d?{root}"), Always, true),
-            (&format!("h/d?{root}&sslmode=require"), Always, true),
-            (&format!("h/d?{root}&sslmode=prefer"), Always, true),
+            ("h/d", true),
+            ("127.0.0.1,h/d", true),
+            ("h/d?tls=off", false),
+            ("h/d?sslmode=disable", false),
+            ("h/d?sslmode=require", true),
+            ("h/d?sslmode=verify-full", true),
+            (&format!("h/d?{root}&sslmode=require"), true),
             // This machine
-            ("[::1],localhost/d", Preferred, false),
-            ("/d?host=%2Frun", Preferred, false),
-            ("h/d?hostaddr=127.0.0.1", Preferred, false),
-            (&format!("localhost/d?{root}"), Always, true),
-            ("localhost/d?tls=required", Always, true),
-            ("localhost/d?sslmode=verify-full", Always, true),
+            ("[::1],localhost/d", false),
+            ("/d?host=%2Frun", false),
+            (&format!("localhost/d?{root}"), true),
+            ("localhost/d?sslmode=verify-full", true),
         ] {
-            let tls = server(&format!("postgres://u:p@{url}")).tls;
-            let found = (tls.encryption, tls.is_verified);
-            assert_eq!(found, (encryption, verified), "{url}");
-            assert_eq!(tls.files.ca.is_some(), url.contains(&root), "{url}");
+            let protection = server(&format!("postgres://u:p@{url}")).protection;
+            assert_eq!(protection.files().is_some(), is_encrypted, "{url}");
+            let ca = protection.files().and_then(|files| files.ca.as_ref());
+            assert_eq!(ca.is_some(), url.contains(&root), "{url}");
         }
     }
 

@@ -18,7 +18,9 @@ use tokio_postgres::{AsyncMessage, Client, Connection, Error, Socket};
 
 use super::guard::Guard;
 use super::server::Server;
+use super::tls::Connector;
 use crate::lease::store::connect::deadline::Deadline;
+use crate::lease::store::connect::tls::HAS_NO_TLS;
 use crate::lease::store::table::failure::{Cause, Failure};
 use crate::lease::store::table::session::one_of;
 
@@ -41,7 +43,7 @@ impl Wire {
     /// Connects to one host after another, until one lets us in.
     pub(super) fn connect(server: &Server, deadline: Deadline) -> Result<Self, Failure> {
         let runtime = Background::new().map_err(Failure::not_done)?;
-        let tls = server.tls.connector().map_err(Failure::NotDone)?;
+        let tls = Connector::new(&server.protection).map_err(Failure::NotDone)?;
         let hosts = server.hosts().map_err(Failure::not_done)?;
         let (client, link) = one_of(&hosts, deadline, |config, deadline| {
             let end = deadline.end().into();
@@ -50,6 +52,9 @@ impl Wire {
             match connected.and_then(Result::ok) {
                 Some(Ok(connected)) => Ok(connected),
                 Some(Err(error)) if is_denial(&error) => Err(Failure::Denied(error.into())),
+                Some(Err(error)) if says(&error, "server does not support TLS") => {
+                    Err(Failure::not_done(HAS_NO_TLS))
+                }
                 Some(Err(error)) => Err(Failure::NotDone(error.into())),
                 None => Err(Failure::not_done(deadline.missed())),
             }
@@ -116,11 +121,15 @@ fn is_denial(error: &Error) -> bool {
     match error.code() {
         // Class 28: invalid authorization.
         Some(state) => state.code().starts_with("28"),
-        // It asked for a password, and there was none: the driver has no code.
-        None => error
-            .source()
-            .is_some_and(|source| source.to_string() == "password missing"),
+        // It asked for a password, and there was none.
+        None => says(error, "password missing"),
     }
+}
+
+/// Whether the driver has this reason, for which it has no code.
+fn says(error: &Error, reason: &str) -> bool {
+    let source = error.source();
+    source.is_some_and(|source| source.to_string() == reason)
 }
 
 /// Sends what is queued and reads what is there.
