@@ -24,11 +24,7 @@ use crate::lease::store::table::mysql::MysqlTable;
 /// `mysql://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE?PARAMETER=VALUE&...`, or with
 /// `mariadb:`. `tls`, `ca`, `cert`, `key` and `password_file` are
 /// [those of every store](crate::lease::open); `MYSQL_PWD` is the variable for a password.
-///
-/// | parameter | value |
-/// |---|---|
-/// | `socket` | a Unix socket, used in place of host and port |
-/// | `danger_skip_domain_validation` | `true`: with TLS, the certificate may have any name. Since the public authorities are trusted too, whoever has a certificate for any name can pose as the server, and be sent the password |
+/// `socket` is a Unix socket, used in place of host and port.
 ///
 /// Several hosts are tried in order at each new connection. A host that is gone, denies the
 /// login or is read-only, as replicas are, is skipped.

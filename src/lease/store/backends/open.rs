@@ -197,14 +197,6 @@ mod tests {
             ("mysql://u:hunter2@h/d?ssl=1", "parameter ssl:"),
             ("mysql://u:hunter2@h/d?require_ssl=true", "use tls, ca"),
             ("mysql://u:hunter2@h:hunter2/d", "PORT"),
-            (
-                "mysql://u:hunter2@h/d?danger_skip_domain_validation=soon",
-                "neither true nor",
-            ),
-            (
-                "mysql://u:hunter2@[::1]/d?danger_skip_domain_validation=true",
-                "without TLS",
-            ),
             ("mysql://u:hunter2@h,i/d?socket=x", "one server"),
             ("mysql://u:hunter2@h,/d", "give each host"),
             ("mysql://u:hunter2@h/", "database"),

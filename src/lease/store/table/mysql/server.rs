@@ -25,15 +25,7 @@ const NEEDS_TLS: &str = "the server asks for the password, not for a proof of it
 const VARIABLE: &str = "MYSQL_PWD";
 
 const SCHEMES: [&str; 2] = ["mysql", "mariadb"];
-const PARAMETERS: [&str; 7] = [
-    "tls",
-    "ca",
-    "cert",
-    "key",
-    "password_file",
-    "socket",
-    "danger_skip_domain_validation",
-];
+const PARAMETERS: [&str; 6] = ["tls", "ca", "cert", "key", "password_file", "socket"];
 
 pub(in crate::lease) struct Server {
     /// In the order in which they are tried.
@@ -42,8 +34,6 @@ pub(in crate::lease) struct Server {
     user: Option<String>,
     password: Password,
     protection: Protection,
-    /// Whether a certificate may have another name than the host.
-    takes_any_name: bool,
     /// For one answer: half of an operation's time.
     pub(super) patience: Duration,
     pub(super) accepts_best_effort: bool,
@@ -53,18 +43,6 @@ impl Server {
     pub(super) fn from_url(url: &str, options: &OpenOptions) -> Result<Self, OpenError> {
         let mut url = StoreUrl::parse(url, &SCHEMES, &PARAMETERS)?;
         let (endpoints, protection) = url.endpoints(3306, None)?;
-        let takes_any_name = match url.parameter("danger_skip_domain_validation")?.as_deref() {
-            None | Some("false") => false,
-            Some("true") if protection.files().is_some() => true,
-            Some("true") => {
-                return Err(url.wrong(
-                    "danger_skip_domain_validation says nothing without TLS: add tls=required",
-                ));
-            }
-            Some(_) => {
-                return Err(url.wrong("danger_skip_domain_validation is neither true nor false"));
-            }
-        };
         let database = url.database()?;
         let (user, password) = url.credentials(options, VARIABLE)?;
         let timeout = options.operation_timeout().max(Duration::from_millis(1));
@@ -74,7 +52,6 @@ impl Server {
             user,
             password,
             protection,
-            takes_any_name,
             // Nothing is sent in the second half of an operation's time, so that the
             // last answer may take as long.
             patience: timeout / 2,
@@ -138,8 +115,7 @@ impl Server {
         let identity = files.identity.clone();
         Ok(SslOpts::default()
             .with_root_cert_path(files.ca.clone())
-            .with_client_identity(identity.map(|(cert, key)| ClientIdentity::new(cert, key)))
-            .with_danger_skip_domain_validation(self.takes_any_name))
+            .with_client_identity(identity.map(|(cert, key)| ClientIdentity::new(cert, key))))
     }
 }
 
@@ -174,22 +150,6 @@ mod tests {
             assert_eq!(password.expose(), "hunter2");
             assert_eq!(options(&server).get_user(), Some("u"));
             assert_eq!(options(&server).get_db_name(), Some("d e"));
-        }
-    }
-
-    #[test]
-    fn tls_verifies_the_name_unless_the_url_says_otherwise() {
-        for (url, lax) in [
-            ("h/d", false),
-            ("localhost/d?tls=required", false),
-            ("h/d?danger_skip_domain_validation=false", false),
-            ("h/d?danger_skip_domain_validation=true", true),
-        ] {
-            let server = server(&format!("mysql://u:p@{url}"));
-            let files = server.protection.files().unwrap();
-            let ssl = server.ssl(files).unwrap();
-            assert_eq!(ssl.skip_domain_validation(), lax, "{url}");
-            assert!(!ssl.accept_invalid_certs());
         }
     }
 
