@@ -128,48 +128,6 @@ mod tests {
     }
 
     #[test]
-    fn a_lasting_error_is_retried_after_half_the_slow_time_or_more() {
-        let (timing, mut jitter) = (RenewTiming::new(LEASE_DURATION), Jitter::new(4));
-        let (half, slow) = (Duration::from_millis(2500), Duration::from_secs(5));
-        let near = Duration::from_millis(50);
-        let slowly = |jitter: &mut _| timing.slowly(jitter);
-        let carried_nowhere = |jitter: &mut _| timing.until_top_up(Duration::ZERO, jitter);
-        let backoff = |jitter: &mut _| {
-            let mut backoff = Backoff::new();
-            backoff.slow_down(LEASE_DURATION, &timing, jitter);
-            backoff.until - LEASE_DURATION
-        };
-        let ways: [&dyn Fn(&mut Jitter) -> Duration; 3] = [&slowly, &carried_nowhere, &backoff];
-        for way in ways {
-            let waits: Vec<_> = (0..1000).map(|_| way(&mut jitter)).collect();
-            let (min, max) = (waits.iter().min().unwrap(), waits.iter().max().unwrap());
-            assert!((half..half + near).contains(min), "{min:?}");
-            assert!((slow - near..=slow).contains(max), "{max:?}");
-        }
-    }
-
-    #[test]
-    fn top_ups_come_at_a_tenth_of_what_is_covered() {
-        let (timing, mut jitter) = (RenewTiming::new(LEASE_DURATION), Jitter::new(2));
-        for reach in [
-            LEASE_DURATION,
-            Duration::from_secs(30),
-            Duration::from_secs(2),
-        ] {
-            for _ in 0..1000 {
-                let wait = timing.until_top_up(reach, &mut jitter);
-                assert!(
-                    (reach / 10..=reach * 3 / 20).contains(&wait),
-                    "{wait:?} of {reach:?}"
-                );
-            }
-        }
-        for reach in [Duration::ZERO, Duration::from_millis(1)] {
-            assert!(timing.until_top_up(reach, &mut jitter) >= RenewTiming::FIRST);
-        }
-    }
-
-    #[test]
     fn retries_slow_down_to_a_twentieth_of_the_rest_or_five_seconds() {
         let (timing, mut jitter) = (RenewTiming::new(LEASE_DURATION), Jitter::new(3));
         for (left, longest) in [(0, 5), (100, 5), (200, 10), (600, 30), (9_999, 30)] {

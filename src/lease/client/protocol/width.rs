@@ -168,49 +168,6 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_wanted_than_there_is_room_for() {
-        let (mut width, timing) = (width(4, 7), timing());
-        let room = |room| demand(LIMIT, room);
-        width.follow(secs(1000), 4, room(0), &timing);
-        assert_eq!(width.target, 4);
-        assert_eq!(width.changes_at(4, room(0), &timing), None);
-        width.follow(secs(2000), 4, room(1), &timing);
-        assert_eq!(width.target, 5);
-        assert_eq!(width.changes_at(5, room(1), &timing), Some(secs(2005)));
-        width.follow(secs(3000), 5, room(99), &timing);
-        width.follow(secs(4000), 7, room(99), &timing);
-        assert_eq!(width.target, 7, "the plan's maximum");
-        assert_eq!(width.changes_at(7, room(99), &timing), None);
-    }
-
-    #[test]
-    fn one_less_is_wanted_after_a_quiet_lease_duration() {
-        let (mut width, timing) = (width(2, 8), timing());
-        width.follow(secs(1000), 2, demand(LIMIT, 2), &timing);
-        width.follow(secs(1005), 3, demand(LIMIT, 1), &timing);
-        assert_eq!(width.target, 4);
-        let (quiet, loud) = (demand(QUIET, 1), demand(QUIET + MS, 1));
-        width.follow(secs(1500), 4, loud, &timing);
-        assert_eq!(width.changes_at(4, loud, &timing), None);
-        width.follow(secs(2000), 4, quiet, &timing);
-        assert_eq!(width.changes_at(4, quiet, &timing), Some(secs(2600)));
-        width.follow(secs(2600) - MS, 4, quiet, &timing);
-        assert_eq!(width.target, 4);
-        width.follow(secs(2600), 4, quiet, &timing);
-        assert_eq!(width.target, 3);
-        assert_eq!(width.changes_at(3, quiet, &timing), Some(secs(2660)));
-        width.follow(secs(2660), 3, quiet, &timing);
-        assert_eq!(width.target, 2);
-        assert_eq!(
-            width.changes_at(2, quiet, &timing),
-            None,
-            "the plan's minimum"
-        );
-        width.follow(secs(9000), 2, quiet, &timing);
-        assert_eq!(width.target, 2);
-    }
-
-    #[test]
     fn a_loud_moment_begins_the_quiet_time_anew() {
         let (mut width, timing) = (width(2, 8), timing());
         width.follow(secs(1000), 2, demand(LIMIT, 1), &timing);
