@@ -5,19 +5,16 @@
 //! values to wake somebody.
 //!
 //! ```
-//! use std::time::Duration;
 //! use ringflake::metrics::Publisher;
 //! # use ringflake::{CachedGenerator, Layout, StaticLease};
 //! # let lease = StaticLease::assume_unique(Layout::RANDFLAKE, 910..911);
 //! # let ids = CachedGenerator::builder(Layout::RANDFLAKE).plain().lease(lease).build()?;
 //!
 //! // Once, at the start, beside the recorder of the program.
-//! let publishing = Publisher::new(&ids)
-//!     .with_labels([("namespace", "orders")])
-//!     .publish_every(Duration::from_secs(10))?;
+//! let publisher = Publisher::new(&ids).with_labels([("namespace", "orders")]);
 //!
-//! // At the end, before `ids.shutdown()`.
-//! drop(publishing);
+//! // Each time that the recorder is read, or every ten seconds.
+//! publisher.publish();
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -42,19 +39,14 @@
 //! recorder.
 //!
 //! *Other people's code.* A recorder may panic: that goes to the caller of
-//! [`publish`](Publisher::publish), and the thread of
-//! [`publish_every`](Publisher::publish_every) drops it and goes on. No lock is held while it
-//! is called.
+//! [`publish`](Publisher::publish). No lock is held while the recorder is called.
 //!
-//! *A fork.* A child publishes nothing: the figures, and the thread, are its parent's. Where
-//! the clock or the recorder forks the thread, it ends in the child.
+//! *A fork.* A child publishes nothing: the figures are its parent's.
 
 mod catalogue;
 mod counters;
 mod publisher;
 mod report;
 mod snapshot;
-mod thread;
 
 pub use self::publisher::Publisher;
-pub use self::thread::PublisherThread;

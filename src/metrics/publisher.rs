@@ -57,8 +57,12 @@ impl Publisher {
     /// Publishes once, to the recorder of this thread, and returns whether the generator is
     /// still there. Nothing is published once it is gone, nor in a forked child.
     ///
-    /// For a server that shows its figures when it is asked: then they are as of that moment.
-    /// Any thread may call it, some at once too. It reads the generator's counters and its
+    /// Call it when the recorder is read, so that the figures are as of that moment. Where the
+    /// recorder is read by other code, call it every ten seconds until it returns `false`; a call
+    /// in progress during [`shutdown`](CachedGenerator::shutdown) may leave the generator
+    /// [in use](crate::Shutdown::InUse).
+    ///
+    /// Any thread may call it, several at once too. It reads the generator's counters and its
     /// clock, takes the lock of [`lease_status`](CachedGenerator::lease_status) for
     /// microseconds, and hands some fifty values to the recorder, with an allocation or two
     /// for each. The first time it describes each metric.

@@ -11,16 +11,14 @@ use metrics::{
 };
 use ringflake::metrics::Publisher;
 use ringflake_kit::child::wait_for;
-use ringflake_kit::eventually;
 use ringflake_kit::small::{Watched, clock_at};
 
 use super::*;
 
-/// Counts what is reported, and may do something first.
+/// Counts what is reported.
 #[derive(Default)]
 struct Counting {
     reported: AtomicU64,
-    first: Mutex<Option<Box<dyn FnOnce() + Send>>>,
 }
 
 impl Recorder for Counting {
@@ -37,10 +35,6 @@ impl Recorder for Counting {
 
     fn register_gauge(&self, _: &Key, _: &Metadata<'_>) -> Gauge {
         self.reported.fetch_add(1, Relaxed);
-        let first = self.first.lock().unwrap().take();
-        if let Some(first) = first {
-            first();
-        }
         Gauge::noop()
     }
 
@@ -67,43 +61,6 @@ fn a_child_publishes_nothing_and_its_parent_goes_on() {
     });
     assert_eq!(status, Ok(0));
     assert_eq!(published(), (true, series));
-}
-
-#[test]
-fn a_child_drops_the_thread_of_its_parent_without_waiting() {
-    let ids = generator(layout(40, 8, 3), OnEmpty::Generate);
-    let publishing = Publisher::new(&ids).publish_every(HOUR).unwrap();
-    let mut publishing = Some(publishing);
-    let status = in_a_fork(|| {
-        drop(publishing.take());
-        0
-    });
-    assert_eq!(status, Ok(0));
-    // Nor is it the child's to end.
-    drop(publishing);
-}
-
-#[test]
-fn a_recorder_that_forks_the_thread_ends_it_in_the_child() {
-    let status = Arc::new(Mutex::new(None));
-    let in_parent = Arc::clone(&status);
-    let recorder = Counting {
-        first: Mutex::new(Some(Box::new(move || {
-            // SAFETY: the child goes on with the thread, which ends.
-            match unsafe { libc::fork() } {
-                0 => {}
-                pid => *in_parent.lock().unwrap() = Some(wait_for(pid)),
-            }
-        }))),
-        ..Counting::default()
-    };
-    // No other test of this process uses the global one.
-    assert!(metrics::set_global_recorder(recorder).is_ok());
-    let ids = generator(layout(40, 8, 3), OnEmpty::Generate);
-    let publishing = Publisher::new(&ids).publish_every(HOUR).unwrap();
-    eventually("a fork, and its end", || status.lock().unwrap().is_some());
-    assert_eq!(*status.lock().unwrap(), Some(Ok(0)));
-    drop(publishing);
 }
 
 thread_local! {

@@ -4,7 +4,6 @@
 mod registry;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::OnceLock;
 use std::time::Duration;
 
 use metrics::{Unit, with_local_recorder};
@@ -387,41 +386,4 @@ fn a_lease_that_was_given_has_no_metrics_of_a_store() {
             .value("ringflake_lease_remaining_seconds")
             > 1e6
     );
-}
-
-/// What the threads of this process publish to.
-fn global() -> &'static Registry {
-    static GLOBAL: OnceLock<Registry> = OnceLock::new();
-    GLOBAL.get_or_init(|| {
-        let registry = Registry::default();
-        metrics::set_global_recorder(registry.clone()).unwrap();
-        registry
-    })
-}
-
-#[test]
-fn a_thread_publishes_until_it_is_dropped_and_then_once_more() {
-    let registry = global();
-    let rig = Rig::new();
-    let ids = rig.cached().build().unwrap();
-    let of = |test: &str| registry.values(&format!("ringflake_ids_issued_total{{test={test:?}}}"));
-    let publisher = |test| Publisher::new(&ids).with_labels([("test", test)]);
-    let issued = || of("hourly");
-
-    let hourly = publisher("hourly")
-        .publish_every(Duration::from_secs(3600))
-        .unwrap();
-    eventually("it publishes at once", || issued() == [0.0]);
-    ids.take_vec(5).unwrap();
-    drop(hourly);
-    assert_eq!(issued(), [0.0, 5.0]);
-
-    let issued = || of("often");
-    let often = publisher("often").publish_every(Duration::ZERO).unwrap();
-    eventually("it publishes again", || issued().len() > 5);
-    drop(often);
-    let published = issued().len();
-    ids.take_vec(5).unwrap();
-    assert_eq!(issued().len(), published);
-    assert!(issued().iter().all(|&value| value <= 5.0));
 }

@@ -3,6 +3,7 @@
 //! `DATABASE_URL=postgres://... cargo run --bin production`
 
 use std::error::Error;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -51,20 +52,22 @@ async fn serve(
         .build_detached()?;
 
     let recorder = PrometheusBuilder::new().install_recorder()?;
-    let publishing = Publisher::new(&ids)
-        .with_labels([("namespace", "production-orders")])
-        .publish_every(Duration::from_secs(10))?;
+    let publisher = Publisher::new(&ids).with_labels([("namespace", "production-orders")]);
+    let publisher = Arc::new(publisher);
+    let figures = async move || {
+        publisher.publish();
+        recorder.render()
+    };
 
     let routes = Router::new()
         .route("/orders", post(order))
         .route("/readyz", get(ready))
-        .route("/metrics", get(async move || recorder.render()))
+        .route("/metrics", get(figures))
         .with_state(ids.clone());
     axum::serve(listener, routes)
         .with_graceful_shutdown(async { _ = stop.await })
         .await?;
 
-    drop(publishing);
     let patience = Duration::from_secs(5);
     let released = tokio::task::spawn_blocking(move || ids.shutdown(patience)).await?;
     assert_eq!(released, Shutdown::Released);
