@@ -471,16 +471,17 @@ mod tests {
         assert_eq!(left.cause(), Some(FillCause::Scheduled));
     }
 
-    /// Starts a producer that runs `body` once. The number becomes 1 when that is over.
+    /// Starts producer `index`, which runs `body` once. The number becomes 1 when that is over.
     fn sleeper(
         requests: &Arc<Requests>,
+        index: usize,
         body: impl FnOnce(&Requests) + Send + 'static,
     ) -> (Arc<AtomicUsize>, std::thread::JoinHandle<()>) {
         let done = Arc::new(AtomicUsize::new(0));
         let thread = {
             let (requests, done) = (Arc::clone(requests), Arc::clone(&done));
             std::thread::spawn(move || {
-                requests.register(0);
+                requests.register(index);
                 body(&requests);
                 done.store(1, Relaxed);
             })
@@ -495,33 +496,16 @@ mod tests {
     }
 
     #[test]
-    fn a_request_wakes_an_idle_producer() {
-        let requests = Arc::new(Requests::new(1));
-        let asleep = sleeper(&requests, |requests| {
-            while requests.wanted().cause().is_none() {
-                requests.sleep(0, Some(HOUR));
-            }
-        });
-        eventually("it is idle", || idle(&requests) == 1);
-        requests.request(FillCause::Threshold);
-        assert_over(asleep);
-    }
-
-    #[test]
     fn each_producer_has_a_bit_of_its_own() {
         let requests = Arc::new(Requests::new(3));
-        let thread = {
-            let requests = Arc::clone(&requests);
-            std::thread::spawn(move || {
-                requests.register(2);
-                while requests.wanted().cause().is_none() {
-                    requests.sleep(2, Some(HOUR));
-                }
-            })
-        };
+        let asleep = sleeper(&requests, 2, |requests| {
+            while requests.wanted().cause().is_none() {
+                requests.sleep(2, Some(HOUR));
+            }
+        });
         eventually("it is idle", || idle(&requests) == 0b100);
         requests.request(FillCause::Threshold);
-        thread.join().unwrap();
+        assert_over(asleep);
         assert_eq!(idle(&requests), 0);
     }
 
@@ -529,7 +513,7 @@ mod tests {
     fn a_nudge_ends_a_pause() {
         let requests = Arc::new(Requests::new(1));
         let before = requests.wanted();
-        let asleep = sleeper(&requests, move |requests| {
+        let asleep = sleeper(&requests, 0, move |requests| {
             while requests.wanted().nudges() == before.nudges() {
                 requests.pause(before, HOUR);
             }
@@ -544,7 +528,7 @@ mod tests {
         let requests = Arc::new(Requests::new(1));
         let before = requests.wanted();
         requests.nudge();
-        assert_over(sleeper(&requests, move |requests| {
+        assert_over(sleeper(&requests, 0, move |requests| {
             requests.pause(before, HOUR)
         }));
     }
@@ -553,7 +537,7 @@ mod tests {
     fn a_nudge_whose_token_is_consumed_is_seen() {
         let requests = Arc::new(Requests::new(1));
         let before = requests.wanted();
-        assert_over(sleeper(&requests, move |requests| {
+        assert_over(sleeper(&requests, 0, move |requests| {
             requests.nudge();
             // As a subscriber may do that waits for something of its own.
             std::thread::park();
@@ -566,7 +550,7 @@ mod tests {
         let requests = Arc::new(Requests::new(1));
         let before = requests.wanted();
         requests.stop();
-        assert_over(sleeper(&requests, move |requests| {
+        assert_over(sleeper(&requests, 0, move |requests| {
             requests.pause(before, HOUR);
             requests.sleep(0, None);
         }));

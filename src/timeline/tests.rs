@@ -55,14 +55,6 @@ fn raws(run: Run) -> Range<u64> {
 }
 
 #[test]
-fn claims_end_aligned_after_an_odd_start() {
-    let clock = ManualClock::new(EPOCH);
-    let timeline = timeline(layout(8, 4, 10, 1000), 0..1, 0..8, 8, &clock);
-    let lengths = [10, 1024, 64, 1024, 1024].map(|want| timeline.claim(want).unwrap().len);
-    assert_eq!(lengths, [10, 1014, 64, 960, 1024]);
-}
-
-#[test]
 fn after_idling_the_cursor_skips_to_the_clock_and_never_back() {
     let layout = layout(10, 2, 4, 1000);
     let clock = ManualClock::new(EPOCH);

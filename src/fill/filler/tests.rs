@@ -5,7 +5,6 @@
 mod asking;
 mod assists;
 mod moves;
-mod moving;
 mod rooms;
 mod runs;
 

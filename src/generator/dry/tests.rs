@@ -16,7 +16,6 @@ use crate::generator::builder::CachedGeneratorBuilder;
 use crate::generator::stats::TakeFailures;
 use crate::layout::Layout;
 use crate::lease::StaticLease;
-use ringflake_kit::eventually;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -135,14 +134,6 @@ fn a_take_that_fails_is_counted_by_its_reason() {
     assert!(matches!(task, Poll::Ready(Err(_))), "{task:?}");
     expected.refused.invalidated = 1;
     assert_eq!(failures(&ids), expected);
-}
-
-#[test]
-fn a_fill_that_is_refused_is_counted_by_its_reason() {
-    let ids = builder(719, 5).capacity(16).build().unwrap();
-    eventually("it is refused", || ids.stats().refusals > 0);
-    eventually("with its reason", || ids.stats().refused.borrow_limit > 0);
-    assert_eq!(ids.stats().refused.lease_ended, 0);
 }
 
 /// A producer may have published its last IDs after the batch found none.

@@ -15,16 +15,6 @@ fn notified(made: &Made) -> u64 {
 }
 
 #[test]
-fn only_an_empty_ring_asks_a_second_producer() {
-    let made = SETUP.make();
-    made.filler.requests.idle.store(BOTH, Relaxed);
-    for (left, still_idle) in [(1, 0b10), (1, 0b10), (0, 0)] {
-        made.filler.note_level(made.stripe(), left);
-        assert_eq!(idle(&made), still_idle, "{left} left");
-    }
-}
-
-#[test]
 fn a_level_at_the_threshold_asks_for_nothing() {
     let made = with(|setup| setup.threshold = 2);
     for (left, wanted) in [(2, None), (1, Some(FillCause::Threshold))] {
@@ -120,15 +110,6 @@ fn a_recall_is_over_where_nobody_holds_anything() {
     let held = made.ring().reserve(1);
     assert!(!made.filler.recall(), "a permit alone inserts nothing");
     drop(held);
-}
-
-#[test]
-fn s4_a_recall_meets_a_thread_that_inserts() {
-    let made = SETUP.make();
-    let counted = made.stripe().insertions.begin();
-    assert!(made.filler.recall());
-    drop(counted);
-    assert!(!made.filler.recall());
 }
 
 #[test]
