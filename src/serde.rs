@@ -36,7 +36,6 @@
 //! read back as a text is, whatever the format. In a binary one, choose a form for it.
 
 pub(crate) mod form;
-mod visitor;
 
 macro_rules! mode {
     ($(#[$doc:meta])* $mode:ident: $form:ident) => {

@@ -1,11 +1,12 @@
 //! The forms that an ID can have: text, and two numbers.
 
+use std::fmt;
 use std::marker::PhantomData;
 
+use ::serde::de::{Error, Visitor};
 use ::serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::visitor::{SignedVisitor, TextVisitor, UnsignedVisitor};
-use crate::id::IdLike;
+use crate::id::{Id, IdLike};
 
 /// One form, whatever the format is.
 pub(crate) trait Form {
@@ -24,7 +25,26 @@ impl Form for Text {
     }
 
     fn deserialize<'de, I: IdLike, D: Deserializer<'de>>(deserializer: D) -> Result<I, D::Error> {
-        deserializer.deserialize_str(TextVisitor::<I>::NEW)
+        deserializer.deserialize_str(TextVisitor(PhantomData))
+    }
+}
+
+/// Reads the text in place, and says in an error which prefix was expected.
+struct TextVisitor<I>(PhantomData<I>);
+
+impl<I: IdLike> Visitor<'_> for TextVisitor<I> {
+    type Value = I;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an ID as a base32hex string")?;
+        match I::PREFIX {
+            "" => Ok(()),
+            prefix => write!(f, " after \"{prefix}_\""),
+        }
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<I, E> {
+        text.parse().map_err(E::custom)
     }
 }
 
@@ -34,8 +54,8 @@ impl Form for Signed {
     }
 
     fn deserialize<'de, I: IdLike, D: Deserializer<'de>>(deserializer: D) -> Result<I, D::Error> {
-        let id = deserializer.deserialize_i64(SignedVisitor)?;
-        Ok(I::from_plain(id))
+        let number = i64::deserialize(deserializer)?;
+        Ok(I::from_plain(Id::from_i64(number)))
     }
 }
 
@@ -45,8 +65,8 @@ impl Form for Unsigned {
     }
 
     fn deserialize<'de, I: IdLike, D: Deserializer<'de>>(deserializer: D) -> Result<I, D::Error> {
-        let id = deserializer.deserialize_u64(UnsignedVisitor)?;
-        Ok(I::from_plain(id))
+        let number = u64::deserialize(deserializer)?;
+        Ok(I::from_plain(Id::from_u64(number)))
     }
 }
 

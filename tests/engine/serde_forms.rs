@@ -91,31 +91,15 @@ fn none_is_null_and_may_be_missing() {
 fn a_form_is_refused_in_place_of_another() {
     let whole = json_of(u64::MAX);
     for (field, value, says) in [
-        (
-            "signed",
-            json!("10"),
-            "string \"10\", expected an ID as a signed number",
-        ),
+        ("signed", json!("10"), "string \"10\", expected i64"),
         (
             "signed",
             json!(1_u64 << 63),
-            "integer `9223372036854775808`, expected an ID as a signed",
+            "integer `9223372036854775808`, expected i64",
         ),
-        (
-            "signed",
-            json!(1.5),
-            "expected an ID as a signed number, -9223372036854775808 to 9223",
-        ),
-        (
-            "unsigned",
-            json!(-1),
-            "integer `-1`, expected an ID as an unsigned number, 0 to 18446",
-        ),
-        (
-            "unsigned",
-            json!("user_10"),
-            "expected an ID as an unsigned number",
-        ),
+        ("signed", json!(1.5), "floating point `1.5`, expected i64"),
+        ("unsigned", json!(-1), "integer `-1`, expected u64"),
+        ("unsigned", json!("user_10"), "expected u64"),
         (
             "text",
             json!(1),
@@ -127,16 +111,8 @@ fn a_form_is_refused_in_place_of_another() {
             json!("order_10"),
             "the prefix is \"order\", but \"user\"",
         ),
-        (
-            "signed_option",
-            json!("10"),
-            "expected an ID as a signed number",
-        ),
-        (
-            "unsigned_option",
-            json!(-1),
-            "expected an ID as an unsigned number",
-        ),
+        ("signed_option", json!("10"), "expected i64"),
+        ("unsigned_option", json!(-1), "expected u64"),
         ("text_option", json!("01"), "leading zero"),
     ] {
         let mut json = whole.clone();
@@ -179,8 +155,7 @@ fn a_typed_id_is_text_for_people_and_a_number_otherwise() {
     assert_tokens(&typed.compact(), &[Token::U64(32)]);
     assert_de_tokens_error::<serde_test::Compact<TypedId<User>>>(
         &[Token::Str("user_10")],
-        "invalid type: string \"user_10\", expected an ID as an unsigned number, \
-         0 to 18446744073709551615",
+        "invalid type: string \"user_10\", expected u64",
     );
 }
 
@@ -193,8 +168,7 @@ fn a_layout_is_its_text_in_every_format() {
     for (token, says) in [
         (
             Token::U64(1),
-            "invalid type: integer `1`, expected a layout as \"time/node/sequence@epoch/tick\" \
-             or the name of a preset",
+            "invalid type: integer `1`, expected a string",
         ),
         (
             Token::Str("28/22/13"),
