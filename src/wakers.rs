@@ -64,7 +64,6 @@ impl Wakers {
         self.list.remove(&ticket.0.take()?)
     }
 
-    /// Whether there is none.
     #[cfg(any(test, feature = "loom"))]
     pub(crate) fn is_empty(&self) -> bool {
         self.list.is_empty()

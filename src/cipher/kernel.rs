@@ -56,7 +56,6 @@ pub(super) struct Aligned<T>(pub(super) T);
 
 /// The cipher over the vectors of an instruction set.
 pub(super) trait Kernel<const LANES: usize>: Vectors<LANES> {
-    /// Does `task` to `blocks`.
     #[inline(always)]
     fn process(self, schedule: &Schedule, task: Task, blocks: &mut [u64]) {
         // A loop for each, so that none asks inside which it is.

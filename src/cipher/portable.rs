@@ -17,7 +17,6 @@ const BATCH: usize = 64;
 /// The four words of the blocks of a batch.
 type Words<'a> = [&'a mut [u16]; 4];
 
-/// Does `task` to `blocks`.
 pub(super) fn perform(schedule: &Schedule, mut task: Task, blocks: &mut [u64]) {
     for batch in blocks.chunks_mut(BATCH) {
         let mut words = [[0; BATCH]; 4];

@@ -5,7 +5,6 @@ use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 use super::arx::arx_box;
 use super::secret::Secret;
 
-/// Steps of the cipher.
 pub(super) const STEPS: usize = 8;
 
 /// One for each branch of each step, and one that is added at the end.
@@ -60,7 +59,6 @@ impl Schedule {
         &self.subkeys[index]
     }
 
-    /// [`subkey`](Self::subkey), widened.
     pub(super) fn wide_subkey(&self, index: usize) -> &WideSubkey {
         &self.wide[index]
     }

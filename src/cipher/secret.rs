@@ -12,10 +12,8 @@ use std::str::FromStr;
 
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
-/// Bytes of a secret.
 const BYTES: usize = 16;
 
-/// Hexadecimal digits of a secret.
 const DIGITS: usize = 2 * BYTES;
 
 /// Bytes that a secret file may have: the digits and some white space.

@@ -22,7 +22,6 @@ use super::arx::Branch;
 use super::scalar;
 use super::schedule::Schedule;
 
-/// The most blocks in a section.
 const SECTION: usize = 1 << 15;
 
 /// The beginning of a section, and what its blocks share.

@@ -10,7 +10,6 @@ pub(super) type Words<V> = [V; 4];
 /// up in a function with the `target_feature`, where each is an instruction or two. Elsewhere
 /// each would be a call.
 pub(super) trait Vectors<const LANES: usize>: Copy {
-    /// The vector.
     type V: Copy;
 
     /// The place in the output of each lane's block, counted from 0.

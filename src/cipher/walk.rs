@@ -39,7 +39,6 @@ mod many;
 
 pub(super) use self::many::walk_on;
 
-/// Bits of the numbers in the domain of positive IDs.
 pub(super) const BITS: u32 = 63;
 
 /// Whether `number` lies in the domain of positive IDs.

@@ -106,7 +106,6 @@ pub(crate) struct FillCounters {
 /// IDs that have left the rings, by what became of them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Taken {
-    /// All of them.
     pub(crate) all: u64,
     /// IDs that were dropped, for their age or by a recall.
     pub(crate) retired: u64,
@@ -114,7 +113,6 @@ pub(crate) struct Taken {
     pub(crate) moved: u64,
 }
 
-/// The parts of a [`Filler`].
 pub(crate) struct FillerParts {
     pub(crate) stripes: PerCore<Stripe>,
     pub(crate) stocks: Option<Stocks>,
@@ -251,7 +249,6 @@ impl Filler {
         }
     }
 
-    /// The stripes, for takes.
     pub(crate) fn stripes(&self) -> &PerCore<Stripe> {
         &self.stripes
     }
@@ -266,7 +263,6 @@ impl Filler {
         self.stocks.as_ref().map_or(0, Stocks::level)
     }
 
-    /// Slots in all stripes.
     pub(crate) fn capacity(&self) -> usize {
         self.stripes.len() * self.stripes[0].ring.capacity()
     }
@@ -344,7 +340,6 @@ impl Filler {
         &self.source
     }
 
-    /// The thresholds of all stripes together.
     pub(crate) fn threshold(&self) -> usize {
         let thresholds = self.stripes.iter().map(|stripe| stripe.threshold);
         thresholds.sum::<u64>() as usize

@@ -46,7 +46,6 @@ impl Producers {
         spawned.map(|()| producers)
     }
 
-    /// Whether there are any.
     pub(crate) fn are_any(&self) -> bool {
         !self.threads.is_empty()
     }

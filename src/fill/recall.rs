@@ -63,7 +63,6 @@ const IN_PROGRESS: u64 = 1 << stocks::LEVEL_BITS;
 /// One finished recall, in the word.
 const FINISHED: u64 = IN_PROGRESS << 16;
 
-/// Counts recalls.
 #[derive(Debug)]
 pub(super) struct Recalls {
     /// Read by every take of a handle, and hardly ever written.

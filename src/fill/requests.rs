@@ -71,7 +71,6 @@ use crate::sync::thread::{self, Thread};
 /// A word of bits is a queue that is bounded and free of duplicates by construction.
 #[derive(Debug)]
 pub(crate) struct Requests {
-    /// The bits of [`Wanted`].
     wanted: CachePadded<AtomicU64>,
     /// One bit for each producer that is idle. The filler's tests set and read it too.
     pub(super) idle: CachePadded<AtomicU64>,

@@ -92,7 +92,6 @@ impl Stripe {
     /// Slots of one that is worth while, unless the number of stripes is given.
     pub(crate) const MIN_SLOTS: usize = 1024;
 
-    /// The most that there can be.
     pub(crate) const MOST: usize = MAX_ITEMS;
 
     /// `count` stripes for the cores, of `capacity` slots together, of which `count` must be

@@ -170,7 +170,6 @@ unsafe extern "C" fn wipe_all() {
     }
 }
 
-/// How many nodes there are.
 #[cfg(test)]
 pub(super) fn len() -> usize {
     nodes().count()

@@ -286,7 +286,6 @@ impl Shared {
             .encrypt_run(of_tick + first, Id::as_u64_slice_mut(out));
     }
 
-    /// All ticks of the lease.
     fn ticks(&self) -> Range<u64> {
         self.lease.ticks()
     }

@@ -178,7 +178,6 @@ fn granted(
     }
 }
 
-/// The ticks that these moments lie in.
 fn ticks_of(layout: &Layout, moments: &Range<SystemTime>) -> Result<Range<u64>, BuildError> {
     // Not by way of the last moment before the end: how far that is depends on the platform.
     let ends = layout

@@ -95,7 +95,6 @@ impl LeaseBacking {
         Ok(lease)
     }
 
-    /// Leases from a store.
     pub(super) fn kept(
         store: Box<dyn LeaseStore>,
         options: LeaseOptions,
@@ -227,7 +226,6 @@ pub(super) struct Share {
 }
 
 impl Share {
-    /// All of it.
     pub(super) const WHOLE: Self = Self { index: 0, count: 1 };
 
     pub(super) fn of(self, lease: &Lease) -> Result<Lease, LeaseError> {

@@ -208,7 +208,6 @@ impl CachedGenerator {
         self.filler.source().timeline().layout()
     }
 
-    /// The backend of its cipher.
     #[cfg(feature = "metrics")]
     pub(crate) fn backend(&self) -> Backend {
         self.filler.source().cipher().backend()

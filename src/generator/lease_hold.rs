@@ -38,7 +38,6 @@ pub enum Shutdown {
 /// threads are joined and no take can be under way.
 #[derive(Debug)]
 pub(super) enum LeaseHold {
-    /// A lease that was given.
     Given(GivenLease),
     /// A thread keeps leases from a store.
     Kept(RenewalThread),

@@ -30,7 +30,6 @@ pub(super) struct Setup {
     pub(super) clock: Option<Arc<dyn Clock>>,
 }
 
-/// A setup that was checked.
 pub(super) struct Checked {
     pub(super) layout: Layout,
     pub(super) cipher: Cipher,

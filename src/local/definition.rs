@@ -107,12 +107,10 @@ impl Local {
         self
     }
 
-    /// The width that was given.
     pub(crate) fn width(&self) -> Option<IdWidth> {
         self.width
     }
 
-    /// The width that the IDs have.
     pub(super) fn width_of_ids(&self) -> IdWidth {
         self.width.unwrap_or_default()
     }

@@ -11,7 +11,6 @@ use crate::lease::Fingerprint;
 use crate::lease::past::Lock;
 use crate::lease::{refuse_foreign, sync};
 
-/// The secret in this file, if there is one.
 pub(super) fn read(path: &Path) -> Result<Option<Secret>, LocalError> {
     match Secret::from_file(path) {
         Ok(secret) => Ok(Some(secret)),

@@ -3,14 +3,12 @@
 
 use ::metrics::{KeyName, Recorder, SharedString, Unit};
 
-/// The kind of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Counter,
     Gauge,
 }
 
-/// One metric.
 #[derive(Debug)]
 pub(super) struct Metric {
     pub(super) name: &'static str,
@@ -83,7 +81,6 @@ metrics! {
         "Answers that the store has forgotten what it had confirmed.",
 }
 
-/// Describes each metric to a recorder.
 pub(super) fn describe(recorder: &dyn Recorder) {
     for metric in ALL {
         let key = KeyName::from_const_str(metric.name);

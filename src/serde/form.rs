@@ -70,7 +70,6 @@ impl Form for Unsigned {
     }
 }
 
-/// An ID that is serialized in the form `F`.
 pub(crate) struct InForm<I, F>(I, PhantomData<F>);
 
 impl<I: IdLike, F: Form> InForm<I, F> {

@@ -77,7 +77,6 @@ pub(super) struct Lane {
     end_tick: AtomicU64,
 }
 
-/// A claim that was made.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Claimed {
     pub(super) run: Run,

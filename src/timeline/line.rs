@@ -79,7 +79,6 @@ impl<'a> Line<'a> {
         self.ticks.start + (position >> self.layout.sequence_bits()) / self.nodes
     }
 
-    /// Whether a tick begins at `position`.
     #[inline]
     pub(super) fn begins_tick(&self, position: u64) -> bool {
         let sequences = self.layout.sequences();

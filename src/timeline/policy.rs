@@ -2,7 +2,6 @@
 
 use crate::layout::Layout;
 
-/// How claims follow the clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ClaimPolicy {
     /// How many ticks after the clock's may be claimed from.

@@ -43,7 +43,6 @@ impl RefusalCounters {
         counter.fetch_add(1, Relaxed);
     }
 
-    /// Adds them to `sum`.
     pub(crate) fn add_to(&self, sum: &mut RefusalCounts) {
         sum.borrow_limit += self.borrow_limit.load(Relaxed);
         sum.lease_ended += self.lease_ended.load(Relaxed);

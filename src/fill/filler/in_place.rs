@@ -17,7 +17,6 @@ use crate::timeline::Refused;
 /// where a run is two IDs, all of it.
 const ENOUGH: usize = sync::size(4, 1);
 
-/// IDs that a consumer has made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MadeInPlace {
     /// IDs given to the consumer, at least 1.

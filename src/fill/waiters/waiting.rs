@@ -21,7 +21,6 @@ pub(crate) trait Supply {
 pub(crate) struct Waiting<'a, S: Supply> {
     waiters: &'a Waiters,
     supply: &'a S,
-    /// Whether it is counted.
     is_announced: bool,
     /// Its place in the list of wakers.
     ticket: Ticket,
