@@ -2,7 +2,6 @@
 
 use std::fmt::Display;
 use std::io;
-use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use ringflake_kit::messages;
@@ -10,19 +9,17 @@ use ringflake_kit::snapshot::{assert_snapshot, entry};
 
 use crate::cipher::SecretError;
 use crate::cipher::{Backend, BackendUnavailable, IdWidth, IdWidthUnavailable, Secret};
-use crate::clock::ManualClock;
 use crate::facade::FacadeError;
 use crate::fill::PolicyError;
-use crate::generator::{AlreadyInitialised, BackfillError, BuildError, CachedGenerator, TakeError};
+use crate::generator::{AlreadyInitialised, BackfillError, BuildError, TakeError};
 use crate::id::{Id, ParseIdError};
 use crate::layout::ParseLayoutError;
 use crate::layout::{Layout, LayoutError, LayoutField, MissingPart};
 use crate::lease::protocol::PlanError;
 use crate::lease::table::TableError;
 use crate::lease::{
-    Block, Confirmed, Epoch, Fence, Fingerprint, History, Init, LeaseError, LeaseStore,
-    MemoryStore, Namespace, NamespaceError, Obstacle, OpenError, StaticLease, StoreError,
-    StoreFailure, StoreFailureKind, StoreLimits, fault,
+    Block, Confirmed, Epoch, Fence, Fingerprint, LeaseError, Namespace, NamespaceError, Obstacle,
+    OpenError, StoreError, StoreFailure, StoreFailureKind, StoreLimits, fault,
 };
 use crate::local::LocalError;
 use crate::plan::{Burst, Load, Rate, SizingError};
@@ -60,24 +57,7 @@ fn quarantine_reason(epoch: u64, mark: u64) -> String {
     fault(&orders(5), 7, epoch, mark).unwrap()
 }
 
-/// The refusal of a failover time below its minimum.
-fn too_short_a_failover() -> (&'static str, u64, u64, u64) {
-    let limits = StoreLimits::default().with_failover(Duration::from_secs(5));
-    let init = Init::new(History::New, NOW).with_limits(limits);
-    let mut store = MemoryStore::new(Arc::new(ManualClock::new(NOW)));
-    match store.init(&orders(5), &init) {
-        Err(StoreError::Invalid {
-            what,
-            value,
-            min,
-            max,
-        }) => (what, value, min, max),
-        other => panic!("{other:?}"),
-    }
-}
-
 fn store_errors() -> String {
-    let (what, value, min, max) = too_short_a_failover();
     let show = |name: &str, error: &StoreError| {
         entry(
             name,
@@ -166,7 +146,12 @@ fn store_errors() -> String {
         Unavailable { source: broken() },
         Denied { source: broken() },
         Ambiguous { operation: "acquire", source: broken() },
-        Invalid { what, value, min, max },
+        Invalid {
+            what: "the failover time in milliseconds",
+            value: 5_000,
+            min: 10_000,
+            max: 31_622_400_000,
+        },
         Corrupt {
             detail: "no integer horizon_ms in the record of namespace \"orders\"".into(),
             source: None,
@@ -297,21 +282,6 @@ fn local_errors() -> String {
     })
 }
 
-/// The refusal of a borrow limit above that of a static lease.
-fn too_long_a_borrow_limit() -> (Duration, Duration) {
-    let lease = StaticLease::assume_unique(Layout::RANDFLAKE, 0..32);
-    let builder = CachedGenerator::builder(Layout::RANDFLAKE)
-        .plain()
-        .lease(lease);
-    match builder
-        .borrow_limit(Duration::from_secs(2 * 86_400))
-        .check()
-    {
-        Err(BuildError::BorrowLimit { limit, max }) => (limit, max),
-        other => panic!("{other:?}"),
-    }
-}
-
 fn generator_errors() -> String {
     let show = |name: &str, error: &BuildError| {
         entry(
@@ -320,7 +290,6 @@ fn generator_errors() -> String {
             &[("note", error.note()), ("help", error.help())],
         )
     };
-    let (limit, max) = too_long_a_borrow_limit();
     let mut text = messages!(show, BuildError {
         NoCipher,
         PlainAndSecret,
@@ -370,7 +339,7 @@ fn generator_errors() -> String {
         WaitWithoutThreshold,
         NeverFilled,
         FullHookWithoutSchedule,
-        BorrowLimit { limit, max },
+        BorrowLimit { limit: 2 * 24 * 60 * MINUTE, max: 24 * 60 * MINUTE },
         System(full_disk()),
     });
     text += &messages!(plain, BackfillError {
