@@ -68,8 +68,9 @@ mod timetable;
 mod waiters;
 
 pub(crate) use self::filler::{FilledWait, Filler, FillerParts, FullHook, MadeInPlace};
+pub(crate) use self::policy::FillCause;
 pub use self::policy::{
-    AssistFill, FillCause, PaddingFill, PolicyError, RingFull, ScheduledFill, ThresholdFill,
+    AssistFill, PaddingFill, PolicyError, RingFull, ScheduledFill, ThresholdFill,
 };
 pub(crate) use self::producers::Producers;
 pub(crate) use self::recall::RecallMark;

@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub use self::builder::LayoutBuilder;
 pub use self::error::{LayoutError, LayoutField};
-pub use self::spec::{MissingPart, ParseLayoutError};
+pub use self::spec::ParseLayoutError;
 pub(crate) use self::utc::{Moment, Utc, span};
 
 /// How a raw number is divided, and what its time field counts.

@@ -193,7 +193,7 @@ pub use self::facade::{Facade, FacadeError, PublicId};
 #[doc(hidden)]
 pub use self::fill::model::{Stripes, StripesReady, StripesTake, WaitingFuture, WaitingRoom};
 pub use self::fill::{
-    AssistFill, FillCause, PaddingFill, PolicyError, RingFull, ScheduledFill, ThresholdFill,
+    AssistFill, PaddingFill, PolicyError, RingFull, ScheduledFill, ThresholdFill,
 };
 pub use self::generator::{
     AlreadyInitialised, BackfillError, BackfillGenerator, BackfillGeneratorBuilder, BuildCheck,
@@ -205,9 +205,7 @@ pub use self::generator::{
 #[cfg(feature = "sqlite")]
 pub use self::generator::{local, local_in};
 pub use self::id::{FixedText, Id, IdLike, ParseIdError};
-pub use self::layout::{
-    Layout, LayoutBuilder, LayoutError, LayoutField, MissingPart, ParseLayoutError, Parts,
-};
+pub use self::layout::{Layout, LayoutBuilder, LayoutError, LayoutField, ParseLayoutError, Parts};
 pub use self::lease::{Lease, LeaseError, LeaseStore, StaticLease};
 #[cfg(feature = "sqlite")]
 pub use self::local::{Local, LocalError};

@@ -14,7 +14,7 @@ use crate::fill::PolicyError;
 use crate::generator::{AlreadyInitialised, BackfillError, BuildError, TakeError};
 use crate::id::{Id, ParseIdError};
 use crate::layout::ParseLayoutError;
-use crate::layout::{Layout, LayoutError, LayoutField, MissingPart};
+use crate::layout::{Layout, LayoutError, LayoutField};
 use crate::lease::protocol::PlanError;
 use crate::lease::table::TableError;
 use crate::lease::{
@@ -398,10 +398,10 @@ fn value_errors() -> String {
         Unrecognized { text: "mine".into() },
         Incomplete {
             text: "41/10/12".into(),
-            missing: MissingPart::EpochAndTick,
+            missing: "no epoch and no tick",
             widths: [41, 10, 12],
         },
-        Incomplete { text: "40/12/12".into(), missing: MissingPart::Tick, widths: [40, 12, 12] },
+        Incomplete { text: "40/12/12".into(), missing: "no tick", widths: [40, 12, 12] },
         Width { text: "x".into() },
         Epoch { text: "1969-01-01T00:00:00Z".into(), reason: "it lies before 1970".into() },
         Tick { text: "1h".into() },

@@ -210,9 +210,8 @@ impl ScheduledFill {
 }
 
 /// The cause of a fill.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum FillCause {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FillCause {
     /// The start: [`PaddingFill`].
     Padding,
     /// A take left too few IDs: [`ThresholdFill`].
@@ -223,20 +222,16 @@ pub enum FillCause {
 
 impl FillCause {
     pub(crate) const ALL: [Self; 3] = [Self::Padding, Self::Threshold, Self::Scheduled];
+}
 
-    /// The name in events: `padding`, `threshold` or `scheduled`.
-    pub const fn name(self) -> &'static str {
-        match self {
+/// The name in events.
+impl fmt::Display for FillCause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
             Self::Padding => "padding",
             Self::Threshold => "threshold",
             Self::Scheduled => "scheduled",
-        }
-    }
-}
-
-impl fmt::Display for FillCause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+        })
     }
 }
 

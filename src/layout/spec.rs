@@ -89,9 +89,9 @@ fn incomplete(text: &str) -> Option<ParseLayoutError> {
     };
     let missing = match (epoch, tick) {
         (true, true) => return None,
-        (true, false) => MissingPart::Tick,
-        (false, true) => MissingPart::Epoch,
-        (false, false) => MissingPart::EpochAndTick,
+        (true, false) => "no tick",
+        (false, true) => "no epoch",
+        (false, false) => "no epoch and no tick",
     };
     let widths: Vec<u32> = widths.split('/').map(parse_digits).collect::<Option<_>>()?;
     let widths = widths.try_into().ok()?;
@@ -149,8 +149,8 @@ pub enum ParseLayoutError {
     Incomplete {
         /// The whole text.
         text: String,
-        /// The part that is missing.
-        missing: MissingPart,
+        /// What is missing: `no epoch`, `no tick` or both.
+        missing: &'static str,
         /// Bits of time, node and sequence.
         widths: [u32; 3],
     },
@@ -173,28 +173,6 @@ pub enum ParseLayoutError {
     },
     /// The text has the form, but its numbers are not those of a layout.
     Invalid(LayoutError),
-}
-
-/// What a text lacks to be a layout.
-#[non_exhaustive]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MissingPart {
-    /// The start of tick 0.
-    Epoch,
-    /// The length of a tick.
-    Tick,
-    /// Both.
-    EpochAndTick,
-}
-
-impl fmt::Display for MissingPart {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Epoch => "no epoch",
-            Self::Tick => "no tick",
-            Self::EpochAndTick => "no epoch and no tick",
-        })
-    }
 }
 
 /// The presets of these widths, or where there are none how to write a layout of them.
