@@ -196,6 +196,7 @@ HANDLE_LOOKS = """\
         if stock.next < stock.filled
             && self
                 .generator
+                .filler
                 .is_unrecalled(RecallMark::from_word(stock.mark))
         {
 """

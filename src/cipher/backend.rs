@@ -118,26 +118,18 @@ impl fmt::Display for BackendUnavailable {
         write!(
             f,
             "this processor cannot run the backend {}; choose one of {}",
-            self.backend, Available
+            self.backend,
+            available_names()
         )
     }
 }
 
 impl Error for BackendUnavailable {}
 
-/// Displays the available backends as a list.
-struct Available;
-
-impl fmt::Display for Available {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, backend) in Backend::available().enumerate() {
-            if index > 0 {
-                f.write_str(", ")?;
-            }
-            write!(f, "{backend}")?;
-        }
-        Ok(())
-    }
+/// The names of the available backends.
+fn available_names() -> String {
+    let names: Vec<_> = Backend::available().map(Backend::name).collect();
+    names.join(", ")
 }
 
 /// A backend that this processor is known to run.
@@ -182,7 +174,7 @@ impl Engine {
         forced.unwrap_or_else(|| {
             let fastest = Self::fastest();
             if let Some(value) = value {
-                events::unusable_backend(&value, fastest.backend(), Available);
+                events::unusable_backend(&value, fastest.backend(), available_names());
             }
             fastest
         })

@@ -83,7 +83,6 @@ mod error;
 
 use std::fmt;
 use std::io;
-use std::ops::Range;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -285,10 +284,6 @@ impl Shared {
         self.cipher
             .encrypt_run(of_tick + first, Id::as_u64_slice_mut(out));
     }
-
-    fn ticks(&self) -> Range<u64> {
-        self.lease.ticks()
-    }
 }
 
 impl Drop for Shared {
@@ -298,7 +293,7 @@ impl Drop for Shared {
             return;
         }
         if let Some(claimed) = self.claimed.take() {
-            claimed.finish(Position::start_of(self.ticks().end), false);
+            claimed.finish(Position::start_of(self.lease.ticks().end), false);
         }
     }
 }

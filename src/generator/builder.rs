@@ -280,7 +280,69 @@ impl CachedGeneratorBuilder {
     /// [`BuildError`] with the value that is wrong and what is allowed;
     /// nothing is left running.
     pub fn build(self) -> Result<CachedGenerator, BuildError> {
-        self.build_now()
+        let capacity = self.capacity;
+        let threshold = self.validate()?;
+        let stripe_count = self.stripe_count();
+        let borrow_limit = self.borrow_limit.unwrap_or(self.setup.borrow_limit());
+        let core_stocks = self.core_stocks();
+        let setup = self.setup.check()?;
+        let stripes = Stripe::one_per_core(stripe_count, capacity, threshold, self.assist)
+            .map_err(BuildError::Ring)?;
+        let (core_stocks, stocks) = match core_stocks {
+            CoreStocks::InUse => match Stocks::new().map_err(BuildError::System)? {
+                None => (CoreStocks::Unsupported, None),
+                stocks => (CoreStocks::InUse, stocks),
+            },
+            off => (off, None),
+        };
+
+        let policy = ClaimPolicy {
+            borrow_limit: to_ticks(&setup.layout, borrow_limit),
+            follows_clock: true,
+            serves_the_past: false,
+        };
+        let timeline =
+            (setup.backing).timeline(Share::WHOLE, &setup.layout, setup.clock, policy)?;
+        let source = Source::new(timeline, setup.cipher);
+        let filler = Arc::new(Filler::new(FillerParts {
+            stripes,
+            stocks,
+            source,
+            schedule: self.schedule,
+            on_full: self.full_hook,
+            producers: self.producers,
+        }));
+        let leases = LeaseHold::of(setup.backing, Arc::clone(&filler))?;
+
+        let padded = match self.padding {
+            PaddingFill::BeforeFirstTake => filler.fill(FillCause::Padding).is_ok(),
+            PaddingFill::InBackground => false,
+            PaddingFill::Off => true,
+        };
+        if !padded {
+            // Also a fill that the borrow limit cut short: a producer completes
+            // it.
+            filler.requests().request(FillCause::Padding);
+        }
+        let needed = threshold > 0 || self.schedule.is_some() || !padded;
+        let count = if needed { self.producers } else { 0 };
+        let producers = Producers::spawn(Arc::clone(&filler), count).map_err(BuildError::System)?;
+        events::started(
+            capacity,
+            stripe_count,
+            filler.threshold(),
+            core_stocks,
+            count,
+            &filler.source().timeline().leases(),
+        );
+        let shared = Shared::new(
+            stripe_count,
+            self.on_empty,
+            self.empty_hook,
+            producers,
+            leases.begin(),
+        );
+        Ok(CachedGenerator::new(filler, Arc::new(shared)))
     }
 
     /// The same without waiting for the first lease from a store, which is asked for in the
@@ -300,7 +362,7 @@ impl CachedGeneratorBuilder {
     /// secret is no error here, and no lease comes.
     pub fn build_detached(mut self) -> Result<CachedGenerator, BuildError> {
         self.setup.lease_options.detached = true;
-        self.build_now()
+        self.build()
     }
 
     /// Returns what [`build`](Self::build) would do, and refuses what it refuses, as far
@@ -406,72 +468,6 @@ impl CachedGeneratorBuilder {
             return CoreStocks::OffForMaxAge;
         }
         CoreStocks::for_capacity(self.capacity)
-    }
-
-    fn build_now(self) -> Result<CachedGenerator, BuildError> {
-        let capacity = self.capacity;
-        let threshold = self.validate()?;
-        let stripe_count = self.stripe_count();
-        let borrow_limit = self.borrow_limit.unwrap_or(self.setup.borrow_limit());
-        let core_stocks = self.core_stocks();
-        let setup = self.setup.check()?;
-        let stripes = Stripe::one_per_core(stripe_count, capacity, threshold, self.assist)
-            .map_err(BuildError::Ring)?;
-        let (core_stocks, stocks) = match core_stocks {
-            CoreStocks::InUse => match Stocks::new().map_err(BuildError::System)? {
-                None => (CoreStocks::Unsupported, None),
-                stocks => (CoreStocks::InUse, stocks),
-            },
-            off => (off, None),
-        };
-
-        let policy = ClaimPolicy {
-            borrow_limit: to_ticks(&setup.layout, borrow_limit),
-            follows_clock: true,
-            serves_the_past: false,
-        };
-        let timeline =
-            (setup.backing).timeline(Share::WHOLE, &setup.layout, setup.clock, policy)?;
-        let source = Source::new(timeline, setup.cipher);
-        let filler = Arc::new(Filler::new(FillerParts {
-            stripes,
-            stocks,
-            source,
-            schedule: self.schedule,
-            on_full: self.full_hook,
-            producers: self.producers,
-        }));
-        let leases = LeaseHold::of(setup.backing, Arc::clone(&filler))?;
-
-        let padded = match self.padding {
-            PaddingFill::BeforeFirstTake => filler.fill(FillCause::Padding).is_ok(),
-            PaddingFill::InBackground => false,
-            PaddingFill::Off => true,
-        };
-        if !padded {
-            // Also a fill that the borrow limit cut short: a producer completes
-            // it.
-            filler.requests().request(FillCause::Padding);
-        }
-        let needed = threshold > 0 || self.schedule.is_some() || !padded;
-        let count = if needed { self.producers } else { 0 };
-        let producers = Producers::spawn(Arc::clone(&filler), count).map_err(BuildError::System)?;
-        events::started(
-            capacity,
-            stripe_count,
-            filler.threshold(),
-            core_stocks,
-            count,
-            &filler.source().timeline().leases(),
-        );
-        let shared = Shared::new(
-            stripe_count,
-            self.on_empty,
-            self.empty_hook,
-            producers,
-            leases.begin(),
-        );
-        Ok(CachedGenerator::new(filler, shared))
     }
 }
 

@@ -125,11 +125,7 @@ impl Shared {
 }
 
 impl CachedGenerator {
-    pub(super) fn new(filler: Arc<Filler>, shared: Shared) -> Self {
-        Self::of(filler, Arc::new(shared))
-    }
-
-    pub(super) fn of(filler: Arc<Filler>, shared: Arc<Shared>) -> Self {
+    pub(super) fn new(filler: Arc<Filler>, shared: Arc<Shared>) -> Self {
         Self {
             stocks: filler.stocks().cloned(),
             stripes: filler.stripes().clone(),
@@ -356,22 +352,6 @@ impl CachedGenerator {
         }
     }
 
-    /// See [`Filler::prefetch`].
-    pub(super) fn prefetch(&self, count: usize) {
-        self.filler.prefetch(count);
-    }
-
-    /// See [`RecallMark`].
-    pub(super) fn recall_mark(&self) -> RecallMark {
-        self.filler.recall_mark()
-    }
-
-    /// Whether nothing was recalled since `mark` was noted.
-    #[inline]
-    pub(super) fn is_unrecalled(&self, mark: RecallMark) -> bool {
-        self.filler.is_unrecalled(mark)
-    }
-
     /// A reference that does not keep the generator alive.
     ///
     /// # Examples
@@ -428,7 +408,7 @@ impl WeakGenerator {
         // nothing there is nothing to join here.
         let filler = self.filler.upgrade()?;
         let shared = self.shared.upgrade()?;
-        Some(CachedGenerator::of(filler, shared))
+        Some(CachedGenerator::new(filler, shared))
     }
 }
 

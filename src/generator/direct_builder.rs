@@ -53,7 +53,36 @@ impl DirectGeneratorBuilder {
     ///
     /// [`BuildError`] with the value that is wrong and what is allowed.
     pub fn build(self) -> Result<DirectGenerator, BuildError> {
-        self.build_now()
+        self.validate()?;
+        let setup = self.setup.check()?;
+        let lanes = lanes(self.policy, setup.backing.nodes());
+        let claim_policy = match self.policy {
+            ClockPolicy::Logical { at_most_ahead } => ClaimPolicy {
+                borrow_limit: to_ticks(&setup.layout, at_most_ahead),
+                follows_clock: false,
+                serves_the_past: true,
+            },
+            _ => ClaimPolicy {
+                borrow_limit: 0,
+                follows_clock: true,
+                serves_the_past: false,
+            },
+        };
+        let lanes: Arc<[Source]> = (0..lanes)
+            .map(|index| {
+                let share = Share {
+                    index,
+                    count: lanes,
+                };
+                let clock = Arc::clone(&setup.clock);
+                let timeline = setup
+                    .backing
+                    .timeline(share, &setup.layout, clock, claim_policy)?;
+                Ok(Source::new(timeline, setup.cipher.clone()))
+            })
+            .collect::<Result<_, BuildError>>()?;
+        let leases = LeaseHold::of(setup.backing, Arc::clone(&lanes))?.begin();
+        Ok(DirectGenerator::new(lanes, self.policy, leases))
     }
 
     /// The same without waiting for the first lease from a store; see
@@ -64,7 +93,7 @@ impl DirectGeneratorBuilder {
     /// As [`build`](Self::build), except the store's errors.
     pub fn build_detached(mut self) -> Result<DirectGenerator, BuildError> {
         self.setup.lease_options.detached = true;
-        self.build_now()
+        self.build()
     }
 
     /// Returns what [`build`](Self::build) would do; see
@@ -97,39 +126,6 @@ impl DirectGeneratorBuilder {
             ClockPolicy::Logical { at_most_ahead } => self.setup.check_borrow_limit(at_most_ahead),
             _ => Ok(()),
         }
-    }
-
-    fn build_now(self) -> Result<DirectGenerator, BuildError> {
-        self.validate()?;
-        let setup = self.setup.check()?;
-        let lanes = lanes(self.policy, setup.backing.nodes());
-        let claim_policy = match self.policy {
-            ClockPolicy::Logical { at_most_ahead } => ClaimPolicy {
-                borrow_limit: to_ticks(&setup.layout, at_most_ahead),
-                follows_clock: false,
-                serves_the_past: true,
-            },
-            _ => ClaimPolicy {
-                borrow_limit: 0,
-                follows_clock: true,
-                serves_the_past: false,
-            },
-        };
-        let lanes: Arc<[Source]> = (0..lanes)
-            .map(|index| {
-                let share = Share {
-                    index,
-                    count: lanes,
-                };
-                let clock = Arc::clone(&setup.clock);
-                let timeline = setup
-                    .backing
-                    .timeline(share, &setup.layout, clock, claim_policy)?;
-                Ok(Source::new(timeline, setup.cipher.clone()))
-            })
-            .collect::<Result<_, BuildError>>()?;
-        let leases = LeaseHold::of(setup.backing, Arc::clone(&lanes))?.begin();
-        Ok(DirectGenerator::new(lanes, self.policy, leases))
     }
 }
 

@@ -78,15 +78,13 @@ impl Setup {
         self.id_width = Some(width);
         let mut local = local.id_width(width);
         self.lease_options = self.options_of_local();
-        if self.chose_plain() {
+        if self.plain {
             local = local.plain();
         }
         let space = local.make(&self.layout).map_err(BuildError::Local)?;
         let store = space.store().map_err(BuildError::Local)?;
-        match &space.secret {
-            Some(secret) => self.encrypt_with(secret),
-            None => self.leave_plain(),
-        }
+        self.plain = space.secret.is_none();
+        self.secret = space.secret;
         self.lease_options.namespace = Some(space.namespace.name().to_owned());
         self.lease_options.block_bits = Some(space.namespace.block_bits());
         self.store = Some(Box::new(store));
@@ -99,7 +97,7 @@ impl Setup {
         if self.lease.is_some() || self.store.is_some() {
             return Err(BuildError::TwoLeases);
         }
-        if self.has_secret() {
+        if self.secret.is_some() {
             return Err(BuildError::Local(LocalError::SecretGiven));
         }
         match self.id_width.zip(local.width()) {
@@ -117,7 +115,7 @@ impl Setup {
             return Err(BuildError::LocalHas { option });
         }
         let mut local = local.clone();
-        if self.chose_plain() {
+        if self.plain {
             local = local.plain();
         }
         let outline = local.outline(&self.layout).map_err(BuildError::Local)?;

@@ -110,6 +110,7 @@ impl Handle {
         if stock.next < stock.filled
             && self
                 .generator
+                .filler
                 .is_unrecalled(RecallMark::from_word(stock.mark))
         {
             stock.next += 1;
@@ -140,11 +141,11 @@ impl Handle {
         // On an error nothing is in stock.
         (stock.next, stock.filled) = (0, 0);
         // Before the take: IDs that are taken during a recall count as old.
-        stock.mark = self.generator.recall_mark().to_word();
+        stock.mark = self.generator.filler.recall_mark().to_word();
         // A ring of fewer slots can't give more, and need not be found dry.
         let want = CHUNK.min(self.generator.capacity());
         stock.filled = self.generator.take_batch(&mut stock.ids[..want])?;
-        self.generator.prefetch(want);
+        self.generator.filler.prefetch(want);
         stock.next = 1;
         let id = stock.ids[0];
         // A signal handler that has forked meanwhile has left this child without the mark, and

@@ -5,14 +5,14 @@ macro_rules! cipher_options {
     () => {
         /// Encrypts the IDs with `secret`. Instead of [`plain`](Self::plain).
         pub fn secret(mut self, secret: impl AsRef<crate::cipher::Secret>) -> Self {
-            self.setup.encrypt_with(secret.as_ref());
+            self.setup.secret = Some(secret.as_ref().clone());
             self
         }
 
         /// Leaves the IDs as they are: sorted by tick, and readable by anybody. Instead of
         /// [`secret`](Self::secret).
         pub fn plain(mut self) -> Self {
-            self.setup.leave_plain();
+            self.setup.plain = true;
             self
         }
 

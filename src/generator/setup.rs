@@ -19,7 +19,7 @@ pub(super) struct Setup {
     pub(super) layout: Layout,
     pub(super) secret: Option<Secret>,
     /// Whether IDs without encryption were chosen. A secret as well is refused.
-    plain: bool,
+    pub(super) plain: bool,
     pub(super) id_width: Option<IdWidth>,
     pub(super) lease: Option<LeaseSource>,
     pub(super) store: Option<Box<dyn LeaseStore>>,
@@ -51,14 +51,6 @@ impl Setup {
             lease_options: LeaseOptions::default(),
             clock: None,
         }
-    }
-
-    pub(super) fn encrypt_with(&mut self, secret: &Secret) {
-        self.secret = Some(secret.clone());
-    }
-
-    pub(super) fn leave_plain(&mut self) {
-        self.plain = true;
     }
 
     /// Checks layout and cipher, and returns the clock and its time in milliseconds since
@@ -122,18 +114,6 @@ impl Setup {
             clock,
             backing,
         })
-    }
-}
-
-impl Setup {
-    #[cfg(feature = "sqlite")]
-    pub(super) fn has_secret(&self) -> bool {
-        self.secret.is_some()
-    }
-
-    #[cfg(feature = "sqlite")]
-    pub(super) fn chose_plain(&self) -> bool {
-        self.plain
     }
 
     /// The width of the IDs: the builder's, or that of `local`.

@@ -74,27 +74,22 @@ several!(
 impl CachedGenerator {
     fn take_all(&self, out: &mut [Id]) -> Result<(), TakeError> {
         // Before the first take, for IDs that may have to go back.
-        let mut mark = self.recall_mark();
+        let mut mark = self.filler.recall_mark();
         let mut done = 0;
         while done < out.len() {
             let (had, rest) = out.split_at_mut(done);
             // They also go back if a clock or a hook panics.
             let taken = Taken::new(self, had, mark);
-            match self.take_batch(rest) {
-                Ok(count) => {
-                    taken.keep();
-                    let had = done;
-                    done += count;
-                    // It may have waited. What it had by then, and an invalidation recalled,
-                    // a copy of this process may have too.
-                    if had > 0 && !self.is_unrecalled(mark) {
-                        self.count_dropped(done);
-                        mark = self.recall_mark();
-                        done = 0;
-                    }
-                }
-                // In a forked child the rings take nothing back.
-                Err(error) => return Err(error),
+            let count = self.take_batch(rest)?;
+            taken.keep();
+            let had = done;
+            done += count;
+            // It may have waited. What it had by then, and an invalidation recalled, a copy of
+            // this process may have too.
+            if had > 0 && !self.filler.is_unrecalled(mark) {
+                self.count_dropped(done);
+                mark = self.filler.recall_mark();
+                done = 0;
             }
         }
         Ok(())

@@ -115,7 +115,7 @@ impl<'a> Take<'a> {
         let ids = self.ids;
         if !self.waiting.is_waiting() {
             // Before the take, for IDs that may have to go back.
-            let mark = ids.recall_mark();
+            let mark = ids.filler.recall_mark();
             let count = at_once(out);
             if count == out.len() {
                 return Poll::Ready(Ok(count));

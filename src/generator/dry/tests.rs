@@ -154,7 +154,7 @@ fn a_batch_that_is_refused_half_way_looks_once_more() {
     // The first claim gives the other five, and the second is refused.
     clock.next_reader_does(move || {
         reading.next_reader_does(move || {
-            let mark = publishing.recall_mark();
+            let mark = publishing.filler.recall_mark();
             assert_eq!(publishing.filler.put_back(&late, mark), 3);
         });
     });
