@@ -244,4 +244,15 @@ mod tests {
         clock.advance(Duration::from_millis(1));
         assert_eq!(clock.unix_ms(), u64::MAX);
     }
+
+    #[test]
+    fn steps_from_several_threads_all_count() {
+        let clock = ManualClock::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| (0..1_000).for_each(|_| clock.advance(Duration::from_millis(3))));
+            }
+        });
+        assert_eq!(clock.unix_ms(), 12_000);
+    }
 }

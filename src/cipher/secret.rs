@@ -439,4 +439,18 @@ mod tests {
         assert_eq!(read_up_to(slow(b"defghi"), &mut buffer).unwrap(), 4);
         assert_eq!(&buffer, b"defg");
     }
+
+    #[test]
+    fn a_read_that_fails_is_an_error() {
+        struct Broken(u32);
+        impl Read for Broken {
+            fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+                self.0 += 1;
+                assert!(self.0 < 10, "it reads for ever");
+                Err(io::ErrorKind::BrokenPipe.into())
+            }
+        }
+        let error = read_up_to(Broken(0), &mut [0; 4]).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+    }
 }
