@@ -8,7 +8,6 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use indicatif::ProgressBar;
 use ringflake::{Backend, Cipher, Secret};
 
 use self::figures::Figures;
@@ -143,22 +142,17 @@ pub(crate) fn run(args: &BenchArgs, data_dir: &DataDir) -> Result<ExitCode> {
 
 /// Checks each case, then times all of them in turns, until an interrupt.
 fn measure(cases: &mut [Case], rounds: u16, interrupt: &Interrupt) -> Result<()> {
-    // Drawn on a terminal only, and never while a race is on.
-    let bar = ProgressBar::new(cases.len() as u64 * (u64::from(rounds) + 1));
     for round in 0..=rounds {
         for case in &mut *cases {
             if interrupt.came() {
-                bar.finish_and_clear();
                 return Ok(());
             }
             match round {
                 0 => case.check()?,
                 _ => case.time()?,
             }
-            bar.inc(1);
         }
     }
-    bar.finish_and_clear();
     Ok(())
 }
 

@@ -18,7 +18,6 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
 use ringflake::plan::Load;
 use ringflake::{Clock, SystemClock};
 
@@ -126,15 +125,9 @@ pub(crate) fn run(args: &TuneArgs) -> Result<ExitCode> {
         load,
     };
     answer.compute();
-    let replay = match time {
-        Some(time) => {
-            let bar = progress_bar(time);
-            let replay = Replay::new(&mut answer, time, &interrupt, &bar);
-            bar.finish_and_clear();
-            Some(replay?)
-        }
-        None => None,
-    };
+    let replay = time
+        .map(|time| Replay::new(&mut answer, time, &interrupt))
+        .transpose()?;
 
     let command = command();
     let printed = print(args, &answer, replay.as_ref(), &command);
@@ -181,15 +174,6 @@ fn threads(args: &TuneArgs, load: &Load, measured: &Measured) -> Threads {
         producers: wanted.clamp(1, spare),
         consumers,
     }
-}
-
-/// Drawn on a terminal only.
-fn progress_bar(time: Duration) -> ProgressBar {
-    let bar = ProgressBar::new(time.as_millis() as u64);
-    if let Ok(style) = ProgressStyle::with_template("{wide_bar} {elapsed} {msg}") {
-        bar.set_style(style);
-    }
-    bar
 }
 
 /// Whether a file can be written, which is not made by this.

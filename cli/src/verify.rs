@@ -4,13 +4,11 @@
 use std::process::ExitCode;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use clap::Args;
-use indicatif::ProgressBar;
 use ringflake::{Handle, Id, Inspector, Refused, TakeError};
 
 use self::oracle::Oracle;
@@ -99,7 +97,8 @@ pub(crate) fn run(args: &VerifyArgs, data_dir: &DataDir) -> Result<ExitCode> {
         started: Instant::now(),
         time,
     };
-    let tally = check.run(threads)?;
+    let tallies = in_threads(threads, || check.consume())?;
+    let tally = tallies.into_iter().fold(Tally::default(), Tally::sum);
     let took = check.started.elapsed().as_secs_f64();
     if interrupt.came() {
         say("interrupted: this is what was verified until then");
@@ -144,34 +143,6 @@ struct Check<'a> {
 }
 
 impl Check<'_> {
-    fn run(&self, threads: usize) -> Result<Tally> {
-        thread::scope(|scope| {
-            let (working, at_work) = mpsc::channel();
-            scope.spawn(move || self.show_progress(&at_work));
-            // Dropped when the work is done, which ends the progress bar.
-            let _working: mpsc::Sender<()> = working;
-            let tallies = in_threads(threads, || self.consume())?;
-            Ok(tallies.into_iter().fold(Tally::default(), Tally::sum))
-        })
-    }
-
-    /// Draws a bar, on a terminal only, until the other end of `at_work` is gone.
-    fn show_progress(&self, at_work: &mpsc::Receiver<()>) {
-        const PERIOD: Duration = Duration::from_millis(100);
-        let bar = match self.time {
-            Some(time) if self.count == u64::MAX => ProgressBar::new(time.as_millis() as u64),
-            _ => ProgressBar::new(self.count),
-        };
-        while at_work.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout) {
-            bar.set_position(if self.count == u64::MAX {
-                self.started.elapsed().as_millis() as u64
-            } else {
-                self.undertaken.load(Relaxed)
-            });
-        }
-        bar.finish_and_clear();
-    }
-
     /// One thread's part.
     fn consume(&self) -> Result<Tally> {
         let mut tally = Tally::default();

@@ -6,7 +6,6 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use indicatif::ProgressBar;
 use ringflake::{CachedGenerator, TakeError};
 
 use super::open_loop::{Histogram, OpenLoop, histogram};
@@ -56,23 +55,17 @@ pub(crate) struct Sample {
 }
 
 impl Measurement {
-    /// Runs a load with takes one by one from `generator`. `bar` shows the milliseconds
-    /// since the first moment.
+    /// Runs a load with takes one by one from `generator`.
     ///
     /// # Errors
     ///
     /// If the threads can't be started.
-    pub(crate) fn run(
-        open_loop: OpenLoop<'_>,
-        generator: &CachedGenerator,
-        bar: &ProgressBar,
-    ) -> io::Result<Self> {
+    pub(crate) fn run(open_loop: OpenLoop<'_>, generator: &CachedGenerator) -> io::Result<Self> {
         let before = generator.stats();
         let origin = OpenLoop::origin();
         let period = (open_loop.time / SAMPLES).max(SHORTEST);
         let sample = || {
             let since = Instant::now().checked_duration_since(origin)?;
-            bar.set_position(since.as_millis() as u64);
             Some(sample(generator, since))
         };
         let (consumed, samples) = thread::scope(|scope| {

@@ -3,7 +3,6 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use indicatif::ProgressBar;
 use ringflake::plan::Load;
 use ringflake::{
     CachedGenerator, CachedGeneratorBuilder, Id, Layout, OnEmpty, PaddingFill, Secret, StaticLease,
@@ -47,7 +46,7 @@ fn with_load<T>(rate: &str, stop: bool, test: impl FnOnce(OpenLoop<'_>) -> T) ->
 
 fn run(generator: &CachedGenerator, rate: &str, stop: bool) -> Measurement {
     with_load(rate, stop, |open_loop| {
-        Measurement::run(open_loop, generator, &ProgressBar::hidden()).unwrap()
+        Measurement::run(open_loop, generator).unwrap()
     })
 }
 

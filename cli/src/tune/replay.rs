@@ -8,7 +8,6 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use indicatif::ProgressBar;
 use ringflake::plan::MARGIN;
 use ringflake::{CachedGenerator, Secret, StaticLease};
 use serde::Serialize;
@@ -18,6 +17,7 @@ use crate::drive::measurement::Measurement;
 use crate::drive::open_loop::OpenLoop;
 use crate::interrupt::Interrupt;
 use crate::load::{BORROW_LIMIT, GROUPS_PER_SECOND, PERCENTILES};
+use crate::report::say;
 use crate::units::{counted, grouped, time};
 
 /// How often the capacity is doubled, at the most.
@@ -105,15 +105,10 @@ pub(super) struct Replay {
 
 impl Replay {
     /// Runs the load for `time`, and sets the capacity of the answer to the one that it finds.
-    pub(super) fn new(
-        answer: &mut Answer,
-        time: Duration,
-        interrupt: &Interrupt,
-        bar: &ProgressBar,
-    ) -> Result<Self> {
+    pub(super) fn new(answer: &mut Answer, time: Duration, interrupt: &Interrupt) -> Result<Self> {
         let before = answer.clone();
         Self::with(answer, time, |setting| {
-            run_ring(&before, setting, time, interrupt, bar)
+            run_ring(&before, setting, time, interrupt)
         })
     }
 
@@ -292,13 +287,11 @@ fn run_ring(
     setting: Setting,
     time: Duration,
     interrupt: &Interrupt,
-    bar: &ProgressBar,
 ) -> Result<Option<Run>> {
     if interrupt.came() {
         return Ok(None);
     }
-    bar.set_length(time.as_millis() as u64);
-    bar.set_message(setting.to_string());
+    say(format_args!("running {setting}"));
     let lease = StaticLease::assume_unique(answer.layout, answer.lease.nodes.clone());
     let generator = CachedGenerator::builder(answer.layout)
         // A secret of its own: a process makes each ID only once.
@@ -316,8 +309,7 @@ fn run_ring(
         stop: interrupt.flag(),
         groups_per_second: GROUPS_PER_SECOND,
     };
-    let measured =
-        Measurement::run(open_loop, &generator, bar).context("a thread can't be started")?;
+    let measured = Measurement::run(open_loop, &generator).context("a thread can't be started")?;
     let is_whole = !interrupt.came() && measured.taken + measured.refused > 0;
     Ok(is_whole.then_some(Run { setting, measured }))
 }
