@@ -4,14 +4,13 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
+use ringflake::Layout;
 
 use self::advice::NeedsArgs;
-use self::show::ShowArgs;
 use self::sql::SqlArgs;
 use crate::format::FormatArgs;
 
 mod advice;
-mod show;
 mod sql;
 
 const DETAILS: &str = "Examples:
@@ -21,7 +20,8 @@ const DETAILS: &str = "Examples:
 
 The answer has a layout of 64 bits, one of 63 (positive as signed numbers) and one of
 53 (exact in JavaScript). Each has numbers for twice the nodes, so that all can be
-killed and restarted at once.
+killed and restarted at once. 'ringflake layout show' prints the same columns of one
+layout, for all of its nodes.
 
 JSON, one object: layouts, a list with an object for each width: bits, layout (null
 where there is none, and refused has the reason), ends_unix_ms, ends, nodes,
@@ -46,9 +46,22 @@ enum LayoutSubcommand {
     Sql(SqlArgs),
 }
 
+/// Show a layout: when it ends, its nodes, and how many IDs a second they make for ever
+#[derive(Debug, Args)]
+struct ShowArgs {
+    /// A name such as twitter, or time/node/sequence@epoch/tick such as
+    /// 28/22/13@2026-01-01T00:00:00Z/1s
+    #[arg(value_name = "NAME|SPEC")]
+    layout: Layout,
+    #[command(flatten)]
+    output: FormatArgs,
+}
+
 pub(crate) fn run(args: &LayoutCommand) -> Result<ExitCode> {
     match (&args.command, &args.needs) {
-        (Some(LayoutSubcommand::Show(args)), _) => show::run(args),
+        (Some(LayoutSubcommand::Show(args)), _) => {
+            advice::show_one(args.layout, args.output.format)
+        }
         (Some(LayoutSubcommand::Sql(args)), _) => sql::run(args),
         (None, Some(needs)) => advice::run(needs, args.output.format),
         // clap has asked for what is missing.

@@ -177,22 +177,30 @@ pub(super) fn run(args: &NeedsArgs, format: Format) -> Result<ExitCode> {
     if let (_, Err(shortage)) = &found[0] {
         return Err(anyhow!(shortage.clone()));
     }
+    show(&found, args.nodes, format)
+}
+
+/// Prints a layout that is known, and what all its nodes make.
+pub(super) fn show_one(layout: Layout, format: Format) -> Result<ExitCode> {
+    show(&[(layout.total_bits(), Ok(layout))], layout.nodes(), format)
+}
+
+/// A width, and its layout or why there is none.
+type Found = (u32, Result<Layout, String>);
+
+fn show(found: &[Found], nodes: u64, format: Format) -> Result<ExitCode> {
     output::answer(|out| match format {
         Format::Json => {
-            let object = |(width, layout): &(u32, _)| object(*width, layout, args.nodes);
+            let object = |(width, layout): &Found| object(*width, layout, nodes);
             let found: Vec<_> = found.iter().map(object).collect();
             output::json(out, &json!({ "layouts": found }))
         }
-        Format::Text => table(out, &found, args.nodes),
+        Format::Text => table(out, found, nodes),
     })?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn table(
-    out: &mut dyn Write,
-    found: &[(u32, Result<Layout, String>)],
-    nodes: u64,
-) -> io::Result<()> {
+fn table(out: &mut dyn Write, found: &[Found], nodes: u64) -> io::Result<()> {
     let row = |layout: &Layout| {
         let ends = in_words(layout.end_unix_ms());
         // The day is enough here.
