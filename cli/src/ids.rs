@@ -63,13 +63,6 @@ fn without_prefix(text: &str) -> Option<&str> {
     is_prefix.then_some(text)
 }
 
-/// How an ID can be spelled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Spelling {
-    Decimal,
-    Base32hex,
-}
-
 /// How IDs are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum InputFormat {
@@ -90,16 +83,16 @@ impl InputFormat {
         self == Self::Auto && text.len() > 1 && is_decimal(text) && is_base32hex_too(text)
     }
 
-    /// How IDs are spelled where `text` is one of them, if it shows that: an ID that has
-    /// one spelling only. A word without a digit shows nothing, for it may be a title.
-    pub(crate) fn spelling_shown_by(self, text: &str) -> Option<Spelling> {
+    /// How IDs are written where `text` is one of them, if it shows that: an ID that can be
+    /// read in one way only. A word without a digit shows nothing, for it may be a title.
+    pub(crate) fn shown_by(self, text: &str) -> Option<Self> {
         let has = |wanted: fn(&u8) -> bool| text.as_bytes().iter().any(wanted);
         if self != Self::Auto || text.len() < 2 || self.read(text).is_err() {
             return None;
         }
         match (has(u8::is_ascii_digit), has(u8::is_ascii_alphabetic)) {
-            (true, false) => Some(Spelling::Decimal),
-            (true, true) => Some(Spelling::Base32hex),
+            (true, false) => Some(Self::U64),
+            (true, true) => Some(Self::Base32hex),
             (false, _) => None,
         }
     }
@@ -130,15 +123,6 @@ impl InputFormat {
     }
 }
 
-impl From<Spelling> for InputFormat {
-    fn from(spelling: Spelling) -> Self {
-        match spelling {
-            Spelling::Decimal => Self::U64,
-            Spelling::Base32hex => Self::Base32hex,
-        }
-    }
-}
-
 /// Why a text is no ID.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ReadIdError {
@@ -152,7 +136,7 @@ impl fmt::Display for ReadIdError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Ambiguous => f.write_str(
-                "may be base32hex or a decimal number, and no ID before it says which: \
+                "may be base32hex or a decimal number, and the IDs before it don't say which: \
                  give --input base32hex or --input u64",
             ),
             Self::NotI64 => write!(
@@ -173,116 +157,51 @@ impl fmt::Display for ReadIdError {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
 
-    proptest! {
-        #[test]
-        fn auto_never_takes_one_spelling_for_the_other(number in any::<u64>(), bits in 0_u32..64) {
-            let id = Id::from_u64(number >> bits);
-            for format in [OutputFormat::Base32hex, OutputFormat::U64, OutputFormat::I64] {
-                let mut printed = Vec::new();
-                format.write(id, &mut printed).unwrap();
-                let text = str::from_utf8(&printed).unwrap().trim_end();
-                let read = InputFormat::Auto.read(text);
-                let right = match InputFormat::Auto.is_ambiguous(text) {
-                    true => Err(ReadIdError::Ambiguous),
-                    false => Ok(id),
-                };
-                prop_assert_eq!(read, right, "{}", text);
+    #[test]
+    fn each_form_reads_what_it_names_and_auto_what_is_certain() {
+        const ID: Option<u64> = Some(12_037_510_499_902_272_547);
+        const MAX: Option<u64> = Some(u64::MAX);
+        // As auto, i64, u64 and base32hex.
+        for (text, expected) in [
+            ("ae3ek0mnbbd13", [ID, None, None, ID]),
+            ("12037510499902272547", [ID, None, ID, None]),
+            ("-6409233573807279069", [ID, ID, None, None]),
+            ("18446744073709551615", [MAX, None, MAX, None]),
+            ("-1", [MAX, MAX, None, None]),
+            ("7", [Some(7); 4]),
+            ("10", [None, Some(10), Some(10), Some(32)]),
+            ("010", [Some(10), Some(10), Some(10), None]),
+            ("1a", [Some(42), None, None, Some(42)]),
+            ("order_12", [Some(34), None, None, Some(34)]),
+            ("big_order2_ae3ek0mnbbd13", [ID, None, None, ID]),
+        ] {
+            let [auto, i64, u64, base32hex] = expected;
+            for (form, expected) in [
+                (InputFormat::Auto, auto),
+                (InputFormat::I64, i64),
+                (InputFormat::U64, u64),
+                (InputFormat::Base32hex, base32hex),
+            ] {
+                let read = form.read(text).ok().map(Id::to_u64);
+                assert_eq!(read, expected, "{text} as {form:?}");
             }
         }
+        // The longest text that both have, and the shortest that base32hex has not.
+        let auto = |text| InputFormat::Auto.read(text);
+        assert_eq!(auto("1234567890123"), Err(ReadIdError::Ambiguous));
+        assert_eq!(auto("12345678901234"), Ok(Id::from_u64(12_345_678_901_234)));
     }
 
     #[test]
-    fn an_id_with_a_prefix_is_base32hex() {
-        let id = Ok("ae3ek0mnbbd13".parse().unwrap());
-        for text in ["order_ae3ek0mnbbd13", "big_order2_ae3ek0mnbbd13"] {
-            assert_eq!(InputFormat::Auto.read(text), id, "{text}");
-            assert_eq!(InputFormat::Base32hex.read(text), id, "{text}");
-            assert_eq!(InputFormat::U64.read(text), Err(ReadIdError::NotU64));
+    fn a_text_that_is_no_id_is_read_in_no_form() {
+        let texts = "|-|-a|+5|0x1|1_0|18446744073709551616|-9223372036854775809|\
+                     _12|Order_12|order_|order_12_|or der_12|2_12";
+        for text in texts.split('|') {
+            for form in InputFormat::value_variants() {
+                assert!(form.read(text).is_err(), "{text:?} as {form:?}");
+            }
         }
-        assert_eq!(
-            InputFormat::Auto.read("order_12"),
-            Ok("12".parse().unwrap())
-        );
-        for text in [
-            "_12",
-            "Order_12",
-            "order_",
-            "order_12_",
-            "or der_12",
-            "2_12",
-        ] {
-            let read = InputFormat::Auto.read(text);
-            assert!(
-                matches!(read, Err(ReadIdError::NotBase32hex(_))),
-                "{text}: {read:?}"
-            );
-        }
-    }
-
-    #[test]
-    fn an_id_of_one_spelling_shows_it() {
-        let shown = |text| InputFormat::Auto.spelling_shown_by(text);
-        for text in ["-1", "010", "12345678901234"] {
-            assert_eq!(shown(text), Some(Spelling::Decimal), "{text}");
-        }
-        for text in ["1a", "a1", "ae3ek0mnbbd13", "order_12"] {
-            assert_eq!(shown(text), Some(Spelling::Base32hex), "{text}");
-        }
-        for text in ["", "-", "7", "a", "id", "10", "1x", "99999999999999999999"] {
-            assert_eq!(shown(text), None, "{text}");
-        }
-        assert_eq!(InputFormat::U64.spelling_shown_by("12345678901234"), None);
-    }
-
-    #[test]
-    fn auto_tells_numbers_from_base32hex() {
-        let auto = |text| InputFormat::Auto.read(text).map(Id::to_u64).ok();
-        assert_eq!(
-            auto("12037510499902272547"),
-            Some(12_037_510_499_902_272_547)
-        );
-        assert_eq!(
-            auto("-6409233573807279069"),
-            Some(12_037_510_499_902_272_547)
-        );
-        assert_eq!(auto("ae3ek0mnbbd13"), Some(12_037_510_499_902_272_547));
-        assert_eq!(auto("7"), Some(7));
-        assert_eq!(auto("12345678901234"), Some(12_345_678_901_234));
-        assert_eq!(auto("010"), Some(10));
-        assert_eq!(auto("-10"), Some(10_u64.wrapping_neg()));
-        assert_eq!(auto("1a"), Some(42));
-        for wrong in [
-            "",
-            "10",
-            "1234567890123",
-            "-",
-            "-a",
-            "+5",
-            "18446744073709551616",
-            "-9223372036854775809",
-            "1_0",
-        ] {
-            assert_eq!(auto(wrong), None, "{wrong}");
-        }
-    }
-
-    #[test]
-    fn the_other_forms_take_nothing_else() {
-        let (i64, u64) = (InputFormat::I64, InputFormat::U64);
-        assert_eq!(i64.read("-1"), Ok(Id::from_i64(-1)));
-        assert_eq!(u64.read("18446744073709551615"), Ok(Id::from_i64(-1)));
-        for wrong in ["", "+1", "9223372036854775808", "a", "0x1"] {
-            assert_eq!(i64.read(wrong), Err(ReadIdError::NotI64), "{wrong}");
-        }
-        for wrong in ["", "+1", "-1", "18446744073709551616", "a"] {
-            assert_eq!(u64.read(wrong), Err(ReadIdError::NotU64), "{wrong}");
-        }
-        let base32hex = InputFormat::Base32hex;
-        assert_eq!(base32hex.read("10"), Ok(Id::from_u64(32)));
-        assert!(base32hex.read("-10").is_err());
     }
 }

@@ -8,7 +8,6 @@ use anyhow::Result;
 use clap::Args;
 use ringflake::{Clock, Inspector, Parts, SystemClock};
 
-use self::evidence::Evidence;
 use self::lines::{LineFault, Lines};
 use self::printer::Printer;
 use crate::args::{KeyArgs, LayoutArgs, has_store_variable, namespace_name};
@@ -20,7 +19,6 @@ use crate::report::warn;
 use crate::secret::{self, Key};
 use crate::timestamp::in_words;
 
-mod evidence;
 mod lines;
 mod printer;
 
@@ -45,11 +43,9 @@ pub(crate) struct InspectArgs {
     ids: Vec<String>,
     /// How they are written
     ///
-    /// Under auto, 2 to 13 digits may be base32hex or a decimal number. They are read as
-    /// the IDs before are: as base32hex after one of letters and digits, as decimal after
-    /// one with a minus, with a leading 0 or of more digits. Where none came before, or both
-    /// kinds did, those digits are reported as wrong: give --input u64 or --input base32hex.
-    /// Scripts do well to give it always.
+    /// Under auto, 2 to 13 digits may be base32hex or a decimal number. They are read as the
+    /// IDs before them are written. Where none came before, or both kinds did, they are
+    /// reported as wrong. In scripts, give --input u64 or --input base32hex.
     #[arg(long, value_enum, default_value_t = InputFormat::Auto)]
     input: InputFormat,
     #[command(flatten)]
@@ -88,7 +84,7 @@ pub(crate) fn run(args: &InspectArgs, data_dir: &DataDir) -> Result<ExitCode> {
         } else {
             "argument"
         },
-        evidence: Evidence::default(),
+        spelling: None,
         closed: false,
         faults: 0,
         clock: SystemClock,
@@ -144,7 +140,9 @@ struct Reader<W: Write, E: Write, C: Clock> {
     faults_out: E,
     /// The unit that messages number the texts by: "line" or "argument".
     unit: &'static str,
-    evidence: Evidence,
+    /// How the IDs so far are written that can be read in one way only: auto if not all
+    /// of them in the same.
+    spelling: Option<InputFormat>,
     /// Whether the reader of the answers went away.
     closed: bool,
     faults: u64,
@@ -183,15 +181,18 @@ impl<W: Write, E: Write, C: Clock> Reader<W, E, C> {
                 return Ok(());
             }
         };
-        let input = match self.input.spelling_shown_by(text) {
-            _ if self.input.is_ambiguous(text) => self.evidence.decide(),
-            Some(spelling) => self.evidence.add(spelling).map(|()| self.input),
-            None => Ok(self.input),
-        };
-        match input.map(|input| input.read(text)) {
-            Err(undecided) => self.refuse(number, undecided),
-            Ok(Err(error)) => self.refuse(number, error),
-            Ok(Ok(id)) => match self.inspector.inspect(id) {
+        let mut input = self.input;
+        if input.is_ambiguous(text) {
+            input = self.spelling.unwrap_or(input);
+        } else if let Some(shown) = input.shown_by(text) {
+            self.spelling = match self.spelling {
+                Some(before) if before != shown => Some(InputFormat::Auto),
+                _ => Some(shown),
+            };
+        }
+        match input.read(text) {
+            Err(error) => self.refuse(number, error),
+            Ok(id) => match self.inspector.inspect(id) {
                 Err(error) => self.refuse(number, error),
                 Ok(parts) => {
                     self.print(|printer| printer.row(id, &parts))?;
