@@ -12,7 +12,6 @@
 
 mod advice;
 mod audit_log;
-mod audited_store;
 mod generator;
 mod lease_request;
 mod store_target;

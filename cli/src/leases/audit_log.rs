@@ -2,9 +2,13 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
-use ringflake::lease::{Block, Grant, Namespace};
+use ringflake::lease::{
+    Acquire, Block, Epoch, Floor, Grant, Init, LeaseStore, Listing, Namespace, Renew, StoreError,
+    StoreRecord, StoreReport,
+};
 
 /// Every rectangle that the store has confirmed, entered before the generator
 /// hears of it. So an ID outside of all of them is one that nobody granted.
@@ -69,36 +73,127 @@ impl AuditLog {
     }
 }
 
+/// Enters in the log what the store behind it confirms, before anybody else sees it. It has no
+/// key: another generator's store could not take over its work.
+#[derive(Debug)]
+pub(super) struct AuditedStore<S> {
+    pub(super) store: S,
+    pub(super) audit_log: Arc<AuditLog>,
+}
+
+impl<S: LeaseStore> LeaseStore for AuditedStore<S> {
+    fn acquire(
+        &mut self,
+        namespace: &Namespace,
+        acquire: &Acquire,
+    ) -> Result<Vec<Grant>, StoreError> {
+        let grants = self.store.acquire(namespace, acquire)?;
+        self.audit_log.granted(&grants);
+        Ok(grants)
+    }
+
+    fn renew(&mut self, namespace: &Namespace, renew: &Renew) -> Result<u64, StoreError> {
+        let end = self.store.renew(namespace, renew)?;
+        self.audit_log.renewed(renew.block, renew.known_end, end);
+        Ok(end)
+    }
+
+    fn renew_all(&mut self, renewals: &[(&Namespace, &Renew)]) -> Vec<Result<u64, StoreError>> {
+        let ends = self.store.renew_all(renewals);
+        for ((_, renew), end) in renewals.iter().zip(&ends) {
+            if let Ok(end) = end {
+                self.audit_log.renewed(renew.block, renew.known_end, *end);
+            }
+        }
+        ends
+    }
+
+    fn release(
+        &mut self,
+        namespace: &Namespace,
+        block: Block,
+        epoch: Epoch,
+    ) -> Result<(), StoreError> {
+        self.store.release(namespace, block, epoch)
+    }
+
+    fn rest(&mut self, at_least: Duration) {
+        self.store.rest(at_least);
+    }
+
+    // These confirm no lease.
+
+    fn init(&mut self, namespace: &Namespace, init: &Init) -> Result<StoreRecord, StoreError> {
+        self.store.init(namespace, init)
+    }
+
+    fn list(&mut self, namespace: &Namespace) -> Result<Listing, StoreError> {
+        self.store.list(namespace)
+    }
+
+    fn raise_floor(
+        &mut self,
+        namespace: &Namespace,
+        floor: Floor,
+        now_unix_ms: u64,
+    ) -> Result<u64, StoreError> {
+        self.store.raise_floor(namespace, floor, now_unix_ms)
+    }
+
+    fn check(
+        &mut self,
+        namespace: &Namespace,
+        now_unix_ms: u64,
+    ) -> Result<StoreReport, StoreError> {
+        self.store.check(namespace, now_unix_ms)
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use ringflake::Layout;
-    use ringflake::lease::{Epoch, Fingerprint};
+    use ringflake::lease::{Fingerprint, History, MemoryStore};
+    use ringflake::{Clock, Layout, SystemClock};
 
     use super::*;
 
-    fn audit_log() -> AuditLog {
-        AuditLog::new(Namespace::new("a", &Layout::RANDFLAKE, Fingerprint::PLAIN).unwrap())
-    }
-
-    fn grant(block: u64, ticks: Range<u64>) -> Grant {
-        Grant::new(Block::new(block), Epoch::FIRST, ticks)
-    }
-
     #[test]
-    fn a_renewal_moves_the_end_of_its_grant_alone() {
-        let audit_log = audit_log();
-        // The block was lost and granted again.
-        audit_log.granted(&[grant(0, 10..20)]);
-        audit_log.granted(&[grant(0, 50..60)]);
-        audit_log.renewed(Block::new(0), 60, 70);
-        for (tick, ours) in [
-            (19, true),
-            (20, false),
-            (49, false),
-            (69, true),
-            (70, false),
-        ] {
-            assert_eq!(audit_log.extent(0, tick).is_some(), ours, "{tick}");
+    fn the_log_has_what_is_confirmed_and_nothing_else() {
+        let layout = Layout::RANDFLAKE;
+        let space = Namespace::new("a", &layout, Fingerprint::PLAIN).unwrap();
+        let space = space.with_block_bits(layout.node_bits()).unwrap();
+        let now_ms = || SystemClock.unix_ms();
+        let mut store = AuditedStore {
+            store: MemoryStore::new(Arc::new(SystemClock)),
+            audit_log: Arc::new(AuditLog::new(space.clone())),
+        };
+        store
+            .init(&space, &Init::new(History::New, now_ms()))
+            .unwrap();
+        let acquire = Acquire::new(1, 10, now_ms());
+        let mut grant = store.acquire(&space, &acquire).unwrap().remove(0);
+        let is_ours =
+            |store: &AuditedStore<MemoryStore>, tick| store.audit_log.extent(0, tick).is_some();
+        assert!(is_ours(&store, grant.ticks.start));
+        for (more, at_once) in [(0, false), (60, false), (70, true)] {
+            let renew = Renew::new(&grant, grant.ticks.end + more, now_ms());
+            grant.ticks.end = match at_once {
+                true => store.renew_all(&[(&space, &renew)]).remove(0).unwrap(),
+                false => store.renew(&space, &renew).unwrap(),
+            };
+            let end = grant.ticks.end;
+            assert!(is_ours(&store, end - 1) && !is_ours(&store, end));
         }
+        // The one block is held, and nothing is entered for those who are refused.
+        store.acquire(&space, &acquire).unwrap_err();
+        assert!(!is_ours(&store, grant.ticks.end));
+        // A block that was lost and granted again has two intervals: one is renewed.
+        let (end, later) = (grant.ticks.end, grant.ticks.end + 50..grant.ticks.end + 60);
+        let again = Grant::new(grant.block, Epoch::new(2), later.clone());
+        store.audit_log.granted(&[again]);
+        store
+            .audit_log
+            .renewed(grant.block, later.end, later.end + 10);
+        assert!(!is_ours(&store, end) && !is_ours(&store, later.start - 1));
+        assert!(is_ours(&store, later.end + 9) && !is_ours(&store, later.end + 10));
     }
 }

@@ -13,8 +13,7 @@ use ringflake::{
     SystemClock,
 };
 
-use super::audit_log::AuditLog;
-use super::audited_store::AuditedStore;
+use super::audit_log::{AuditLog, AuditedStore};
 use super::lease_request::{DemandEstimate, LeaseRequest};
 use super::store_target::{Purpose, Site, StoreTarget};
 use crate::args::{KeyArgs, SupplyArgs};
