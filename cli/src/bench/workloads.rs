@@ -50,61 +50,27 @@ const SHORT: bool = cfg!(debug_assertions);
 /// IDs in a batch.
 const BATCH: usize = 64;
 
-/// A contest whose types have been erased.
-pub(super) struct Workload {
-    race: Box<dyn Fn(bool) -> Result<Race>>,
-    numbers: Numbers,
-}
-
-/// The expected numbers of a contest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Numbers {
-    /// They follow each other, once decrypted.
-    Row,
-    /// They may be any.
-    Any,
-}
+/// A contest whose types have been erased: runs a race, and keeps all of its numbers or only
+/// the last ones.
+pub(super) struct Workload(Box<dyn Fn(bool) -> Result<Race>>);
 
 /// What came of one race.
 struct Race {
     ids_per_second: f64,
-    given: u64,
-    /// The numbers that were kept: all, or the last ones of each thread.
     kept: Vec<u64>,
 }
 
 impl Workload {
-    /// IDs a second, in one race. Of a known stock, the last IDs of each thread are
-    /// checked to be of it.
+    /// IDs a second, in one race.
     pub(super) fn time(&self) -> Result<f64> {
-        let mut race = (self.race)(false)?;
-        race.kept.sort_unstable();
-        if self.numbers == Numbers::Row {
-            ensure!(race.is_unique(), "an ID was handed out twice");
-            race.check_row()?;
-        }
-        Ok(race.ids_per_second)
+        Ok((self.0)(false)?.ids_per_second)
     }
 
-    /// Whether no two of the IDs handed out in one race are the same. Those of a known
-    /// stock are checked to be all of it.
+    /// Whether no two of the IDs handed out in one race are the same.
     pub(super) fn is_unique(&self) -> Result<bool> {
-        let mut race = (self.race)(true)?;
-        race.kept.sort_unstable();
-        let is_unique = race.is_unique();
-        // With duplicates there is no room in the row for others.
-        if self.numbers == Numbers::Row {
-            race.check_row()?;
-        }
-        Ok(is_unique)
-    }
-
-    /// The same contest, of numbers that follow each other.
-    fn of_a_row(self) -> Self {
-        Self {
-            numbers: Numbers::Row,
-            ..self
-        }
+        let mut ids = (self.0)(true)?.kept;
+        ids.sort_unstable();
+        Ok(ids.is_sorted_by(|one, other| one < other))
     }
 
     fn new<Stock, Seat, Take, S, T, V, const N: usize>(
@@ -129,7 +95,7 @@ impl Workload {
             prepare: takers.prepare,
             ..Plan::calls(threads, calls).patient()
         };
-        let race = Box::new(move |keeps| {
+        Self(Box::new(move |keeps| {
             let outcome = contest.race(if keeps { plan.keeping() } else { plan });
             let expected = calls * (threads * N) as u64;
             ensure!(
@@ -139,33 +105,9 @@ impl Workload {
             );
             Ok(Race {
                 ids_per_second: 1e9 / outcome.nanos_each(),
-                given: outcome.given,
                 kept: outcome.kept().map(&number).collect(),
             })
-        });
-        Self {
-            race,
-            numbers: Numbers::Any,
-        }
-    }
-}
-
-impl Race {
-    /// Whether no two of the kept numbers, which are sorted, are the same.
-    fn is_unique(&self) -> bool {
-        self.kept.is_sorted_by(|one, other| one < other)
-    }
-
-    /// Checks that the kept numbers, which are sorted, lie in one row that is as long as
-    /// the race. If all of them were kept and no two are the same, they are that row.
-    fn check_row(&self) -> Result<()> {
-        let first_and_last = self.kept.first().zip(self.kept.last());
-        let span = first_and_last.map_or(0, |(first, last)| last - first);
-        ensure!(
-            span < self.given,
-            "an ID was handed out that was not in the stock"
-        );
-        Ok(())
+        }))
     }
 }
 
@@ -179,15 +121,11 @@ pub(super) fn by_name(name: &str, takers: Takers, secret: &Secret) -> Result<Wor
     let shares = part / 8 * 7 * takers.threads;
     let cache = move || stock::full(part, takers.threads);
     let live = || stock::live(|ids| ids);
+    let ring = || stock::ring(PREFILLED);
     let handle = |ids: &CachedGenerator| ids.handle().expect("a page of memory");
-    macro_rules! generator {
-        ($ids:expr, $stock:expr, $handle:expr, $take:expr) => {
-            Workload::new(
-                takers,
-                $ids,
-                Contest::new($stock, $handle, $take),
-                Id::to_u64,
-            )
+    macro_rules! ids {
+        ($count:expr, $stock:expr, $seat:expr, $take:expr) => {
+            Workload::new(takers, $count, Contest::new($stock, $seat, $take), Id::to_u64)
         };
     }
     Ok(match name {
@@ -198,7 +136,7 @@ pub(super) fn by_name(name: &str, takers: Takers, secret: &Secret) -> Result<Wor
                 true
             };
             let contest = Contest::new(counter, |_| (), take);
-            Workload::new(takers, ENDLESS, contest, |number| number).of_a_row()
+            Workload::new(takers, ENDLESS, contest, |number| number)
         }
         "array_queue_pop" => {
             let contest = Contest::new(
@@ -206,32 +144,26 @@ pub(super) fn by_name(name: &str, takers: Takers, secret: &Secret) -> Result<Wor
                 |_| (),
                 |queue, (), [number]: &mut [u64; 1]| put(number, queue.pop()),
             );
-            Workload::new(takers, PREFILLED, contest, |number| number).of_a_row()
+            Workload::new(takers, PREFILLED, contest, |number| number)
         }
         "ring_take" => {
-            let contest = Contest::new(
-                || stock::ring(PREFILLED),
-                |_| (),
-                |ring: &RingBuffer, (), [id]: &mut [Id; 1]| put(id, ring.take()),
-            );
-            Workload::new(takers, PREFILLED, contest, decrypt_stock()).of_a_row()
+            let take = |ring: &RingBuffer, (): &mut (), [id]: &mut [Id; 1]| put(id, ring.take());
+            ids!(PREFILLED, ring, |_| (), take)
         }
         "ring_take_batch_64" => {
-            let contest = Contest::new(
-                || stock::ring(PREFILLED),
-                |_| (),
-                |ring: &RingBuffer, (), ids: &mut [Id; BATCH]| ring.take_batch(ids) == BATCH,
-            );
-            Workload::new(takers, PREFILLED, contest, decrypt_stock()).of_a_row()
+            let take = |ring: &RingBuffer, (): &mut (), ids: &mut [Id; BATCH]| {
+                ring.take_batch(ids) == BATCH
+            };
+            ids!(PREFILLED, ring, |_| (), take)
         }
-        "take" => generator!(shares, cache, |_| (), take),
-        "take_batch_64" => generator!(shares, cache, |_| (), take_batch),
-        "handle_take" => generator!(shares, cache, handle, take_from_handle),
-        "live_take" => generator!(ENDLESS, live, |_| (), take),
-        "live_batch_64" => generator!(ENDLESS, live, |_| (), take_batch),
-        "sustained_take" => generator!(shares, live, |_| (), take),
-        "sustained_handle" => generator!(shares, live, handle, take_from_handle),
-        "in_place" => generator!(ENDLESS, stock::without_a_ring, |_| (), take_batch),
+        "take" => ids!(shares, cache, |_| (), take),
+        "take_batch_64" => ids!(shares, cache, |_| (), take_batch),
+        "handle_take" => ids!(shares, cache, handle, take_from_handle),
+        "live_take" => ids!(ENDLESS, live, |_| (), take),
+        "live_batch_64" => ids!(ENDLESS, live, |_| (), take_batch),
+        "sustained_take" => ids!(shares, live, |_| (), take),
+        "sustained_handle" => ids!(shares, live, handle, take_from_handle),
+        "in_place" => ids!(ENDLESS, stock::without_a_ring, |_| (), take_batch),
         "encrypt_scalar" => {
             let take = move |(): &(), raw: &mut u64, [number]: &mut [u64; 1]| {
                 *number = cipher.encrypt(*raw);
@@ -252,12 +184,6 @@ pub(super) fn by_name(name: &str, takers: Takers, secret: &Secret) -> Result<Wor
         }
         _ => bail!("there is no workload {name}"),
     })
-}
-
-/// Decrypts the IDs of a ring by itself.
-fn decrypt_stock() -> impl Fn(Id) -> u64 {
-    let cipher = stock::cipher();
-    move |id| cipher.decrypt(id.to_u64())
 }
 
 fn take(source: &CachedGenerator, (): &mut (), [id]: &mut [Id; 1]) -> bool {
@@ -290,51 +216,6 @@ mod tests {
         assert!(counting(1).is_unique().unwrap());
         assert!(!counting(2).is_unique().unwrap());
         assert!(counting(2).time().unwrap() > 0.0);
-    }
-
-    #[test]
-    fn an_id_that_is_not_of_the_stock_is_noticed() {
-        // The last one of those that are handed out, or none.
-        let ring = |foreign: Option<u64>| {
-            let take = move |ring: &RingBuffer, left: &mut u64, [id]: &mut [Id; 1]| {
-                *left -= 1;
-                let is_given = put(id, ring.take());
-                if let (0, Some(foreign)) = (*left, foreign) {
-                    *id = Id::from_u64(foreign);
-                }
-                is_given
-            };
-            let contest = Contest::new(|| stock::ring(1024), |_| 1024, take);
-            Workload::new(Takers::free(1), 1024, contest, decrypt_stock()).of_a_row()
-        };
-        assert!(ring(None).is_unique().unwrap() && ring(None).time().is_ok());
-        let wrong = ring(Some(1));
-        for error in [wrong.is_unique().err(), wrong.time().err()] {
-            let error = error.unwrap().to_string();
-            assert!(error.contains("not in the stock"), "{error}");
-        }
-    }
-
-    #[test]
-    fn a_number_that_is_not_of_the_row_or_twice_in_it_is_noticed() {
-        let row = |number: fn(u64) -> u64| {
-            let take = move |(): &(), next: &mut u64, [place]: &mut [u64; 1]| {
-                *place = number(*next);
-                *next += 1;
-                true
-            };
-            let contest = Contest::new(|| (), |()| 0, take);
-            Workload::new(Takers::free(1), 64, contest, |number| number).of_a_row()
-        };
-        assert!(row(|next| next).is_unique().unwrap());
-        // Just behind it.
-        let beyond = row(|next| if next == 63 { 64 } else { next });
-        let error = beyond.is_unique().unwrap_err().to_string();
-        assert!(error.contains("not in the stock"), "{error}");
-        let twice = row(|next| next.div_ceil(2));
-        assert!(!twice.is_unique().unwrap());
-        let error = twice.time().unwrap_err().to_string();
-        assert!(error.contains("twice"), "{error}");
     }
 
     #[test]
