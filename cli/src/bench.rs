@@ -31,8 +31,6 @@ mod workloads;
 
 #[cfg(test)]
 mod race_tests;
-#[cfg(test)]
-mod stock_tests;
 
 const DETAILS: &str = "Examples:
   ringflake bench                            # everything

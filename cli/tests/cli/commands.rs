@@ -7,12 +7,17 @@ use crate::home::Home;
 
 /// Runs what is in this file of `commands`.
 fn run(home: &Home, file: &str) {
+    run_on(home, "", file);
+}
+
+/// The same with a store that the environment names.
+fn run_on(home: &Home, store: &str, file: &str) {
     let cases = trycmd::TestCases::new();
     cases
         .default_bin_path(env!("CARGO_BIN_EXE_ringflake"))
         .env("RINGFLAKE_DATA_DIR", home.data_dir().to_str().unwrap())
         .env("RINGFLAKE_BEST_EFFORT", "1")
-        .env("RINGFLAKE_STORE", "")
+        .env("RINGFLAKE_STORE", store)
         .env("RINGFLAKE_SECRET_FILE", "")
         .env("RINGFLAKE_BACKEND", "")
         .env("COLUMNS", "90")
@@ -29,7 +34,9 @@ fn a_wrong_command_line_is_told_what_would_be_right() {
 
 #[test]
 fn a_failure_is_told_with_what_to_do_about_it() {
-    run(&Home::new(), "failed.trycmd");
+    let home = Home::new();
+    run(&home, "failed.trycmd");
+    assert!(!home.data_dir().exists());
 }
 
 #[cfg(feature = "serve")]
@@ -42,6 +49,19 @@ fn help_is_what_a_newcomer_reads_first() {
 fn a_layout_is_found_and_shown_with_its_numbers() {
     let home = Home::new();
     run(&home, "layout.trycmd");
+    assert!(!home.data_dir().exists());
+}
+
+#[test]
+fn ids_are_taken_apart() {
+    run(&Home::new(), "inspect.trycmd");
+}
+
+#[test]
+fn a_namespace_is_looked_after() {
+    let home = Home::new();
+    let store = format!("sqlite:{}", home.path("shared.db"));
+    run_on(&home, &store, "store.trycmd");
     assert!(!home.data_dir().exists());
 }
 

@@ -8,9 +8,7 @@ use std::thread;
 use std::time::{Duration, UNIX_EPOCH};
 
 use humantime::format_rfc3339_seconds;
-use serde_json::Value;
-
-use crate::home::{Home, Parts, distinct, object, spawn, stderr, stdout, succeed};
+use crate::home::{Home, Parts, distinct, spawn, stderr, stdout, succeed};
 use ringflake_kit::known_answers;
 use ringflake_kit::{assert_says, short_or_long, words};
 
@@ -62,20 +60,6 @@ fn every_vector_is_read_in_every_form() {
 }
 
 #[test]
-fn ids_can_be_arguments_also_negative_ones() {
-    let home = Home::new();
-    let file = home.write_secret("secret", known_answers::column("secret_hex")[0]);
-    let [signed, unsigned, text] =
-        ["id_i64", "id_u64", "id_base32hex"].map(|name| known_answers::column(name)[0]);
-    assert!(signed.starts_with('-'));
-    let printed = home.print(format!(
-        "inspect --format json --secret-file {file} {signed} {unsigned} {text}"
-    ));
-    assert_eq!(printed.lines().count(), 3);
-    assert_eq!(distinct(printed.lines()), 1);
-}
-
-#[test]
 fn bad_lines_are_told_by_their_number_and_the_rest_go_on() {
     let home = Home::new();
     let mut input = b"1\r\nn!\n\n  2  \n-\n\xff\xfe\n18446744073709551616\n".to_vec();
@@ -90,45 +74,6 @@ fn bad_lines_are_told_by_their_number_and_the_rest_go_on() {
     let numbers = errors.lines().map(|line| line.split_once(": ").unwrap().0);
     let expected = ["line 2", "line 5", "line 6", "line 7", "line 8"];
     assert_eq!(Vec::from_iter(numbers), expected);
-}
-
-#[test]
-fn bad_arguments_are_told_by_their_number_and_the_rest_go_on() {
-    let output = Home::new().run("inspect --plain --layout js-safe 7 x -1");
-    assert_eq!(output.status.code(), Some(1));
-    assert_eq!(stdout(&output).lines().count(), 2);
-    let errors = stderr(&output);
-    let [second, third] = *Vec::from_iter(errors.lines()) else {
-        panic!("{errors}");
-    };
-    assert!(second.starts_with("argument 2: ") && second.contains("'x'"));
-    // It has 64 bits, and the layout 53.
-    assert!(third.starts_with("argument 3: ") && third.contains("53"));
-}
-
-#[test]
-fn times_have_milliseconds_where_ticks_are_below_a_second() {
-    let home = Home::new();
-    let twitter = "--plain --layout twitter --input";
-    let table = home.print(format!("inspect 40000 {twitter} base32hex"));
-    assert_eq!(
-        words(table.lines().nth(1).unwrap()),
-        words("40000 2010-11-04T01:42:54.658Z 1288834974.658 0 0")
-    );
-    let json = home.inspect(format!("{twitter} u64"), "4194304");
-    assert_eq!(json[0].timestamp, "2010-11-04T01:42:54.658Z");
-}
-
-#[test]
-fn a_time_that_rfc_3339_can_not_write_is_null() {
-    let home = Home::new();
-    let layout = "--plain --layout 44/10/10@2020-01-01T00:00:00Z/1s";
-    let inspect = format!("inspect {layout} 18446744073709551615 --format");
-    let json = object(&home.print(format!("{inspect} json")));
-    assert_eq!(json["timestamp"], Value::Null);
-    assert_eq!(json["timestamp_unix_ms"], 17_593_763_881_215_000_u64);
-    let table = home.print(format!("{inspect} text"));
-    assert_says(&table, &["after 9999", "17593763881215 "]);
 }
 
 #[test]
