@@ -44,12 +44,10 @@ fn reason(error: &Error) -> String {
     }
     #[cfg(all(unix, not(feature = "serve")))]
     if is_about_serve(error) {
-        return format!(
-            "this ringflake was built without the command serve\n\
-             help: in a checkout, run 'cargo run --features serve -- serve'\n\
-             help: to install it, run 'cargo install ringflake-cli --features {}'",
-            crate::words::features_with("serve")
-        );
+        return "this ringflake was built without the command serve\n\
+                help: in a checkout, run 'cargo run --features serve -- serve'\n\
+                help: to install it, run 'cargo install ringflake-cli --features serve,stores'"
+            .to_owned();
     }
     let text = error.to_string();
     let text = text.strip_prefix("error: ").unwrap_or(&text);

@@ -16,12 +16,10 @@ pub(crate) fn text(error: &(dyn Error + 'static)) -> String {
         return lease(error);
     }
     if let Some(OpenError::FeatureOff { feature }) = error.downcast_ref() {
-        let features = features_with(feature);
         return format!(
             "this ringflake was built without the {feature} store\n\
-             help: to add it, run 'cargo install ringflake-cli --features {features}', or in a \
-             checkout 'cargo install --path cli --features {features}'\n\
-             help: the feature stores adds all of them"
+             help: to install all of them, run 'cargo install ringflake-cli --features serve,stores'\n\
+             help: in a checkout, run 'cargo install --path cli --features serve,stores'"
         );
     }
     if let Some(error) = error.downcast_ref::<LocalError>() {
@@ -64,24 +62,6 @@ fn local(error: &LocalError) -> String {
     lines(error, error.note(), Some(help))
 }
 
-/// The features of this build and one more, as `--features` takes them: an installation
-/// replaces the one before.
-pub(crate) fn features_with(added: &str) -> String {
-    let mut features = Vec::new();
-    for (name, is_on) in [
-        ("serve", cfg!(feature = "serve")),
-        ("etcd", cfg!(feature = "etcd")),
-        ("mysql", cfg!(feature = "mysql")),
-        ("postgres", cfg!(feature = "postgres")),
-        ("redis", cfg!(feature = "redis")),
-    ] {
-        if is_on || name == added {
-            features.push(name);
-        }
-    }
-    features.join(",")
-}
-
 fn build(error: &BuildError) -> String {
     let help = match error {
         BuildError::EncryptionWidens { .. } => {
@@ -113,20 +93,5 @@ fn lease(error: &LeaseError) -> String {
             in_words(*unix_ms)
         ),
         error => error.to_string(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_store_that_is_missing_comes_with_the_command_that_adds_it() {
-        let text = text(&OpenError::FeatureOff { feature: "etcd" });
-        for package in ["ringflake-cli", "--path cli"] {
-            let features = features_with("etcd");
-            let command = format!("'cargo install {package} --features {features}'");
-            assert!(text.contains(&command), "{text}");
-        }
     }
 }

@@ -305,14 +305,8 @@ mod tests {
     fn an_epoch_is_a_day_or_a_moment() {
         assert_eq!(epoch("2026-01-01").unwrap(), NEW_YEAR);
         assert_eq!(epoch("2026-01-01T00:00:00.007Z").unwrap(), NEW_YEAR + 7);
-        for wrong in [
-            "",
-            "2026",
-            "1969-12-31",
-            "2026-13-01",
-            "2026-01-01T00:00:00.0001Z",
-            "tomorrow--",
-        ] {
+        let wrong = "|2026|1969-12-31|2026-13-01|2026-01-01T00:00:00.0001Z|tomorrow--";
+        for wrong in wrong.split('|') {
             assert!(epoch(wrong).is_err(), "{wrong}");
         }
     }

@@ -38,7 +38,7 @@ pub(crate) struct LsArgs {
     common: CommonArgs,
 }
 
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct Object<'a> {
     block: Option<u64>,
     first_node: Option<u64>,
@@ -122,14 +122,9 @@ impl<'a> Object<'a> {
             block: found.block.map(Block::index),
             first_node: nodes.as_ref().map(|nodes| nodes.start),
             end_node: nodes.map(|nodes| nodes.end),
-            epoch: None,
-            end: None,
             state: "quarantined",
-            host: None,
-            instance: None,
-            granted_unix_ms: None,
-            granted: None,
             reason: Some(&found.reason),
+            ..Self::default()
         }
     }
 
@@ -189,31 +184,6 @@ mod tests {
             let mut block = BlockState::new(Block::new(1), Epoch::FIRST, end);
             block.released = released;
             assert_eq!(Object::new(&space, &block, now_ms).state, state);
-        }
-    }
-
-    #[test]
-    fn a_block_in_quarantine_is_shown_with_the_reason() {
-        let space = Namespace::new("a", &Layout::RANDFLAKE, Fingerprint::PLAIN).unwrap();
-        let found = Quarantined::new(Block::new(7), "its mark is -1");
-        let row = Object::damaged(&space, &found).row(0);
-        let cells = ["7", "224..256", "", "", "quarantined", "", "its mark is -1"];
-        assert_eq!(row, cells);
-        let stray = Quarantined::of_no_block("what is this");
-        let row = Object::damaged(&space, &stray).row(0);
-        assert_eq!(row, ["", "", "", "", "quarantined", "", "what is this"]);
-    }
-
-    #[test]
-    fn an_age_has_the_unit_that_suits_it() {
-        for (seconds, text) in [
-            (0, "just now"),
-            (119, "119 s ago"),
-            (150, "2.5 min ago"),
-            (7200, "2 h ago"),
-            (172_800, "2 days ago"),
-        ] {
-            assert_eq!(age(seconds * 1000), text);
         }
     }
 }
