@@ -141,74 +141,72 @@ mod tests {
         leases: LeaseArgs,
     }
 
-    fn embedded(layout: Layout, line: &[&str], ids: u64) -> LeaseRequest {
+    fn args(line: &str) -> LeaseArgs {
+        Line::parse_from(format!("x {line}").split_whitespace()).leases
+    }
+
+    fn namespace(layout: Layout) -> Namespace {
         let space = Namespace::new("a", &layout, Fingerprint::PLAIN).unwrap();
-        let space = space.with_block_bits(0).unwrap();
-        let args = Line::parse_from([&["x"], line].concat()).leases;
-        let demand = DemandEstimate {
+        space.with_block_bits(0).unwrap()
+    }
+
+    /// For so many IDs, however long they take.
+    fn demand(ids: u64) -> DemandEstimate {
+        DemandEstimate {
             ids,
             span: Duration::MAX,
-        };
-        LeaseRequest::embedded(&space, &args, demand, args.nodes.given().as_ref(), false)
+        }
+    }
+
+    fn embedded(layout: Layout, line: &str, ids: u64, in_the_future: bool) -> LeaseRequest {
+        let (space, args) = (namespace(layout), args(line));
+        let nodes = args.nodes.given();
+        LeaseRequest::embedded(&space, &args, demand(ids), nodes.as_ref(), in_the_future)
     }
 
     #[test]
     fn a_run_is_as_wide_as_its_ids_need_and_leaves_most_nodes() {
+        /// The IDs of a node and tick.
         const ROW: u64 = 131_072;
-        for (layout, line, ids, blocks, length) in [
-            (Layout::RANDFLAKE, &[][..], ROW, 1, 1 + 2 + 1),
-            (Layout::RANDFLAKE, &[], ROW + 1, 2, 1 + 2 + 1),
-            (Layout::RANDFLAKE, &[], 256 * ROW, 256, 1 + 2 + 1),
-            (Layout::RANDFLAKE, &[], 256 * ROW + 1, 256, 2 + 2 + 1),
-            (
-                Layout::RANDFLAKE,
-                &["--nodes", "7..9"],
-                3 * ROW,
-                2,
-                2 + 2 + 1,
-            ),
-            (Layout::RANDFLAKE, &["--blocks", "3"], 7 * ROW, 3, 3 + 2 + 1),
-            // 1,024 nodes, and 4,096 IDs a millisecond on each.
-            (Layout::TWITTER, &[], 100 * 4096, 32, 4 + 2000 + 1),
-        ] {
-            let request = embedded(layout, line, ids);
-            let case = format!("{layout} {line:?} {ids}");
-            // The tick that is half over is the library's to add.
-            let first_ticks = request.first_duration.as_millis() / u128::from(layout.tick_ms());
-            assert_eq!(
-                (request.blocks, first_ticks + 1),
-                (blocks, length),
-                "{case}"
-            );
-            assert!(request.duration >= request.first_duration, "{case}");
-            assert!(request.widen_to.is_none_or(|most| most >= blocks), "{case}");
-        }
-        let endless = embedded(Layout::RANDFLAKE, &[], u64::MAX);
-        let horizon = Duration::from_secs(120);
-        assert_eq!(
-            (endless.first_duration, endless.duration),
-            (horizon, horizon)
-        );
-    }
-
-    #[test]
-    fn leases_reach_a_minute_beyond_what_is_needed() {
+        const RANDFLAKE: Layout = Layout::RANDFLAKE;
+        let twitter_first = Duration::from_millis(2004);
         let secs = Duration::from_secs;
-        let request = embedded(Layout::RANDFLAKE, &["--nodes", "0..1"], 10 * 131_072);
-        assert_eq!(request.duration, secs(10 + 60));
-        let line = ["--nodes", "0..1", "--lease-duration", "5min"];
-        let request = embedded(Layout::RANDFLAKE, &line, 10 * 131_072);
-        assert_eq!(request.first_duration, secs(10 + 300));
-        assert_eq!(request.duration, secs(10 + 300));
+        // Blocks, and how far the first leases and those after them reach beyond the clock.
+        for (layout, line, ids, blocks, first, later) in [
+            (RANDFLAKE, "", ROW, 1, secs(1 + 2), secs(61)),
+            (RANDFLAKE, "", ROW + 1, 2, secs(1 + 2), secs(61)),
+            (RANDFLAKE, "", 256 * ROW, 256, secs(1 + 2), secs(61)),
+            (RANDFLAKE, "", 256 * ROW + 1, 256, secs(2 + 2), secs(62)),
+            (RANDFLAKE, "--nodes 7..9", 3 * ROW, 2, secs(2 + 2), secs(62)),
+            (RANDFLAKE, "--blocks 3", 7 * ROW, 3, secs(3 + 2), secs(63)),
+            // As far as the horizon.
+            (RANDFLAKE, "", u64::MAX, 256, secs(120), secs(120)),
+            // 1,024 nodes, and 4,096 IDs a millisecond on each.
+            (
+                Layout::TWITTER,
+                "",
+                100 * 4096,
+                32,
+                twitter_first,
+                twitter_first + secs(58),
+            ),
+            // A duration that is given is that of all leases.
+            (
+                RANDFLAKE,
+                "--blocks 1 --lease-duration 5min",
+                10 * ROW,
+                1,
+                secs(10 + 300),
+                secs(10 + 300),
+            ),
+        ] {
+            let request = embedded(layout, line, ids, false);
+            let found = (request.blocks, request.first_duration, request.duration);
+            assert_eq!(found, (blocks, first, later), "{layout} {line} {ids}");
+            assert!(request.widen_to.is_none_or(|most| most >= blocks), "{line}");
+        }
         // As far as can be where they start at the horizon.
-        let layout = Layout::RANDFLAKE;
-        let space = Namespace::new("a", &layout, Fingerprint::PLAIN).unwrap();
-        let args = Line::parse_from(["x"]).leases;
-        let demand = DemandEstimate {
-            ids: 10,
-            span: Duration::MAX,
-        };
-        let ahead = LeaseRequest::embedded(&space, &args, demand, None, true);
+        let ahead = embedded(RANDFLAKE, "", 10, true);
         assert_eq!((ahead.first_duration, ahead.duration), (secs(3), secs(120)));
     }
 
@@ -216,27 +214,25 @@ mod tests {
     fn a_long_duration_stays_one_that_the_library_takes() {
         let most = StoreLimits::MAX;
         let days = most.as_secs() / (24 * 3600);
-        let request = |duration: &str| {
-            let line = ["--nodes", "0..1", "--lease-duration", duration];
-            embedded(Layout::RANDFLAKE, &line, 10 * 131_072)
+        let request = |days: u64| {
+            let line = format!("--lease-duration {days}days");
+            embedded(Layout::RANDFLAKE, &line, 1, false)
         };
-        let longest = request(&format!("{days}days"));
+        let longest = request(days);
         assert_eq!((longest.first_duration, longest.duration), (most, most));
         // Not shortened in silence.
-        assert!(request(&format!("{}days", days + 1)).duration > most);
+        assert!(request(days + 1).duration > most);
     }
 
     #[test]
     fn a_span_bounds_what_is_needed() {
-        let layout = Layout::RANDFLAKE;
-        let space = Namespace::new("a", &layout, Fingerprint::PLAIN).unwrap();
-        let args = Line::parse_from(["x"]).leases;
+        let span = Duration::from_secs(70);
         let demand = DemandEstimate {
-            ids: u64::MAX,
-            span: Duration::from_secs(70),
+            span,
+            ..demand(u64::MAX)
         };
-        let request = LeaseRequest::shared(&space, &args, demand);
-        assert_eq!(request.first_duration, Duration::from_secs(70 + 2));
-        assert_eq!(request.duration, Duration::from_secs(70 + 60));
+        let request = LeaseRequest::shared(&namespace(Layout::RANDFLAKE), &args(""), demand);
+        assert_eq!(request.first_duration, span + FIRST_DURATION);
+        assert_eq!(request.duration, span + DURATION);
     }
 }
