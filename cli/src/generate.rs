@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
-use ringflake::{CachedGeneratorBuilder, Id, OnEmpty, Refused, TakeError};
+use ringflake::{Id, OnEmpty, Refused, TakeError};
 
 use crate::args::SupplyArgs;
 use crate::count::count;
@@ -59,8 +59,15 @@ fn print(args: &GenerateArgs, data_dir: &DataDir) -> Result<()> {
         span: Duration::MAX,
     };
     let supply = LeasedGenerator::new(&args.supply, data_dir, demand, |builder| {
-        // The leases bound what is borrowed.
-        in_order(builder.capacity(capacity)).borrow_limit(Duration::MAX)
+        builder
+            .capacity(capacity)
+            // One ring and one producer, so that IDs are taken in the order in which they
+            // were made.
+            .stripes(1)
+            .assist_fill(None)
+            .on_empty(OnEmpty::Wait(PATIENCE))
+            // The leases bound what is borrowed.
+            .borrow_limit(Duration::MAX)
     })?;
     let mut out = io::stdout().lock();
     let mut left = args.count;
@@ -80,15 +87,6 @@ fn print(args: &GenerateArgs, data_dir: &DataDir) -> Result<()> {
     Ok(())
 }
 
-/// Has everything pass through one ring, made by one producer, so that IDs are taken in the order
-/// in which they were made.
-fn in_order(builder: CachedGeneratorBuilder) -> CachedGeneratorBuilder {
-    builder
-        .stripes(1)
-        .assist_fill(None)
-        .on_empty(OnEmpty::Wait(PATIENCE))
-}
-
 /// Fills `ids`, however long that takes.
 fn take(supply: &LeasedGenerator, ids: &mut [Id]) -> Result<()> {
     let mut stall = Stall::default();
@@ -106,38 +104,4 @@ fn take(supply: &LeasedGenerator, ids: &mut [Id]) -> Result<()> {
         }
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use ringflake::{CachedGenerator, Layout, StaticLease};
-
-    use super::*;
-
-    #[test]
-    fn ids_come_in_the_order_in_which_they_were_made() {
-        let layout = Layout::RANDFLAKE;
-        let builder = CachedGenerator::builder(layout)
-            .plain()
-            // Nodes that no other test of this process has.
-            .lease(StaticLease::assume_unique(layout, 4096..4097))
-            .borrow_limit(Duration::from_secs(60))
-            .capacity(1 << 16);
-        let generator = in_order(builder).build().unwrap();
-        // The first one leaves few enough for an assist, by the default.
-        let mut batch = vec![Id::default(); 65_000];
-        let mut ids = Vec::new();
-        while ids.len() < 300_000 {
-            match generator.take_batch(&mut batch) {
-                Ok(count) => ids.extend(batch[..count].iter().map(|id| id.to_u64())),
-                Err(error) => assert!(matches!(error, TakeError::TimedOut { .. }), "{error}"),
-            }
-        }
-        assert!(ids.is_sorted(), "whole IDs");
-        let stats = generator.stats();
-        assert_eq!(
-            (stats.stripes, stats.fills.assist, stats.in_place),
-            (1, 0, 0)
-        );
-    }
 }

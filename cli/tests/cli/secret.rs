@@ -45,14 +45,6 @@ fn a_secret_is_made_once_kept_and_never_shown() {
 }
 
 #[test]
-fn inspect_and_bench_make_no_secret() {
-    let home = Home::new();
-    home.refuse("inspect 5");
-    home.print("bench --rounds 1 --only encrypt_batch");
-    assert!(!home.data_dir().exists());
-}
-
-#[test]
 fn a_secret_can_come_from_three_places_in_two_forms() {
     let home = Home::new();
     let ids = home.print("generate -n 3");
