@@ -8,19 +8,16 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use ringflake::{Backend, Cipher, Secret};
+use ringflake::Backend;
 
 use self::figures::Figures;
 use self::takers::{Takers, pinning};
 use self::workloads::{NAMES, Workload};
-use crate::args::SecretArgs;
 use crate::count::count;
-use crate::data_dir::DataDir;
 use crate::format::{Format, FormatArgs};
 use crate::interrupt::Interrupt;
 use crate::output;
 use crate::report::say;
-use crate::secret;
 use crate::threads::ThreadCount;
 
 mod figures;
@@ -80,8 +77,6 @@ pub(crate) struct BenchArgs {
     /// Keep each thread that takes on a core of its own. On Linux
     #[arg(long)]
     pin: bool,
-    #[command(flatten)]
-    secret: SecretArgs,
 }
 
 /// One workload at one number of threads.
@@ -95,8 +90,7 @@ struct Case {
     unique: Option<bool>,
 }
 
-pub(crate) fn run(args: &BenchArgs, data_dir: &DataDir) -> Result<ExitCode> {
-    let secret = secret::secret_or_random(&args.secret, data_dir)?;
+pub(crate) fn run(args: &BenchArgs) -> Result<ExitCode> {
     let prepare = if args.pin { pinning()? } else { |_| () };
     let mut counts: Vec<_> = args.threads.iter().map(|count| count.get()).collect();
     if counts.is_empty() {
@@ -110,12 +104,12 @@ pub(crate) fn run(args: &BenchArgs, data_dir: &DataDir) -> Result<ExitCode> {
                     threads: takers(name, threads),
                     prepare,
                 };
-                cases.push(Case::new(name, threads, takers, &secret)?);
+                cases.push(Case::new(name, threads, takers)?);
             }
         }
     }
 
-    let backend = Cipher::sparx64(&secret).backend();
+    let backend = stock::cipher().backend();
     // A stderr that can't be written to is no reason to stop.
     let _ = writeln!(io::stderr(), "backend: {backend}");
 
@@ -192,11 +186,11 @@ fn makes_ids(name: &str) -> bool {
 }
 
 impl Case {
-    fn new(name: &'static str, threads: usize, takers: Takers, secret: &Secret) -> Result<Self> {
+    fn new(name: &'static str, threads: usize, takers: Takers) -> Result<Self> {
         Ok(Self {
             name,
             threads,
-            workload: workloads::by_name(name, takers, secret)?,
+            workload: workloads::by_name(name, takers)?,
             rates: Vec::new(),
             unique: None,
         })
@@ -266,8 +260,7 @@ mod tests {
 
     /// A case that was checked, and timed so often.
     fn judged(unique: bool, rates: Vec<f64>) -> Case {
-        let secret = Secret::from_bytes([1; 16]);
-        let case = Case::new("fetch_add", 1, Takers::free(1), &secret).unwrap();
+        let case = Case::new("fetch_add", 1, Takers::free(1)).unwrap();
         Case {
             unique: Some(unique),
             rates,

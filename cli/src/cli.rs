@@ -1,18 +1,20 @@
 //! The command line as a whole: which commands there are, and how one is run.
 
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
 
 use crate::bench::{self, BenchArgs};
-use crate::completions::{self, CompletionsArgs};
 use crate::data_dir::DataDir;
 use crate::generate::{self, GenerateArgs};
 use crate::inspect::{self, InspectArgs};
 use crate::keygen::{self, KeygenArgs};
 use crate::layout::{self, LayoutCommand};
+use crate::report::forgive_closed_pipe;
 #[cfg(all(unix, feature = "serve"))]
 use crate::serve::{self, ServeArgs};
 use crate::store::{self, StoreCommand};
@@ -45,7 +47,12 @@ pub(crate) enum Command {
     Store(StoreCommand),
     #[cfg(all(unix, feature = "serve"))]
     Serve(ServeArgs),
-    Completions(CompletionsArgs),
+    /// Print the completions of a shell
+    Completions {
+        /// Which shell
+        #[arg(value_enum)]
+        shell: Shell,
+    },
 }
 
 impl Cli {
@@ -57,13 +64,19 @@ impl Cli {
             Command::Generate(args) => generate::run(args, &data_dir),
             Command::Inspect(args) => inspect::run(args, &data_dir),
             Command::Verify(args) => verify::run(args, &data_dir),
-            Command::Bench(args) => bench::run(args, &data_dir),
+            Command::Bench(args) => bench::run(args),
             Command::Tune(args) => tune::run(args),
             Command::Layout(args) => layout::run(args),
             Command::Store(args) => store::run(args, &data_dir),
             #[cfg(all(unix, feature = "serve"))]
             Command::Serve(args) => serve::run(args, &data_dir),
-            Command::Completions(args) => completions::run(args, Self::command()),
+            Command::Completions { shell } => {
+                // In memory first: the generator panics where a pipe is closed.
+                let mut script = Vec::new();
+                clap_complete::generate(*shell, &mut Self::command(), "ringflake", &mut script);
+                forgive_closed_pipe(io::stdout().lock().write_all(&script))?;
+                Ok(ExitCode::SUCCESS)
+            }
         }
     }
 }

@@ -13,7 +13,6 @@ mod args;
 mod backend;
 mod bench;
 mod cli;
-mod completions;
 mod count;
 mod data_dir;
 mod drive;

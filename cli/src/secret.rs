@@ -149,14 +149,6 @@ fn existing(args: &KeyArgs, data_dir: &DataDir) -> Result<Option<Key>> {
     Ok(secret.map(|secret| Key::new(Some(secret), args.id_width)))
 }
 
-/// A secret for IDs that nobody will keep: a random one if there is no other.
-pub(crate) fn secret_or_random(args: &SecretArgs, data_dir: &DataDir) -> Result<Secret> {
-    match given_or_kept(args, data_dir)? {
-        Some(secret) => Ok(secret),
-        None => Ok(Secret::generate()?),
-    }
-}
-
 /// The key of a namespace of this name in the data directory. Refuses another
 /// secret that the command line or the environment names.
 pub(crate) fn check_named(

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use anyhow::{Result, bail, ensure};
 use crossbeam_utils::CachePadded;
-use ringflake::{CachedGenerator, Cipher, Handle, Id, RingBuffer, Secret};
+use ringflake::{CachedGenerator, Handle, Id, RingBuffer};
 
 use super::race::{Contest, Plan, put};
 use super::stock;
@@ -112,8 +112,8 @@ impl Workload {
 }
 
 /// The workload of this name, for the threads that take.
-pub(super) fn by_name(name: &str, takers: Takers, secret: &Secret) -> Result<Workload> {
-    let cipher = Cipher::sparx64(secret);
+pub(super) fn by_name(name: &str, takers: Takers) -> Result<Workload> {
+    let cipher = stock::cipher();
     // A thread takes less than there is for one core. So one alone need not go to the
     // stripes of other cores, which would make it slower than each of several threads; and
     // several need not wait for the last IDs, which one of them moves.
@@ -125,7 +125,12 @@ pub(super) fn by_name(name: &str, takers: Takers, secret: &Secret) -> Result<Wor
     let handle = |ids: &CachedGenerator| ids.handle().expect("a page of memory");
     macro_rules! ids {
         ($count:expr, $stock:expr, $seat:expr, $take:expr) => {
-            Workload::new(takers, $count, Contest::new($stock, $seat, $take), Id::to_u64)
+            Workload::new(
+                takers,
+                $count,
+                Contest::new($stock, $seat, $take),
+                Id::to_u64,
+            )
         };
     }
     Ok(match name {

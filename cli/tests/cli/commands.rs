@@ -90,7 +90,6 @@ fn a_failure_exits_with_1_and_one_error() {
         &format!("keygen --out {file}/data"),
         &format!("generate --secret-file {file}"),
         &format!("inspect --secret-file {file} 5"),
-        &format!("bench --secret-file {file}"),
         "verify --nodes 7..131073 -n 1",
     ] {
         home.assert_refused(line, 1, "");
