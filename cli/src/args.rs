@@ -27,17 +27,11 @@ pub(crate) struct LayoutArgs {
 }
 
 #[derive(Clone, Debug, Args)]
-pub(crate) struct SecretArgs {
+pub(crate) struct KeyArgs {
     /// A file with the secret, 32 hexadecimal digits or 16 raw bytes
     /// [env: RINGFLAKE_SECRET_FILE] [default: the one in the data directory]
     #[arg(long, value_name = "FILE")]
     pub(crate) secret_file: Option<PathBuf>,
-}
-
-#[derive(Clone, Debug, Args)]
-pub(crate) struct KeyArgs {
-    #[command(flatten)]
-    pub(crate) secret: SecretArgs,
     /// No encryption: IDs that sort by time and that anybody can read
     #[arg(long, conflicts_with = "secret_file")]
     pub(crate) plain: bool,

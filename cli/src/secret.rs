@@ -14,7 +14,7 @@ use ringflake::{
     BuildError, CachedGeneratorBuilder, Cipher, IdWidth, Layout, Local, Secret, SecretError,
 };
 
-use crate::args::{KeyArgs, SecretArgs, path_variable};
+use crate::args::{KeyArgs, path_variable};
 use crate::data_dir::DataDir;
 use crate::report::{say, text, warn};
 
@@ -142,9 +142,12 @@ pub(crate) fn unnamed_or_refused(args: &KeyArgs, data_dir: &DataDir) -> Result<K
 }
 
 fn existing(args: &KeyArgs, data_dir: &DataDir) -> Result<Option<Key>> {
-    let secret = match args.plain {
-        true => return Ok(Some(Key::new(None, args.id_width))),
-        false => given_or_kept(&args.secret, data_dir)?,
+    if args.plain {
+        return Ok(Some(Key::new(None, args.id_width)));
+    }
+    let secret = match given(args) {
+        Some((path, _)) => Some(read(&path)?),
+        None => kept(data_dir)?,
     };
     Ok(secret.map(|secret| Key::new(Some(secret), args.id_width)))
 }
@@ -158,7 +161,7 @@ pub(crate) fn check_named(
     layout: &Layout,
     data_dir: &DataDir,
 ) -> Result<()> {
-    let Some((path, source)) = given(&args.secret).filter(|_| !args.plain) else {
+    let Some((path, source)) = given(args).filter(|_| !args.plain) else {
         return Ok(());
     };
     let meant = data_dir.find()?.secret_of(name);
@@ -190,7 +193,7 @@ pub(crate) fn file_with(
     let kept = kept
         .iter()
         .flat_map(|kept| [kept.secret(), kept.secret_of(name)]);
-    let named = [args.secret.secret_file.clone(), path_variable(VARIABLE)];
+    let named = [args.secret_file.clone(), path_variable(VARIABLE)];
     let mut files = named.into_iter().flatten().chain(kept);
     files.find_map(|path| {
         let secret = Secret::from_file(&path).ok()?;
@@ -202,7 +205,7 @@ pub(crate) fn file_with(
 
 /// Where the secret comes from, for people.
 pub(crate) fn source(args: &KeyArgs, data_dir: &DataDir) -> String {
-    let path = given(&args.secret).map(|(path, _)| path);
+    let path = given(args).map(|(path, _)| path);
     let path = path.or_else(|| Some(data_dir.try_find()?.secret()));
     match path {
         _ if args.plain => "--plain".to_owned(),
@@ -243,18 +246,9 @@ pub(crate) fn note(secret: &Secret, data_dir: &DataDir) {
     }
 }
 
-/// The secret that the command line or the environment names, or the one in the data
-/// directory.
-fn given_or_kept(args: &SecretArgs, data_dir: &DataDir) -> Result<Option<Secret>> {
-    match given(args) {
-        Some((path, _)) => Ok(Some(read(&path)?)),
-        None => kept(data_dir),
-    }
-}
-
 /// The file that is given, and by what. Not by clap's `env`: that would make `--plain` clash
 /// with the variable.
-fn given(args: &SecretArgs) -> Option<(PathBuf, &'static str)> {
+fn given(args: &KeyArgs) -> Option<(PathBuf, &'static str)> {
     let option = args.secret_file.clone().map(|path| (path, "--secret-file"));
     option.or_else(|| Some((path_variable(VARIABLE)?, VARIABLE)))
 }

@@ -28,7 +28,7 @@ pub(super) fn words_of(args: &TargetArgs) -> String {
     }
     if args.key.plain {
         words += " --plain";
-    } else if let Some(path) = &args.key.secret.secret_file {
+    } else if let Some(path) = &args.key.secret_file {
         words += &format!(" --secret-file {}", quoted(path.display()));
     }
     if args.key.id_width != IdWidth::Full {
@@ -342,11 +342,8 @@ mod tests {
     use crate::report;
 
     fn advice(is_embedded: bool) -> Advice {
-        let secret = crate::args::SecretArgs {
-            secret_file: Some("orders.key".into()),
-        };
         let key = KeyArgs {
-            secret,
+            secret_file: Some("orders.key".into()),
             plain: false,
             id_width: IdWidth::Full,
         };
