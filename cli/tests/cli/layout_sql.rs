@@ -6,6 +6,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use humantime::{format_rfc3339_micros, parse_rfc3339};
 use ringflake::Layout;
 use ringflake_kit::server::{Lent, Postgres, Session};
+use ringflake_kit::split_mix::SplitMix64;
 
 use crate::home::{Home, Parts};
 
@@ -41,14 +42,6 @@ fn check(user: &Session) {
     check_examples(&printed, user);
 }
 
-/// The output of SplitMix64 with this number.
-fn mixed(number: u64) -> u64 {
-    let state = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
-}
-
 fn last_id(layout: &Layout) -> i64 {
     i64::MAX >> (63 - layout.total_bits())
 }
@@ -57,8 +50,8 @@ fn last_id(layout: &Layout) -> i64 {
 fn check_fields(home: &Home, text: &str, user: &Session) {
     let layout: Layout = text.parse().unwrap();
     let last = last_id(&layout);
-    let random = (1..=1_000).map(|number| mixed(number) as i64 & last);
-    let mut ids: BTreeSet<_> = random.collect();
+    let mut random = SplitMix64::new(1);
+    let mut ids: BTreeSet<_> = (0..1_000).map(|_| random.roll() as i64 & last).collect();
     for tick in [0, layout.ticks() / 2, layout.ticks() - 1] {
         for node in [0, layout.nodes() - 1] {
             for sequence in [0, layout.sequences() - 1] {
