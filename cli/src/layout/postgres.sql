@@ -26,9 +26,9 @@
 -- Examples:
 --   SELECT id, ringflake_time(id), ringflake_node(id) FROM orders;
 --   SELECT count(*) FROM orders WHERE id
---     BETWEEN ringflake_first_id('{since} 00:00Z') AND ringflake_last_id('{until} 00:00Z');
---   CREATE TABLE orders_{month} PARTITION OF orders FOR VALUES
---     FROM (ringflake_first_id('{since} 00:00Z')) TO (ringflake_first_id('{until} 00:00Z'));
+--     BETWEEN ringflake_first_id('2026-12-01 00:00Z') AND ringflake_last_id('2027-01-01 00:00Z');
+--   CREATE TABLE orders_2026_12 PARTITION OF orders FOR VALUES
+--     FROM (ringflake_first_id('2026-12-01Z')) TO (ringflake_first_id('2027-01-01Z'));
 
 CREATE OR REPLACE FUNCTION ringflake_time(id bigint) RETURNS timestamptz
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$

@@ -28,7 +28,6 @@ pub(super) struct SqlArgs {
 
 /// Bits that a BIGINT has beside its sign.
 const SIGNED_BITS: u32 = 63;
-const DAY_MS: u64 = 86_400_000;
 
 pub(super) fn run(args: &SqlArgs) -> Result<ExitCode> {
     let SqlArgs { layout } = *args;
@@ -73,10 +72,6 @@ fn text(layout: &Layout) -> String {
     let tick_ids = layout.nodes() * layout.sequences();
     let last_id = (layout.ticks() - 1) * tick_ids + (tick_ids - 1);
     let above_all = last_id + u64::from(layout.total_bits() < SIGNED_BITS);
-    // The first month after the epoch is the example.
-    let since_ms = month_after(epoch_ms);
-    let until_ms = month_after(since_ms);
-    let day = |unix_ms| utc(unix_ms)[..10].to_owned();
     let values = [
         ("{command}", command(layout)),
         ("{layout}", layout.to_string()),
@@ -95,9 +90,6 @@ fn text(layout: &Layout) -> String {
         ("{tick_ids}", tick_ids.to_string()),
         ("{last_id}", last_id.to_string()),
         ("{above_all}", above_all.to_string()),
-        ("{month}", day(since_ms)[..7].replace('-', "_")),
-        ("{since}", day(since_ms)),
-        ("{until}", day(until_ms)),
     ];
     let fill = |text: String, (name, value): &(&str, String)| text.replace(name, value);
     values.iter().fold(TEMPLATE.to_owned(), fill)
@@ -107,12 +99,4 @@ fn text(layout: &Layout) -> String {
 fn utc(unix_ms: u64) -> String {
     let text = exact(unix_ms).unwrap_or_default();
     text.trim_end_matches('Z').replace('T', " ")
-}
-
-/// When the next month begins.
-fn month_after(unix_ms: u64) -> u64 {
-    let midnight = unix_ms - unix_ms % DAY_MS;
-    let mut days = (1..=31).map(|day| midnight + day * DAY_MS);
-    let first = days.find(|&day| utc(day).get(8..10) == Some("01"));
-    first.unwrap_or(unix_ms)
 }
