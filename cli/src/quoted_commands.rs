@@ -145,23 +145,3 @@ fn every_quoted_command_parses() {
     assert!(refused.is_empty(), "{}", refused.join("\n"));
     assert!(parsed > 100, "only {parsed} commands were found");
 }
-
-#[test]
-fn a_command_is_found_wherever_it_is_quoted() {
-    let text = "run 'ringflake store init \\\n    --history new{words}', or\n\
-                sudo ringflake keygen --out FILE # a remark\n\
-                `ringflake tune`; the ringflake crate";
-    let all = [
-        ("store init --history new{words}", true),
-        ("keygen --out FILE # a remark", false),
-        ("tune", true),
-    ];
-    assert_eq!(
-        commands(text),
-        all.map(|(command, is_quoted)| (command.to_owned(), is_quoted))
-    );
-    assert_eq!(
-        words("generate{more} --n {n} | cat"),
-        ["ringflake", "generate", "--n", "1"]
-    );
-}
