@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Stdio;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::home::{
     Home, ONE, OTHER, Parts, assert_flawless, distinct, fail, object, objects, row, stderr, stdout,
@@ -191,55 +191,6 @@ fn a_run_whose_store_is_gone_ends_with_its_leases() {
             &["no lease was granted for", "has no namespace \"orders\""],
         );
     }
-}
-
-#[test]
-fn a_damaged_block_is_listed_and_repaired() {
-    let shared = Shared::initialised();
-    shared.print("generate");
-    let raw = rusqlite::Connection::open(shared.home.file("shared.db")).unwrap();
-    let sql = "UPDATE ringflake SET value = json_set(value, '$.hwm_end', '09000000000000000000') \
-               WHERE rank IS NOT NULL";
-    assert_eq!(raw.execute(sql, []).unwrap(), 1);
-    drop(raw);
-
-    let reason = "its mark is tick 9000000000000000000, and the layout has 1073741824 ticks";
-    let check = shared.object("store check");
-    let quarantined = json!([{ "block": 0, "reason": reason }]);
-    assert_eq!(check["quarantined"], quarantined);
-    assert_eq!(check["grants"], true);
-    let table = shared.print("store check");
-    assert_eq!(row(&table, "quarantined"), format!("block 0: {reason}"));
-    let listed = shared.object("store ls");
-    for (key, expected) in [
-        ("block", json!(0)),
-        ("end_node", json!(32)),
-        ("state", json!("quarantined")),
-        ("reason", json!(reason)),
-        ("end", json!(null)),
-        ("epoch", json!(null)),
-    ] {
-        assert_eq!(listed[key], expected, "{key}");
-    }
-    let table = shared.print("store ls");
-    assert_says(&table, &["quarantined", reason]);
-    // Other runs go on.
-    shared.print("generate");
-
-    let repair = "store repair --block 0";
-    let object = shared.object(repair);
-    let now = number(&check["floor"]["tick"]);
-    let end = number(&object["end"]["tick"]);
-    assert!((now + 721..now + 760).contains(&end), "{end} {now}");
-    assert_eq!(object["epoch"], end);
-    assert_eq!(shared.object("store check")["quarantined"], json!([]));
-    let listed = shared.list("store ls --all").remove(0);
-    assert_eq!(
-        (&listed["end"], &listed["state"]),
-        (&object["end"], &"released".into())
-    );
-    let message = shared.refuse(repair);
-    assert_says(&message, &["block 0 is not quarantined"]);
 }
 
 #[test]

@@ -70,18 +70,3 @@ fn a_store_keeps_the_width_that_it_was_initialised_with() {
     let refused = home.refuse(format!("store check {missing}"));
     assert_says(&refused, &["'ringflake store init", "--id-width positive"]);
 }
-
-#[test]
-fn no_secret_is_made_for_a_layout_that_encryption_widens() {
-    let home = Home::new();
-    for width in ["full", "positive"] {
-        for command in ["generate", "generate --namespace orders", "inspect 1"] {
-            let refused = home.refuse(format!("{command} --layout js-safe --id-width {width}"));
-            assert_says(&refused, &["--id-width js-safe", "--plain"]);
-        }
-    }
-    let init = "store init --history new --namespace orders --layout js-safe";
-    assert_says(&home.refuse(init), &["--id-width js-safe"]);
-    assert!(!home.data_dir().exists());
-    home.print(format!("{init} --plain"));
-}
