@@ -180,8 +180,6 @@ pub(crate) fn namespace_name(name: &str) -> Result<String, NamespaceError> {
 /// What a run wants of its leases.
 #[derive(Debug, Args)]
 pub(crate) struct LeaseArgs {
-    #[command(flatten)]
-    pub(crate) nodes: NodeArgs,
     /// How many blocks of nodes to hold at the start; a run that gets ahead of the clock
     /// takes more [default: 1; in leases.db as many as the IDs need, up to 256]
     #[arg(long, value_name = "N", value_parser = count::<u32>(1..=256))]
@@ -194,21 +192,6 @@ pub(crate) struct LeaseArgs {
     /// reached
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "30s")]
     pub(crate) wait: Duration,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct NodeArgs {
-    /// The nodes to use, from A up to but not including B [default: those that
-    /// are free]
-    #[arg(long, value_name = "A..B")]
-    nodes: Option<NodeRange>,
-}
-
-impl NodeArgs {
-    /// The range given, which may lie outside of the layout.
-    pub(crate) fn given(&self) -> Option<Range<u64>> {
-        self.nodes.as_ref().map(|NodeRange(range)| range.clone())
-    }
 }
 
 /// A time with its unit, such as `90s` or `1h 30m`.

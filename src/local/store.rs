@@ -1,23 +1,18 @@
 //! The store in the data directory, as one process uses it.
 
-use std::ops::Range;
-
 use super::error::LocalError;
 use super::space::LocalSpace;
 use crate::clock::{Clock, SystemClock};
 use crate::lease::{Acquire, Block, Epoch, Grant, LeaseStore, Namespace, SqliteStore, StoreError};
 
 /// The leases of a [`LocalSpace`]: makes the record of its namespace anew if
-/// `leases.db` is lost, can be limited to certain blocks, and writes all releases
-/// at once when it is dropped.
+/// `leases.db` is lost, and writes all releases at once when it is dropped.
 ///
 /// As [`SqliteStore`] in everything else.
 #[derive(Debug)]
 pub struct LocalStore {
     space: LocalSpace,
     store: SqliteStore,
-    /// The blocks that may be acquired; all if none are named.
-    blocks: Option<Range<u64>>,
     /// Released, but not yet written to the file.
     released: Vec<(Block, Epoch)>,
 }
@@ -32,31 +27,8 @@ impl LocalSpace {
         Ok(LocalStore {
             space: self.clone(),
             store: self.sqlite()?,
-            blocks: None,
             released: Vec::new(),
         })
-    }
-}
-
-impl LocalStore {
-    /// Acquires out of these blocks alone.
-    #[must_use]
-    pub fn within(mut self, blocks: Option<Range<u64>>) -> Self {
-        self.blocks = blocks;
-        self
-    }
-
-    fn try_acquire(
-        &mut self,
-        namespace: &Namespace,
-        acquire: &Acquire,
-    ) -> Result<Vec<Grant>, StoreError> {
-        match &self.blocks {
-            Some(blocks) => self
-                .store
-                .acquire_within(namespace, acquire, blocks.clone()),
-            None => self.store.acquire(namespace, acquire),
-        }
     }
 }
 
@@ -78,13 +50,13 @@ impl LeaseStore for LocalStore {
         namespace: &Namespace,
         acquire: &Acquire,
     ) -> Result<Vec<Grant>, StoreError> {
-        match self.try_acquire(namespace, acquire) {
+        match self.store.acquire(namespace, acquire) {
             Err(StoreError::NotInitialised { .. }) => {
                 self.space.begin_again().map_err(in_words_of_a_store)?;
                 let mut acquire = acquire.clone();
                 // Others may have been first, and slow.
                 acquire.now_unix_ms = SystemClock.unix_ms();
-                self.try_acquire(namespace, &acquire)
+                self.store.acquire(namespace, &acquire)
             }
             answer => answer,
         }

@@ -301,9 +301,7 @@ impl Advice {
                 "try again after that time, or give a longer --wait".to_owned()
             }
             StoreError::Exhausted { .. } if self.is_embedded => {
-                "wait until one of the other runs ends, or give a longer --wait\n\
-                 help: if you gave --nodes, give others"
-                    .to_owned()
+                "wait until one of the other runs ends, or give a longer --wait".to_owned()
             }
             _ => return None,
         })

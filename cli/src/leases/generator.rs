@@ -20,7 +20,6 @@ use crate::args::{KeyArgs, SupplyArgs};
 use crate::data_dir::DataDir;
 use crate::report::say;
 use crate::secret::Key;
-use crate::usage::Misuse;
 
 /// Where a run's IDs come from.
 #[derive(Debug)]
@@ -44,34 +43,18 @@ impl LeasedGenerator {
         shape: impl Fn(CachedGeneratorBuilder) -> CachedGeneratorBuilder,
     ) -> Result<Self> {
         let leases = &args.leases;
-        if leases.nodes.given().is_some() && args.target.store.url().is_some() {
-            let text = "--nodes can't be used with --store, which chooses the nodes";
-            return Err(Misuse(text.to_owned()).into());
-        }
         let builder = || shape(CachedGenerator::builder(args.target.layout.layout));
         rehearse(args, builder())?;
 
-        if leases.nodes.given().is_some() && args.target.store.namespace.is_some() {
-            let text = "--nodes can't be used with --namespace";
-            return Err(Misuse(text.to_owned()).into());
-        }
         let target = StoreTarget::find(&args.target, data_dir, Purpose::MakeIds)?;
         let namespace = &target.namespace;
-        let nodes = leases.nodes.given();
         let (request, store): (_, Box<dyn LeaseStore>) = match &target.site {
-            Site::DataDir(_) if nodes.is_some() && namespace.block_bits() > 0 => {
-                let text = "--nodes can't be used with this ID space: its blocks have several \
-                            nodes, and the store chooses them";
-                return Err(Misuse(text.to_owned()).into());
-            }
             Site::DataDir(space) => {
                 let mut store = space.store()?;
                 let in_the_future = space.begun == Some(History::Unknown)
                     || begins_in_the_future(&mut store, namespace);
-                let nodes_given = nodes.as_ref();
-                let request =
-                    LeaseRequest::embedded(namespace, leases, demand, nodes_given, in_the_future);
-                (request, Box::new(store.within(nodes)))
+                let request = LeaseRequest::embedded(namespace, leases, demand, in_the_future);
+                (request, Box::new(store))
             }
             Site::Url(_) => (
                 LeaseRequest::shared(namespace, leases, demand),
@@ -186,9 +169,8 @@ fn rehearse(args: &SupplyArgs, builder: CachedGeneratorBuilder) -> Result<()> {
             .with_lease_duration(duration)
             .validate(&namespace)?;
     }
-    let nodes = args.leases.nodes.given().unwrap_or(0..layout.nodes());
     key.give_to(builder)
-        .lease(StaticLease::assume_unique(layout, nodes))
+        .lease(StaticLease::assume_unique(layout, 0..layout.nodes()))
         // What a run borrows ends with the leases of its store.
         .borrow_limit(Duration::ZERO)
         .check()?;

@@ -7,7 +7,6 @@
 //! leaves marks that pass in seconds, and thousands of them in a row use up
 //! nothing. A run that goes on for longer is covered by its first renewals.
 
-use std::ops::Range;
 use std::time::Duration;
 
 use ringflake::Local;
@@ -19,7 +18,7 @@ use crate::args::LeaseArgs;
 /// lets one.
 const MOST: u64 = 256;
 
-/// A run takes one in so many nodes, unless it is given nodes.
+/// A run takes one in so many nodes.
 const SHARE: u64 = 32;
 
 /// How far beyond the clock leases are kept.
@@ -58,22 +57,15 @@ impl LeaseRequest {
         Self::new(namespace, args, demand, blocks, longest)
     }
 
-    /// For the store in the data directory, out of these blocks. Leases reach as far as
-    /// can be if they start `in_the_future`: a short one would not be renewed before the
-    /// clock has come near.
+    /// For the store in the data directory. Leases reach as far as can be if they start
+    /// `in_the_future`: a short one would not be renewed before the clock has come near.
     pub(super) fn embedded(
         namespace: &Namespace,
         args: &LeaseArgs,
         demand: DemandEstimate,
-        nodes: Option<&Range<u64>>,
         in_the_future: bool,
     ) -> Self {
-        let most = match nodes {
-            // Given only where a block is one node.
-            Some(nodes) => nodes.end - nodes.start,
-            None => namespace.blocks() / SHARE,
-        };
-        let most = most.clamp(1, MOST);
+        let most = (namespace.blocks() / SHARE).clamp(1, MOST);
         let useful = rows(namespace, demand).clamp(1, most);
         let (blocks, widen_to) = match args.blocks {
             Some(blocks) => (blocks, None),
@@ -159,9 +151,7 @@ mod tests {
     }
 
     fn embedded(layout: Layout, line: &str, ids: u64, in_the_future: bool) -> LeaseRequest {
-        let (space, args) = (namespace(layout), args(line));
-        let nodes = args.nodes.given();
-        LeaseRequest::embedded(&space, &args, demand(ids), nodes.as_ref(), in_the_future)
+        LeaseRequest::embedded(&namespace(layout), &args(line), demand(ids), in_the_future)
     }
 
     #[test]
@@ -177,7 +167,6 @@ mod tests {
             (RANDFLAKE, "", ROW + 1, 2, secs(1 + 2), secs(61)),
             (RANDFLAKE, "", 256 * ROW, 256, secs(1 + 2), secs(61)),
             (RANDFLAKE, "", 256 * ROW + 1, 256, secs(2 + 2), secs(62)),
-            (RANDFLAKE, "--nodes 7..9", 3 * ROW, 2, secs(2 + 2), secs(62)),
             (RANDFLAKE, "--blocks 3", 7 * ROW, 3, secs(3 + 2), secs(63)),
             // As far as the horizon.
             (RANDFLAKE, "", u64::MAX, 256, secs(120), secs(120)),

@@ -7,8 +7,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, UNIX_EPOCH};
 
-use humantime::format_rfc3339_seconds;
 use crate::home::{Home, Parts, distinct, spawn, stderr, stdout, succeed};
+use humantime::format_rfc3339_seconds;
 use ringflake_kit::known_answers;
 use ringflake_kit::{assert_says, short_or_long, words};
 

@@ -1,43 +1,26 @@
-//! Which nodes a run has, and what it does while others have them.
+//! What a run does while others have the nodes.
 
-use std::collections::BTreeSet;
 use std::io::Read;
 
-use crate::home::{Home, Parts, Printing, distinct, numbers, spawn, succeed};
-use ringflake_kit::{assert_says, short_or_long};
+use crate::home::{Home, Printing, distinct, numbers, spawn, succeed};
+use ringflake_kit::assert_says;
 
-/// A run that holds node 3. A busy machine may let a lease of the default 2 s run out before it
-/// is renewed.
-const HOLDER: &str = "--nodes 3..4 -n 300000 --lease-duration 20s";
+/// Both nodes of a layout that has two.
+const ALL_NODES: &str = "--layout 31/1/17@2024-10-27T03:33:20Z/1s --blocks 2";
 
-#[test]
-fn only_the_nodes_that_were_given_are_used() {
-    let home = Home::new();
-    let layout = "--layout twitter";
-    let count = short_or_long(20_000, 200_000);
-    // From the middle, from the end, and from a part of what was there before.
-    for nodes in [5..8, 1022..1024, 6..7, 0..9] {
-        let ids = home.print(format!("generate -n {count} --nodes {nodes:?} {layout}"));
-        let parts = home.inspect(layout, &ids);
-        let used: BTreeSet<_> = parts.iter().map(|parts| parts.node).collect();
-        assert!(used.iter().all(|node| nodes.contains(node)), "{used:?}");
-        assert_eq!(distinct(parts.iter().map(Parts::cell)), count);
-    }
-    // Without, any will do.
-    let ids = home.print(format!("generate {layout}"));
-    assert_eq!(home.inspect(layout, &ids).len(), 10);
+/// A run that holds them. A busy machine may let a lease of the default 2 s run out before it is
+/// renewed.
+fn hold(home: &Home) -> Printing {
+    Printing::start(home, &format!("{ALL_NODES} -n 300000 --lease-duration 20s"))
 }
 
 #[test]
 fn a_run_waits_for_nodes_that_another_holds_and_then_gives_up() {
     let home = Home::new();
-    let holder = Printing::start(&home, HOLDER);
-    let same = "generate --plain --nodes 3..4 --format u64le";
+    let holder = hold(&home);
+    let same = format!("generate --plain {ALL_NODES} --format u64le");
     let message = home.refuse(format!("{same} --wait 100ms"));
     assert_says(&message, &["other runs", "--wait"]);
-    // Beside it there is room.
-    home.print("generate --plain --nodes 4..5");
-    home.print("generate --plain");
 
     let mut waiting = spawn(&mut home.command(same));
     let mut said = [0; 64];
@@ -54,14 +37,13 @@ fn a_run_waits_for_nodes_that_another_holds_and_then_gives_up() {
 #[test]
 fn a_run_that_is_not_to_wait_takes_what_is_free_or_gives_up() {
     let home = Home::new();
-    let at_once = "generate --plain --wait 0s --nodes";
+    let at_once = format!("generate --plain --wait 0s {ALL_NODES}");
     // The first run of all, too.
-    assert_eq!(home.print(format!("{at_once} 3..4")).lines().count(), 10);
-    let mut holder = Printing::start(&home, HOLDER);
-    let message = home.refuse(format!("{at_once} 3..4"));
+    assert_eq!(home.print(&at_once).lines().count(), 10);
+    let mut holder = hold(&home);
+    let message = home.refuse(&at_once);
     assert_says(&message, &["other runs", "--wait"]);
     assert!(!message.contains("waiting"), "{message}");
-    assert_eq!(home.print(format!("{at_once} 4..5")).lines().count(), 10);
     holder.child.kill().unwrap();
     holder.child.wait().unwrap();
 }

@@ -73,7 +73,7 @@ fn a_run_that_its_reader_holds_up_goes_on() {
 #[test]
 fn a_run_that_was_stopped_past_its_lease_shares_no_id() {
     let home = Home::new();
-    let options = "--layout twitter --nodes 3..4 -n 100000";
+    let options = "--layout 41/1/12@2010-11-04T01:42:54.657Z/1ms --blocks 2 -n 100000";
     let stopped = Printing::start(&home, options);
     // A process that is stopped within a transaction locks out all others.
     let leases = rusqlite::Connection::open(home.data_dir().join("leases.db")).unwrap();
@@ -92,7 +92,7 @@ fn a_run_that_was_stopped_past_its_lease_shares_no_id() {
 fn a_run_that_was_killed_shares_no_id_with_the_next() {
     let home = Home::new();
     // Within a second only the lease keeps them apart.
-    let options = "--nodes 3..4 -n 100000";
+    let options = "--layout 31/1/17@2024-10-27T03:33:20Z/1s --blocks 2 -n 100000";
     let mut all = Printing::start(&home, options).kill();
     let killed = all.len();
     all.extend(home.generate(&format!("--plain --wait 3min {options}")));

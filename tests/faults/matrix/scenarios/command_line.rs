@@ -46,10 +46,11 @@ pub(super) fn of() -> Vec<Scenario> {
 }
 
 const SECRET: &str = "generate --format u64le";
-/// IDs without encryption, and those from the first node, in binary: what two runs have in
-/// common is the same at sight.
+/// IDs without encryption, in binary: what two runs have in common is the same at sight.
 const PLAIN: &str = "generate --format u64le --plain";
-const FIRST_NODE: &str = "--nodes=0..1";
+/// The first node that is free, far ahead of the clock. Where nothing is on record, it is the
+/// first of all.
+const ONE_NODE: &str = "--blocks=1";
 
 /// A directory for data directories, and the IDs that runs there have printed.
 struct Fixture {
@@ -168,7 +169,7 @@ fn put_back(case: &mut Case<'_>, how: How, under_way: bool) -> Outcome<()> {
     copy(&file, &backup)?;
     fixture.issued(fixture.spawn("data", &[SECRET, "-n 200000"]))?;
     // Ahead of the clock by seconds.
-    fixture.issued(fixture.spawn("data", &[PLAIN, FIRST_NODE, "-n 600000"]))?;
+    fixture.issued(fixture.spawn("data", &[PLAIN, ONE_NODE, "-n 600000"]))?;
     let mut running = None;
     if under_way {
         // Stands still when the pipe is full, and holds its leases.
@@ -196,7 +197,7 @@ fn put_back(case: &mut Case<'_>, how: How, under_way: bool) -> Outcome<()> {
     for run in runs {
         fixture.issued(run)?;
     }
-    fixture.issued(fixture.spawn("data", &[PLAIN, FIRST_NODE, "-n 20000"]))?;
+    fixture.issued(fixture.spawn("data", &[PLAIN, ONE_NODE, "-n 20000"]))?;
     fixture.issued(fixture.spawn("data", &[SECRET, "-n 20000"]))?;
     if let Some(run) = running {
         // It goes on with what it has, to its end or until it needs more.
@@ -222,11 +223,11 @@ fn two_directories(case: &mut Case<'_>, kept: bool) -> Outcome<()> {
     if kept {
         copy(&fixture.path("key"), &fixture.path("other/secret"))?;
     }
-    let of_one = [SECRET, GIVEN, FIRST_NODE, "-n 600000"];
+    let of_one = [SECRET, GIVEN, ONE_NODE, "-n 600000"];
     let of_other = [SECRET, if kept { "" } else { GIVEN }];
     fixture.figures.faults += 1;
     fixture.issued(fixture.spawn("one", &of_one))?;
-    let first = [&of_other[..], &[FIRST_NODE, "-n 300000"]].concat();
+    let first = [&of_other[..], &[ONE_NODE, "-n 300000"]].concat();
     fixture.refused(fixture.spawn("other", &first), &WAYS_OUT)?;
     // Eight at once, while the first directory goes on.
     let again = [&of_other[..], &["-n 100000"]].concat();
