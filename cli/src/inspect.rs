@@ -87,7 +87,6 @@ pub(crate) fn run(args: &InspectArgs, data_dir: &DataDir) -> Result<ExitCode> {
         spelling: None,
         closed: false,
         faults: 0,
-        clock: SystemClock,
         in_the_future: 0,
         likely_cause: args.likely_cause(),
     };
@@ -133,7 +132,7 @@ impl InspectArgs {
 const PLAUSIBLE_MS: u64 = 86_400_000;
 
 /// Reads IDs and prints their parts.
-struct Reader<W: Write, E: Write, C: Clock> {
+struct Reader<W: Write, E: Write> {
     input: InputFormat,
     inspector: Inspector,
     printer: Printer<W>,
@@ -146,14 +145,13 @@ struct Reader<W: Write, E: Write, C: Clock> {
     /// Whether the reader of the answers went away.
     closed: bool,
     faults: u64,
-    clock: C,
     /// IDs whose time can't be that of their making.
     in_the_future: u64,
     /// The likely reason of that.
     likely_cause: &'static str,
 }
 
-impl<W: Write, E: Write, C: Clock> Reader<W, E, C> {
+impl<W: Write, E: Write> Reader<W, E> {
     fn take_lines(&mut self, mut lines: Lines<impl Read>) -> Result<()> {
         loop {
             // Show what is known before waiting for more. What has come in when
@@ -216,7 +214,8 @@ impl<W: Write, E: Write, C: Clock> Reader<W, E, C> {
 
     /// Warns of the first time that no ID can have, and counts the others.
     fn check_time(&mut self, number: u64, parts: &Parts) {
-        let latest = (self.clock.unix_ms())
+        let latest = SystemClock
+            .unix_ms()
             .saturating_add(PLAUSIBLE_MS)
             .saturating_add(self.inspector.layout().tick_ms());
         if parts.unix_ms <= latest {

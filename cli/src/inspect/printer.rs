@@ -9,21 +9,15 @@ use crate::format::Format;
 use crate::output;
 use crate::timestamp::rfc3339;
 
+const TITLES: [&str; 5] = ["id", "timestamp", "unix_seconds", "node", "sequence"];
+
 /// Prints one line an ID.
 pub(super) struct Printer<W> {
     format: Format,
-    columns: Columns,
-    out: W,
-}
-
-/// Widths that every ID of a layout fits, so that rows can be printed as they come.
-#[derive(Clone, Copy, Debug)]
-struct Columns {
     with_ms: bool,
-    time: usize,
-    seconds: usize,
-    node: usize,
-    sequence: usize,
+    /// Of columns that every ID of a layout fits, so that rows can be printed as they come.
+    widths: [usize; 5],
+    out: W,
 }
 
 /// As JSON shows an ID.
@@ -36,47 +30,41 @@ struct Object {
     sequence: u64,
 }
 
-/// The longest text of an ID.
-const ID_WIDTH: usize = 13;
-
 impl<W: Write> Printer<W> {
     pub(super) fn new(format: Format, layout: &Layout, out: W) -> Self {
         let with_ms =
             !layout.tick_ms().is_multiple_of(1000) || !layout.epoch_unix_ms().is_multiple_of(1000);
-        let columns = Columns {
-            with_ms,
-            time: if with_ms { 24 } else { 20 },
-            seconds: unix_seconds(layout.end_unix_ms(), with_ms)
-                .len()
-                .max("unix_seconds".len()),
-            node: (layout.nodes() - 1).to_string().len().max("node".len()),
-            sequence: (layout.sequences() - 1)
-                .to_string()
-                .len()
-                .max("sequence".len()),
-        };
+        // The widest cells of each column.
+        let widest = [
+            "0".repeat(13),
+            "0".repeat(if with_ms { 24 } else { 20 }),
+            unix_seconds(layout.end_unix_ms(), with_ms),
+            (layout.nodes() - 1).to_string(),
+            (layout.sequences() - 1).to_string(),
+        ];
+        let width = |column: usize| widest[column].len().max(TITLES[column].len());
         Self {
             format,
-            columns,
+            with_ms,
+            widths: std::array::from_fn(width),
             out,
         }
     }
 
     pub(super) fn header(&mut self) -> io::Result<()> {
         match self.format {
-            Format::Text => self.cells(["id", "timestamp", "unix_seconds", "node", "sequence"]),
+            Format::Text => self.cells(TITLES),
             Format::Json => Ok(()),
         }
     }
 
     pub(super) fn row(&mut self, id: Id, parts: &Parts) -> io::Result<()> {
-        let with_ms = self.columns.with_ms;
-        let timestamp = rfc3339(parts.unix_ms, with_ms);
+        let timestamp = rfc3339(parts.unix_ms, self.with_ms);
         match self.format {
             Format::Text => self.cells([
                 &id.to_string(),
                 timestamp.as_deref().unwrap_or("after 9999"),
-                &unix_seconds(parts.unix_ms, with_ms),
+                &unix_seconds(parts.unix_ms, self.with_ms),
                 &parts.node.to_string(),
                 &parts.sequence.to_string(),
             ]),
@@ -97,18 +85,11 @@ impl<W: Write> Printer<W> {
         self.out.flush()
     }
 
-    fn cells(&mut self, cells: [&str; 5]) -> io::Result<()> {
-        let [id, timestamp, seconds, node, sequence] = cells;
-        let Columns {
-            time: t,
-            seconds: u,
-            node: n,
-            sequence: s,
-            ..
-        } = self.columns;
+    fn cells(&mut self, [id, timestamp, seconds, node, sequence]: [&str; 5]) -> io::Result<()> {
+        let [i, t, u, n, s] = self.widths;
         writeln!(
             self.out,
-            "{id:ID_WIDTH$}  {timestamp:t$}  {seconds:>u$}  {node:>n$}  {sequence:>s$}"
+            "{id:i$}  {timestamp:t$}  {seconds:>u$}  {node:>n$}  {sequence:>s$}"
         )
     }
 }

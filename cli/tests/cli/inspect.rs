@@ -7,10 +7,11 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, UNIX_EPOCH};
 
-use crate::home::{Home, Parts, distinct, spawn, stderr, stdout, succeed};
 use humantime::format_rfc3339_seconds;
+
+use crate::home::{Home, Parts, distinct, spawn, stderr, stdout, succeed};
 use ringflake_kit::known_answers;
-use ringflake_kit::{assert_says, short_or_long, words};
+use ringflake_kit::{assert_says, short_or_long};
 
 #[test]
 fn every_vector_is_read_in_every_form() {
@@ -34,11 +35,6 @@ fn every_vector_is_read_in_every_form() {
             }
         });
         let parts: Vec<_> = parts.collect();
-        let mut table = vec!["id timestamp unix_seconds node sequence".to_owned()];
-        for (Parts { id, timestamp, .. }, &row) in parts.iter().zip(&rows) {
-            let (second, node, sequence) = (seconds[row], nodes[row], sequences[row]);
-            table.push(format!("{id} {timestamp} {second} {node} {sequence}"));
-        }
         for (form, column) in [
             ("i64", "id_i64"),
             ("u64", "id_u64"),
@@ -51,10 +47,6 @@ fn every_vector_is_read_in_every_form() {
             let input: String = rows.iter().map(|&row| format!("{}\n", ids[row])).collect();
             let options = format!("--secret-file {file} --input {form}");
             assert_eq!(home.inspect(&options, &input), parts, "{form} {column}");
-            let printed = home.feed(format!("inspect {options}"), input.as_bytes());
-            let printed = stdout(&succeed(printed));
-            let lines = printed.lines().map(|line| words(line).join(" "));
-            assert_eq!(lines.collect::<Vec<_>>(), table, "{form} {column}");
         }
     }
 }
