@@ -90,15 +90,6 @@ mod tests {
     const NOW: Duration = Duration::ZERO;
 
     #[test]
-    fn a_signal_is_noted() {
-        let interrupt = Interrupt::default();
-        assert!(!interrupt.came());
-        assert!(!interrupt.0.insists(NOW));
-        assert!(interrupt.came());
-        assert!(interrupt.flag().load(Relaxed));
-    }
-
-    #[test]
     fn only_a_signal_a_second_later_insists() {
         let within = INSISTENCE - Duration::from_nanos(1);
         for first in [NOW, 5 * INSISTENCE] {

@@ -109,18 +109,3 @@ pub(crate) fn columns<const N: usize>(
     }
     Ok(())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn columns_are_as_wide_as_they_must_be() {
-        let mut out = Vec::new();
-        let row = |cells: [&str; 3]| cells.map(str::to_owned);
-        let rows = [row(["1", "long", "x"]), row(["22", "", ""])];
-        columns(&mut out, ["a", "b", "c"], &rows).unwrap();
-        let text = String::from_utf8(out).unwrap();
-        assert_eq!(text, "a   b     c\n1   long  x\n22\n");
-    }
-}
