@@ -11,8 +11,8 @@
 //! row, so pages fill up, and the oracle stays small however long it is asked.
 
 use std::collections::HashMap;
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use ringflake::{Layout, Parts};
@@ -32,11 +32,7 @@ pub(super) struct Oracle<'a> {
 }
 
 #[derive(Debug)]
-struct Page {
-    words: Box<[AtomicU64]>,
-    /// Bits that are set, apart from those that markers still hold back.
-    seen: AtomicU32,
-}
+struct Page(Box<[AtomicU64]>);
 
 /// What the oracle says about a raw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,19 +89,22 @@ impl<'a> Oracle<'a> {
 
 impl Page {
     fn new() -> Arc<Self> {
-        let words = PAGE_BITS / u64::BITS;
-        Arc::new(Self {
-            words: (0..words).map(|_| AtomicU64::new(0)).collect(),
-            seen: AtomicU32::new(0),
-        })
+        let words = 0..PAGE_BITS / u64::BITS;
+        Arc::new(Self(words.map(|_| AtomicU64::new(0)).collect()))
     }
 
     /// Sets a bit; whether it was clear before.
     fn set(&self, bit: u32) -> bool {
         let mask = 1 << (bit % u64::BITS);
         // Relaxed: the bits publish nothing but themselves.
-        let before = self.words[(bit / u64::BITS) as usize].fetch_or(mask, Relaxed);
+        let before = self.0[(bit / u64::BITS) as usize].fetch_or(mask, Relaxed);
         before & mask == 0
+    }
+
+    fn is_full(&self) -> bool {
+        // Relaxed: see `set`. If two markers leave at once and neither sees the other's bits,
+        // the page keeps its memory.
+        self.0.iter().all(|word| word.load(Relaxed) == u64::MAX)
     }
 }
 
@@ -124,8 +123,6 @@ struct Current {
     number: u64,
     /// `None` if it is full.
     page: Option<Arc<Page>>,
-    /// Bits that were set through this marker and not counted yet.
-    set: u32,
 }
 
 impl Marker<'_> {
@@ -140,12 +137,9 @@ impl Marker<'_> {
             (place % u64::from(PAGE_BITS)) as u32,
         );
         let current = self.turn_to(number);
-        let is_new = current.page.as_ref().is_some_and(|page| page.set(bit));
-        current.set += u32::from(is_new);
-        if is_new {
-            Verdict::New
-        } else {
-            Verdict::Duplicate
+        match &current.page {
+            Some(page) if page.set(bit) => Verdict::New,
+            _ => Verdict::Duplicate,
         }
     }
 
@@ -172,22 +166,18 @@ impl Marker<'_> {
         self.current.get_or_insert_with(|| Current {
             number,
             page: self.oracle.page(number),
-            set: 0,
         })
     }
 
-    /// Counts what was set on the current page, and puts it down.
+    /// Puts the current page down, for good if it is full.
     fn leave(&mut self) {
         if let Some(Current {
             number,
             page: Some(page),
-            set,
         }) = self.current.take()
+            && page.is_full()
         {
-            // Relaxed: bits are counted once each, so one marker gets to the sum.
-            if page.seen.fetch_add(set, Relaxed) + set == PAGE_BITS && set > 0 {
-                self.oracle.retire(number);
-            }
+            self.oracle.retire(number);
         }
     }
 }
