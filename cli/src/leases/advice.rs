@@ -332,8 +332,7 @@ impl Error for Explained {
 mod tests {
     use std::path::PathBuf;
 
-    use ringflake::lease::{Block, Epoch, History, Init, LeaseStore, MemoryStore, Namespace};
-    use ringflake::{Clock, SystemClock};
+    use ringflake::lease::{Block, Epoch};
     use ringflake_kit::snapshot::{assert_snapshot, entry};
 
     use super::*;
@@ -348,20 +347,6 @@ mod tests {
         let words = " --store URL --namespace orders --secret-file orders.key".to_owned();
         let data_dir = DataDir::new(Some("/nowhere".into()));
         Advice::new(&key, &data_dir, words, is_embedded)
-    }
-
-    /// The refusal of a block size that is not the namespace's.
-    fn other_block_size() -> StoreError {
-        let orders = |block_bits| {
-            let orders = Namespace::new("orders", &Layout::RANDFLAKE, Fingerprint::PLAIN).unwrap();
-            orders.with_block_bits(block_bits).unwrap()
-        };
-        let mut store = MemoryStore::new(Arc::new(SystemClock));
-        let now = SystemClock.unix_ms();
-        store
-            .init(&orders(5), &Init::new(History::New, now))
-            .unwrap();
-        store.check(&orders(6), now).unwrap_err()
     }
 
     fn store_errors() -> Vec<StoreError> {
@@ -388,7 +373,6 @@ mod tests {
                 recorded: Fingerprint::PLAIN,
                 offered: print(2),
             },
-            other_block_size(),
             StoreError::SecretInUse {
                 namespace: namespace(),
                 other: namespace(),
