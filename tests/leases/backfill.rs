@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ringflake::lease::{
-    Acquire, Fingerprint, Grant, History, Init, LeaseStore, MemoryStore, Namespace, StoreError,
-    StoreLimits,
+    Acquire, Fingerprint, Grant, History, Holder, Init, LeaseStore, MemoryStore, Namespace,
+    StoreError, StoreLimits,
 };
 use ringflake::{
     BackfillError, BackfillGenerator, BackfillGeneratorBuilder, BuildError, Clock, DirectGenerator,
@@ -122,9 +122,13 @@ fn imports_of_one_range_never_make_the_same_id() {
     let third = rig.import(store.clone(), 100..110);
     assert_eq!(rig.drain(&third, 100..110, &mut seen), 10 * 32);
     // The next part of an import can have the same block.
-    let fourth = rig.import(store.clone(), 110..112);
+    let holder = Holder::new("importer", "7");
+    let fourth = rig.builder(store.clone(), 110..112).holder(holder.clone());
+    let fourth = fourth.build().unwrap();
     assert_eq!(rig.drain(&fourth, 110..112, &mut seen), 2 * 32);
     assert_eq!(seen.len(), 20 * 32);
+    let mut known = store.clone().list(&rig.space).unwrap().blocks.into_iter();
+    assert!(known.any(|block| block.holder.as_ref() == Some(&holder)));
 
     let error = rig.builder(store, 104..105).lease_store(silent()).build();
     assert_matches!(error, Err(BuildError::Store(_)));
@@ -241,18 +245,6 @@ fn an_import_has_all_ticks_that_its_moments_lie_in() {
 }
 
 #[test]
-fn an_import_names_its_holder_and_leaves_its_mark() {
-    let rig = Rig::new();
-    let mut store = rig.memory(History::Unused);
-    let holder = ringflake::lease::Holder::new("importer", "7");
-    let past = rig.builder(store.clone(), 50..60).holder(holder.clone());
-    drop(past.build().unwrap());
-    let known = store.list(&rig.space).unwrap().blocks.remove(0);
-    assert_eq!((known.hwm_end, known.released), (60, false));
-    assert_eq!(known.holder, Some(holder));
-}
-
-#[test]
 fn a_store_that_knows_of_no_past_is_found_out() {
     let rig = Rig::new();
     let store = Forgetful(rig.memory(History::Unused));
@@ -306,26 +298,6 @@ mod sqlite {
             .accept_best_effort(true)
             .timeout(Duration::from_secs(60));
         open(&format!("sqlite:{}", path.display()), &options).unwrap()
-    }
-
-    #[test]
-    fn imports_by_way_of_a_file_make_no_id_twice() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("leases.db");
-        let rig = Rig::new();
-        rig.init(&mut store(&path), History::Unused);
-        let now = rig.layout.tick_at(SystemClock.unix_ms()).unwrap();
-        let mut seen = HashSet::new();
-        let ids = rig.serving(store(&path));
-        // Started three times, as by a job that fails.
-        for _ in 0..3 {
-            let past = rig.import(store(&path), 100..103);
-            assert_eq!(rig.drain(&past, 100..103, &mut seen), 3 * 32);
-            assert!(seen.insert(ids.take().unwrap()));
-        }
-        let late = rig.import(store(&path), now - 3..now);
-        assert_eq!(rig.drain(&late, now - 3..now, &mut seen), 3 * 32);
-        assert_eq!(seen.len(), 3 * (96 + 1) + 96);
     }
 
     #[test]

@@ -4,16 +4,14 @@ use std::error::Error;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ringflake::lease::{
-    Fingerprint, History, Holder, LeaseStore, NamespaceError, PlanError, StoreError,
-};
+use ringflake::lease::{Fingerprint, History, Holder, LeaseStore, StoreError};
 use ringflake::{
     BuildError, CachedGenerator, DirectGenerator, OnEmpty, Refused, Secret, TakeError,
 };
 
 use crate::rig::{LEASE_DURATION, NAME, PATIENCE, Rig, SECOND, START, is_without_lease};
 use ringflake_kit::faulty_store::{Fault, Op};
-use ringflake_kit::small::{cached, direct, lease, namespace, secret};
+use ringflake_kit::small::{lease, namespace, secret};
 use ringflake_kit::{assert_matches, assert_says, eventually, in_full};
 
 /// That neither generator of the rig can be built with these options, each line for what
@@ -91,26 +89,6 @@ fn options_about_a_store_need_one() {
 }
 
 #[test]
-fn what_is_out_of_range_is_refused_before_the_store_is_asked() {
-    let rig = Rig::new();
-    let short = Duration::from_millis(9_999);
-    assert_refused! { rig:
-        .namespace("") => BuildError::Namespace(NamespaceError::NameLength { bytes: 0 }), "name";
-        .block_bits(10) => BuildError::Namespace(NamespaceError::BlockBits { .. }), "10";
-        .blocks(0) => BuildError::Plan(PlanError::Blocks { value: 0, .. }), "1 to 64";
-        .blocks(257) => BuildError::Plan(PlanError::Blocks { value: 257, max: 64 }),
-            "blocks must be 1 to 64, got 257";
-        .blocks(4).widen_to(3) =>
-            BuildError::Plan(PlanError::WidenTo { value: 3, min: 4, .. }),
-            "must be 4 to 256, got 3";
-        .widen_to(257) => BuildError::Plan(PlanError::WidenTo { value: 257, .. }), "256";
-        .lease_duration(short) => BuildError::Plan(PlanError::LeaseDuration { .. }),
-            "the lease duration must be 10s to 366 days, got 9.999s";
-    }
-    assert_eq!(rig.store.calls(Op::Acquire), 0);
-}
-
-#[test]
 fn a_namespace_that_is_another_is_refused() {
     let rig = Rig::new();
     let other = Secret::from_bytes([9; 16]);
@@ -136,38 +114,6 @@ fn a_store_that_may_have_lost_a_namespace_does_not_take_it_for_new() {
     let space = namespace("nobodys", &rig.layout, Fingerprint::of(&secret()), 3);
     let missing = rig.store.inner.clone().list(&space).unwrap_err();
     assert_matches!(missing, StoreError::NotInitialised { .. });
-}
-
-#[test]
-fn an_unknown_history_says_when_leases_begin() {
-    let rig = Rig::new();
-    let unknown = || {
-        rig.cached()
-            .secret(Secret::from_bytes([9; 16]))
-            .namespace("nobodys")
-            .init_if_new(History::Unknown)
-    };
-    let early = unknown()
-        .first_lease_within(PATIENCE / 2)
-        .build()
-        .unwrap_err();
-    let BuildError::NoLeaseYet {
-        error: StoreError::FloorAhead { retry_after, .. },
-        waited,
-        ..
-    } = early
-    else {
-        panic!("{early:?}");
-    };
-    assert!(waited < PATIENCE / 2, "it was waited for: {waited:?}");
-    // The default failover time is a minute, and a tick is a second.
-    let expected = 60 * SECOND..63 * SECOND;
-    assert!(expected.contains(&retry_after), "{retry_after:?}");
-    rig.clock.advance(retry_after);
-    let ids = unknown().borrow_limit(3_600 * SECOND).build().unwrap();
-    // The default horizon is eleven minutes.
-    let parts = ids.inspect(ids.take().unwrap()).unwrap();
-    assert!(parts.tick > START + 720, "{parts:?}");
 }
 
 #[test]
@@ -281,40 +227,6 @@ fn a_detached_generator_is_ready_when_its_store_is() {
     cached.invalidate();
     assert!(!cached.is_ready());
     assert!(is_without_lease(&cached.take()));
-}
-
-#[test]
-fn a_lease_that_was_given_is_always_ready_and_has_no_status() {
-    let rig = Rig::new();
-    let cached = cached(rig.layout, 8..16, START..START + 10);
-    let cached = cached.capacity(64).build().unwrap();
-    assert!(cached.is_ready() && cached.lease_status().is_none());
-    let direct = direct(rig.layout, 0..8, START..START + 10).clock(rig.clock.clone());
-    let direct = direct.build_detached().unwrap();
-    assert!(direct.is_ready() && direct.lease_status().is_none());
-    direct.take().unwrap();
-    rig.set_tick(START + 10);
-    direct.take().unwrap_err();
-    assert!(direct.wait_ready(PATIENCE));
-}
-
-#[test]
-fn what_waiting_does_not_help_is_refused_at_once() {
-    let rig = Rig::new();
-    let other = Secret::from_bytes([9; 16]);
-    let patient = rig.cached().secret(&other).first_lease_within(PATIENCE);
-    let error = patient.build().unwrap_err();
-    assert_matches!(
-        error,
-        BuildError::Store(StoreError::FingerprintMismatch { .. })
-    );
-    assert_eq!(rig.store.calls(Op::Acquire), 1);
-    // A detached one learns it when it asks for an ID.
-    let detached = rig.direct().secret(&other).build_detached().unwrap();
-    let reason = || detached.take().unwrap_err().to_string();
-    eventually("the reason is given", || {
-        reason().contains("another secret")
-    });
 }
 
 /// Its first lease may come after it has gone.

@@ -227,38 +227,6 @@ fn u1_a_child_can_build_on_nothing_of_its_parents() {
 }
 
 #[test]
-fn a_child_of_a_process_that_builds_and_drops_does_not_hang() {
-    let layout = layout(40, 8, 8);
-    let over = AtomicBool::new(false);
-    thread::scope(|scope| {
-        for thread in 0..2 {
-            let over = &over;
-            scope.spawn(move || {
-                let given = nodes(layout, 100 + thread..101 + thread);
-                while !over.load(Relaxed) {
-                    let _ = on(layout, given.clone()).unwrap().take();
-                }
-            });
-        }
-        let mut ids = Some(on(layout, nodes(layout, 8..16)).unwrap());
-        let outcomes = (0..300).map(|_| {
-            checks_in_a_fork(|checks| {
-                ids = None;
-                checks.check(ids.is_none());
-                checks.check(is_parents(on(layout, nodes(layout, 8..9))));
-                let own = on(layout, nodes(layout, 16..24));
-                checks.check(own.as_ref().is_ok_and(|own| own.take().is_ok()));
-                drop(own);
-                checks.check(on(layout, nodes(layout, 24..25)).is_ok());
-            })
-        });
-        let bad: Vec<_> = outcomes.filter(|outcome| *outcome != Ok(0)).collect();
-        over.store(true, Relaxed);
-        assert_eq!(bad, [], "what the children found");
-    });
-}
-
-#[test]
 fn a_child_of_a_process_whose_store_hangs_does_not_hang() {
     let rig = Rig::new();
     let mut ids = Some(rig.cached().build().unwrap());

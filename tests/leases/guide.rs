@@ -1,9 +1,6 @@
 //! The figures of `lease::guide` that no formula gives: managers are driven
-//! through simulated hours, and what happens is held against the pages. And the
-//! links and pictures of the guides.
+//! through simulated hours, and what happens is held against the pages.
 
-use std::fs;
-use std::path::Path;
 use std::time::Duration;
 
 use ringflake::lease::protocol::{Answer, Change, Demand, Manager, Moment, Step};
@@ -38,7 +35,6 @@ impl World {
         }
     }
 
-    /// Seconds since the start.
     fn now(&self) -> f64 {
         (self.clock.unix_ms() - START_MS) as f64 / 1000.0
     }
@@ -64,7 +60,6 @@ impl Process {
         }
     }
 
-    /// Does all that is due.
     fn run(&mut self, world: &mut World) {
         let unix_ms = world.clock.unix_ms();
         let at = Moment {
@@ -277,24 +272,4 @@ fn the_ride_through_of_the_runbook_ends_with_the_lease() {
     for (later_ms, left) in [(0, 601.0), (602_000, -1.0)] {
         assert_eq!(ride_through(&status, &LAYOUT, START_MS + later_ms), left);
     }
-}
-
-/// A link is defined in its page for those who read the file, and in `links.md` for rustdoc.
-/// Rustdoc and `.ci/documents` see to where they lead.
-#[test]
-fn every_link_of_a_page_is_defined_for_rustdoc_and_for_the_repository() {
-    let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/lease/guide");
-    let shared = fs::read_to_string(guide.join("links.md")).unwrap();
-    let mut links = 0;
-    for entry in fs::read_dir(&guide).unwrap() {
-        let page = fs::read_to_string(entry.unwrap().path()).unwrap();
-        for link in page.split("][").skip(1) {
-            let (label, _) = link.split_once(']').unwrap();
-            let definition = format!("[{label}]: ");
-            let defines = |text: &str| text.lines().any(|line| line.starts_with(&definition));
-            assert!(defines(&page) && defines(&shared), "{label}");
-            links += 1;
-        }
-    }
-    assert!(links > 50, "{links} links were found");
 }

@@ -3,9 +3,8 @@
 use std::collections::HashSet;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
-use std::sync::{Arc, Mutex, OnceLock, mpsc};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
-use std::time::Duration;
 
 use ringflake::{
     DirectGenerator, Handle, Id, Lease, OnEmpty, Refused, StaticLease, TakeError, WeakGenerator,
@@ -168,30 +167,6 @@ fn s4_a_lease_that_was_given_is_given_up_for_good() {
     direct.invalidate();
     assert_eq!(direct.take(), Err(TakeError::Refused(Refused::Invalidated)));
     assert_eq!(direct.leases(), []);
-}
-
-#[test]
-fn a_waiting_take_is_refused_when_a_given_lease_is_invalidated() {
-    let rig = Rig::new();
-    // One tick, which is used up at once.
-    let ids = cached(rig.layout, 0..1, START..START + 500)
-        .borrow_limit(Duration::ZERO)
-        .capacity(4)
-        .on_empty(OnEmpty::Wait(60 * SECOND))
-        .build()
-        .unwrap();
-    let mut batch = [Id::default(); 4];
-    assert_eq!(ids.take_batch(&mut batch), Ok(4));
-    thread::scope(|scope| {
-        let (answered, answer) = mpsc::channel();
-        let ids = &ids;
-        scope.spawn(move || answered.send(ids.take()));
-        eventually("the take finds it dry", || ids.stats().empties == 1);
-        // The time that it needs to fall asleep.
-        thread::sleep(Duration::from_millis(50));
-        ids.invalidate();
-        assert_eq!(answer.recv_timeout(20 * SECOND), Ok(INVALIDATED));
-    });
 }
 
 /// A block is never come back to here, so each ID tells when it was made. Takes change cores

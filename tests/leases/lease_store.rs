@@ -1,9 +1,8 @@
 //! Stores of leases: the suite that all must pass, and what the reference store does at the
 //! edges of its limits, and where replies get lost.
 
-mod failover;
+mod edges;
 mod unknown;
-mod watched;
 
 use std::sync::Arc;
 

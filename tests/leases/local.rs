@@ -12,12 +12,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use ringflake::lease::{
-    Acquire, Fingerprint, Floor, History, Init, LeaseStore, OpenOptions, SqliteStore, StoreError,
+    Acquire, Floor, History, Init, LeaseStore, OpenOptions, SqliteStore, StoreError,
 };
 use ringflake::local::DataDir;
 use ringflake::{
-    BuildError, CachedGenerator, CachedGeneratorBuilder, Cipher, Clock, DirectGenerator, Id,
-    Inspector, Layout, Local, LocalError, Parts, Secret, Shutdown, StaticLease, SystemClock,
+    BuildError, CachedGenerator, CachedGeneratorBuilder, Cipher, Clock, Id, Inspector, Layout,
+    Local, LocalError, Parts, Secret, Shutdown, StaticLease, SystemClock,
 };
 use tempfile::TempDir;
 
@@ -113,7 +113,6 @@ fn pause(most: Duration) {
     thread::sleep(most.mul_f64(share));
 }
 
-/// The test with this name in a process of its own.
 fn child(test: &str, directory: &Path, output: &Path) -> Command {
     let mut command = Command::new(env::current_exe().unwrap());
     command
@@ -274,20 +273,6 @@ fn a_name_that_is_none_is_refused_before_anything_is_made() {
 }
 
 #[test]
-fn a_directory_that_can_not_be_made_is_named() {
-    let home = directory();
-    let file = home.path().join("file");
-    fs::write(&file, "").unwrap();
-    let data = file.join("data");
-    let error = refused(orders(&data));
-    assert_says(
-        &error.to_string(),
-        &[data.to_str().unwrap(), "can't be created"],
-    );
-    assert_matches!(error, LocalError::Directory { .. });
-}
-
-#[test]
 fn a_store_that_was_removed_gives_ids_above_all_before() {
     let home = directory();
     let first = ids(home.path());
@@ -353,31 +338,6 @@ fn a_directory_that_was_copied_is_refused() {
     raised.unwrap();
     let adopted = builder(local("invoices", &copy)).build().unwrap();
     assert!(is_new(&take(&adopted, 10)));
-}
-
-#[test]
-fn plain_and_encrypted_ids_have_a_namespace_each() {
-    let home = directory();
-    let plain = builder(orders(home.path())).plain().build().unwrap();
-    assert!(!home.path().join("orders.secret").exists());
-    let encrypted = ids(home.path());
-    for (local, name, is_plain) in [
-        (orders(home.path()), "orders", false),
-        (orders(home.path()).plain(), "orders-plain", true),
-    ] {
-        let found = local.find(&LAYOUT).unwrap();
-        assert_eq!(found.namespace.name(), name);
-        let fingerprint = found.namespace.fingerprint();
-        assert_eq!(fingerprint == Fingerprint::PLAIN, is_plain);
-        assert_eq!(found.secret.is_none(), is_plain);
-    }
-    let id = plain.take().unwrap();
-    assert_eq!(LAYOUT.unpack(id.to_u64()), plain.inspect(id));
-    assert!(is_new(&take(&plain, 10)) && is_new(&take(&encrypted, 10)));
-    let direct = DirectGenerator::builder(LAYOUT).local(orders(home.path()).plain());
-    let direct = direct.build().unwrap();
-    let parts = LAYOUT.unpack(direct.take().unwrap().to_u64()).unwrap();
-    assert!(!plain.leases()[0].nodes().contains(&parts.node));
 }
 
 /// How a directory is made up to some step, in which no ID was issued.

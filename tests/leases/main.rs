@@ -11,6 +11,7 @@ mod expiry;
 #[cfg(unix)]
 mod fork;
 mod guide;
+#[cfg(all(unix, feature = "sqlite"))]
 mod id_width;
 mod invalidate;
 #[cfg(feature = "conformance")]

@@ -361,29 +361,3 @@ fn labels_go_with_every_metric() {
         assert!(series.contains("zone=\"b\""), "{series}");
     }
 }
-
-#[test]
-fn a_lease_that_was_given_has_no_metrics_of_a_store() {
-    use ringflake::{Layout, StaticLease};
-    let lease = StaticLease::assume_unique(Layout::RANDFLAKE, 920..921);
-    let builder = CachedGenerator::builder(Layout::RANDFLAKE).plain();
-    let ids = builder.lease(lease).build().unwrap();
-    let published = Published::new(&ids);
-    let series = published.publish().series().join("\n");
-    for missing in [
-        "lease_blocks",
-        "lease_duration",
-        "renew",
-        "fenced",
-        "history",
-        "store",
-    ] {
-        assert!(!series.contains(missing), "{missing}");
-    }
-    assert!(
-        published
-            .registry
-            .value("ringflake_lease_remaining_seconds")
-            > 1e6
-    );
-}

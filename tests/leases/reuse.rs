@@ -10,13 +10,12 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 use std::time::Duration;
 
-use ringflake::lease::{Acquire, Grant, LeaseStore};
 use ringflake::{
     BuildError, CachedGenerator, ClockPolicy, DirectGenerator, Id, Layout, LeaseSource,
     ManualClock, Secret, StaticLease,
 };
 
-use crate::rig::{Rig, START};
+use crate::rig::START;
 use ringflake_kit::small::{POLICIES, Watched, clock_at, layout, lease, secret};
 use ringflake_kit::{assert_matches, assert_says, in_full};
 
@@ -149,24 +148,6 @@ fn u1_kinds_and_policies_in_turn_repeat_nothing() {
 }
 
 #[test]
-fn the_next_generator_goes_on_within_the_tick() {
-    let space = Space::new();
-    let nodes = space.nodes(0..8);
-    let mut expected = 0;
-    for policy in [ClockPolicy::Refuse, ClockPolicy::default()] {
-        for count in [1, 300, 7] {
-            let ids = space.direct(policy, nodes.clone()).unwrap();
-            for _ in 0..count {
-                let parts = ids.inspect(ids.take().unwrap()).unwrap();
-                let at = parts.node * 256 + parts.sequence;
-                assert_eq!((parts.tick, at), (START, expected), "{policy:?}");
-                expected += 1;
-            }
-        }
-    }
-}
-
-#[test]
 fn u1_what_was_borrowed_far_ahead_is_not_issued_again() {
     let space = Space::new();
     let mut seen = Seen::default();
@@ -233,25 +214,6 @@ fn leases_that_meet_one_in_use_are_refused() {
     let mut seen = Seen::default();
     for ids in beside.iter().chain([&first]) {
         (0..200).for_each(|_| seen.add(ids.take().unwrap()));
-    }
-}
-
-#[test]
-fn all_leases_of_one_grant_are_one() {
-    let rig = Rig::new();
-    let mut store = rig.store.clone();
-    let acquire = Acquire::new(2, 100, rig.unix_ms(START));
-    let grants = store.acquire(&rig.space, &acquire).unwrap();
-    let build = |grant: &Grant| {
-        let builder = DirectGenerator::builder(rig.layout).plain();
-        let builder = builder.lease(grant.to_lease(&rig.space).unwrap());
-        builder.clock(rig.clock.clone()).build()
-    };
-    for _ in 0..2 {
-        let first = build(&grants[1]).unwrap();
-        assert_taken(build(&grants[1].clone()));
-        build(&grants[0]).unwrap();
-        first.take().unwrap();
     }
 }
 
@@ -364,19 +326,4 @@ fn what_was_given_up_is_not_used_again() {
     let error = refused(space.cached(nodes));
     assert_says(&error.to_string(), &["8..16"]);
     assert_matches!(error, BuildError::LeaseGivenUp { .. });
-}
-
-#[test]
-fn a_lease_of_which_nothing_is_left_is_refused() {
-    let space = Space::new();
-    let short = lease(space.layout, 0..1, START..START + 2);
-    let ahead = ClockPolicy::Logical {
-        at_most_ahead: HOUR,
-    };
-    let ids = space.direct(ahead, short.clone()).unwrap();
-    assert_eq!((0..513).filter(|_| ids.take().is_ok()).count(), 512);
-    drop(ids);
-    let error = refused(space.cached(short));
-    assert_matches!(error, BuildError::LeaseUsed { used_ticks, .. }
-        if *used_ticks == (START..START + 2));
 }

@@ -23,7 +23,6 @@ pub(crate) const SECOND: Duration = Duration::from_secs(1);
 /// Longer than what is waited for ever takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The tick at which everything begins.
 pub(crate) const START: u64 = 1_000;
 
 /// The ticks of a grant: the default lease duration in seconds, and one for the tick that
@@ -113,7 +112,6 @@ impl Rig {
         self.clock.set(self.unix_ms(tick));
     }
 
-    /// When `tick` begins.
     pub(crate) fn unix_ms(&self, tick: u64) -> u64 {
         self.layout.tick_start_unix_ms(tick)
     }
@@ -123,7 +121,6 @@ impl Rig {
         self.store.inner.clone().list(&self.space).unwrap().blocks
     }
 
-    /// How many blocks somebody holds, as far as the store knows.
     pub(crate) fn held_blocks(&self) -> u64 {
         let now = self.clock.unix_ms();
         let report = self.store.inner.clone().check(&self.space, now);
@@ -200,7 +197,6 @@ impl Judge {
         }
     }
 
-    /// How many were issued.
     pub(crate) fn issued(&self) -> u64 {
         self.oracle.marked()
     }

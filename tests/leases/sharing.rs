@@ -9,7 +9,7 @@ use ringflake::lease::{
 };
 use ringflake::{Clock, DirectGenerator, Secret, Shutdown};
 
-use crate::rig::{Judge, PATIENCE, Rig, SECOND, held_end, on_lease_thread};
+use crate::rig::{Judge, PATIENCE, Rig, held_end, on_lease_thread};
 use ringflake_kit::faulty_store::{Fault, Op};
 use ringflake_kit::small::{Watched, namespace};
 use ringflake_kit::{assert_matches, eventually};
@@ -21,7 +21,6 @@ fn rig(name: &str) -> Rig {
     rig
 }
 
-/// Adds a namespace with blocks of 2^`block_bits` nodes.
 fn init(rig: &mut Rig, name: &str, secret: &Secret, block_bits: u32) {
     let space = namespace(name, &rig.layout, Fingerprint::of(secret), block_bits);
     let init = Init::new(History::New, rig.clock.unix_ms());
@@ -176,17 +175,6 @@ fn a_generator_built_on_the_lease_thread_is_served_by_another_thread() {
 }
 
 #[test]
-fn a_refused_build_leaves_running_generators_alone() {
-    let rig = rig("refused");
-    let ids = rig.direct().build().unwrap();
-    let stranger = rig.direct().namespace("nobodys").build();
-    assert!(stranger.unwrap_err().to_string().contains("nobodys"));
-    assert!(ids.take().is_ok());
-    rig.let_them_renew(|| vec![ids.lease_status()]);
-    assert_eq!(rig.store.threads(), 1);
-}
-
-#[test]
 fn a_fenced_renewal_costs_one_generator_its_block() {
     let rig = rig("fenced");
     let all = many(&rig, 8);
@@ -239,20 +227,4 @@ fn a_store_that_is_away_is_asked_once_and_comes_back_for_all() {
     eventually("all have recovered", || {
         all.iter().all(|ids| trouble(ids).is_none())
     });
-}
-
-#[test]
-fn shutdowns_while_the_store_is_away_do_not_each_ask_it() {
-    let rig = rig("hangs");
-    let all = many(&rig, 40);
-    rig.store.fail(Fault::Down);
-    for ids in all {
-        assert_eq!(ids.shutdown(PATIENCE), Shutdown::Unreleased);
-    }
-    let releases = rig.store.calls(Op::Release);
-    assert!((1..40).contains(&releases), "{releases}");
-    assert_eq!(rig.held_blocks(), 40);
-    rig.clock.advance(700 * SECOND);
-    rig.store.heal();
-    assert!(rig.direct().build().unwrap().take().is_ok());
 }

@@ -4,7 +4,6 @@ use ringflake::lease::{GrantState, Holder};
 
 use crate::rig::{LEASE_DURATION, Rig, SECOND, START};
 use ringflake_kit::assert_says;
-use ringflake_kit::faulty_store::Fault;
 
 #[test]
 fn the_status_names_each_grant_with_its_confirmed_end() {
@@ -42,22 +41,6 @@ fn the_status_names_each_grant_with_its_confirmed_end() {
     let status = ids.lease_status().unwrap();
     let confirmed = status.grants.iter().map(|held| held.grant.ticks.end);
     assert_eq!(ends(ids.leases()), confirmed.collect::<Vec<_>>());
-}
-
-#[test]
-fn the_figures_have_the_end_of_the_last_lease() {
-    let rig = Rig::new();
-    let ids = rig.cached().build().unwrap();
-    let end = |tick| rig.unix_ms(tick);
-    assert_eq!(ids.stats().lease_end_unix_ms, end(START + LEASE_DURATION));
-    rig.let_them_renew(|| vec![ids.lease_status()]);
-    let renewed = ids.leases()[0].ticks().end;
-    assert!(renewed > START + LEASE_DURATION);
-    assert_eq!(ids.stats().lease_end_unix_ms, end(renewed));
-    rig.store.fail(Fault::Down);
-    ids.invalidate();
-    assert_eq!(ids.stats().lease_end_unix_ms, 0);
-    assert_eq!(ids.leases(), []);
 }
 
 #[test]

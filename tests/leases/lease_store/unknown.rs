@@ -1,16 +1,106 @@
 //! Commits whose outcome is unknown: the operation is ambiguous, and nothing is sent again.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ringflake::lease::table::{Blocks, Key, Query, Table};
+use ringflake::lease::table::{
+    Blocks, Commit, Description, Key, MemoryTable, Query, Snapshot, Table, TableError, Txn,
+};
 use ringflake::lease::{
     Acquire, Confirmed, Fingerprint, Floor, Grant, History, Incarnation, Init, LeaseStore, Leases,
     MemoryStore, Namespace, Renew, StoreError,
 };
 use ringflake::{Clock, Layout, SystemClock};
 
-use super::watched::{Call, Lost, WatchedTable};
 use ringflake_kit::assert_matches;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Call {
+    Read,
+    Commit,
+    Describe,
+}
+
+/// A commit whose reply is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Lost {
+    /// How many commits come before it.
+    after: usize,
+    is_applied: bool,
+}
+
+/// A table that notes its calls, and loses the replies to chosen commits. Clones share the server
+/// and the notes.
+#[derive(Clone, Debug)]
+struct WatchedTable {
+    table: MemoryTable,
+    watch: Arc<Mutex<Watch>>,
+}
+
+#[derive(Debug, Default)]
+struct Watch {
+    calls: Vec<Call>,
+    conflicts: usize,
+    lost: Option<Lost>,
+    /// The commit whose reply was lost.
+    lost_txn: Option<Txn>,
+}
+
+impl WatchedTable {
+    fn new(table: MemoryTable) -> Self {
+        Self {
+            table,
+            watch: Arc::default(),
+        }
+    }
+
+    fn watch(&self) -> MutexGuard<'_, Watch> {
+        self.watch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Forgets the calls so far, and loses the reply to a commit from here on.
+    fn lose(&self, lost: Lost) {
+        *self.watch() = Watch {
+            lost: Some(lost),
+            ..Watch::default()
+        };
+    }
+}
+
+impl Table for WatchedTable {
+    fn read(&mut self, query: &Query) -> Result<Snapshot, TableError> {
+        self.watch().calls.push(Call::Read);
+        self.table.read(query)
+    }
+
+    fn commit(&mut self, txn: &Txn, instead: &Query) -> Result<Commit, TableError> {
+        let lost = {
+            let mut watch = self.watch();
+            let commits = watch.calls.iter().filter(|call| **call == Call::Commit);
+            let before = commits.count();
+            watch.calls.push(Call::Commit);
+            let lost = watch.lost.filter(|lost| lost.after == before);
+            if lost.is_some() {
+                watch.lost_txn = Some(txn.clone());
+            }
+            lost
+        };
+        if lost.is_some_and(|lost| !lost.is_applied) {
+            return Ok(Commit::Unknown("no reply".into()));
+        }
+        let outcome = self.table.commit(txn, instead)?;
+        match (&outcome, lost) {
+            (Commit::Conflict(_), _) => self.watch().conflicts += 1,
+            (_, Some(_)) => return Ok(Commit::Unknown("no reply".into())),
+            _ => {}
+        }
+        Ok(outcome)
+    }
+
+    fn describe(&mut self) -> Result<Description, TableError> {
+        self.watch().calls.push(Call::Describe);
+        self.table.describe()
+    }
+}
 
 /// A server, a store whose table loses replies, and a grant that this store holds.
 struct Rig {

@@ -68,7 +68,6 @@ impl Registry {
         values.map_or_else(Vec::new, |values| values.0.lock().unwrap().clone())
     }
 
-    /// The last value of a series.
     #[track_caller]
     pub(crate) fn value(&self, series: &str) -> f64 {
         let values = self.values(series);
@@ -79,7 +78,6 @@ impl Registry {
         self.0.lock().unwrap().series.keys().cloned().collect()
     }
 
-    /// Each description by name.
     pub(crate) fn described(&self) -> BTreeMap<String, Vec<Described>> {
         self.0.lock().unwrap().described.clone()
     }

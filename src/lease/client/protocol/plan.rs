@@ -186,6 +186,17 @@ mod tests {
     }
 
     #[test]
+    fn a_plan_widens_to_no_fewer_blocks_than_it_holds() {
+        let space = space(5);
+        for (value, good) in [(3, false), (4, true), (256, true), (257, false)] {
+            let plan = LeasePlan::new(4).with_widen_to(value);
+            let (min, max) = (4, 256);
+            let expected = PlanError::WidenTo { value, min, max };
+            assert_eq!(plan.validate(&space), good.then_some(()).ok_or(expected));
+        }
+    }
+
+    #[test]
     fn the_lease_duration_spans_ten_ticks_and_a_second() {
         let ms = Duration::from_millis;
         let twitter = Namespace::new("a", &Layout::TWITTER, Fingerprint::PLAIN).unwrap();

@@ -1,12 +1,11 @@
-//! The reference store at the edges of its limits, and when its history is lost. That nothing is
-//! granted twice then is for `tests/simulator`.
+//! The reference store at the edges of its limits.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use ringflake::lease::{
-    Acquire, Fence, Fingerprint, Floor, Grant, History, Incarnation, Init, LeaseStore, MemoryStore,
-    Namespace, Renew, StoreError, StoreLimits,
+    Acquire, Fingerprint, Grant, History, Init, LeaseStore, MemoryStore, Namespace, Renew,
+    StoreError, StoreLimits,
 };
 use ringflake::{Clock, Layout, ManualClock};
 use ringflake_kit::assert_matches;
@@ -60,55 +59,29 @@ impl Rig {
         }
     }
 
-    fn set(&self, tick: u64) {
-        self.clock.set(within(tick));
-    }
-
     fn acquire(&mut self, length: u64) -> Result<Grant, StoreError> {
         let ask = Acquire::new(1, length, self.clock.unix_ms());
         let mut grants = self.store.acquire(&self.space, &ask)?;
         assert_eq!(grants.len(), 1);
         Ok(grants.remove(0))
     }
-
-    fn renew(&mut self, grant: &Grant, end: u64) -> Result<u64, StoreError> {
-        let renew = Renew::new(grant, end, self.clock.unix_ms());
-        self.store.renew(&self.space, &renew)
-    }
-
-    fn release(&mut self, grant: &Grant) {
-        let released = self.store.release(&self.space, grant.block, grant.epoch);
-        released.unwrap();
-    }
-
-    fn floor(&mut self) -> u64 {
-        self.store.list(&self.space).unwrap().record.floor
-    }
-}
-
-#[test]
-fn a_passed_grant_can_be_renewed_while_the_block_is_free() {
-    let mut rig = Rig::new(17);
-    let grant = rig.acquire(10).unwrap();
-    rig.set(START + 60);
-    let end = rig.renew(&grant, START + 80).unwrap();
-    assert_eq!(end, START + 80);
 }
 
 #[test]
 fn grants_and_renewals_end_with_the_layout() {
     let end = LAYOUT.ticks();
     let mut rig = Rig::new(5);
-    rig.set(end - 10);
+    rig.clock.set(within(end - 10));
     let mut grant = rig.acquire(20).unwrap();
     assert_eq!(grant.ticks, end - 10..end);
-    assert_eq!(rig.renew(&grant, u64::MAX).unwrap(), end);
+    let renew = Renew::new(&grant, u64::MAX, rig.clock.unix_ms());
+    assert_eq!(rig.store.renew(&rig.space, &renew).unwrap(), end);
     grant.to_lease(&rig.space).unwrap();
 
-    rig.set(end - 1);
+    rig.clock.set(within(end - 1));
     grant = rig.acquire(20).unwrap();
     assert_eq!(grant.ticks, end - 1..end);
-    rig.set(end);
+    rig.clock.set(within(end));
     assert_matches!(rig.acquire(20), Err(StoreError::LayoutEnded { start, layout_ticks })
         if (*start, *layout_ticks) == (end, end));
 }
@@ -184,7 +157,8 @@ fn a_refusal_says_when_to_come_back() {
     // Released, but its mark stands at the horizon.
     let mut rig = Rig::new(17);
     let held = rig.acquire(HORIZON).unwrap();
-    rig.release(&held);
+    let released = rig.store.release(&rig.space, held.block, held.epoch);
+    released.unwrap();
     let grant = retry_when_told(&mut rig, false);
     assert_eq!(grant.ticks, START + HORIZON..START + HORIZON + 1);
 
@@ -192,69 +166,4 @@ fn a_refusal_says_when_to_come_back() {
     let grant = retry_when_told(&mut rig, true);
     let floor = START + HORIZON + FAILOVER + 1;
     assert_eq!(grant.ticks, floor..floor + 1);
-}
-
-#[test]
-fn renewals_end_with_the_history_that_they_belong_to() {
-    let mut rig = Rig::new(5);
-    let grant = rig.acquire(10).unwrap();
-    rig.store.set_incarnation(Incarnation::new("promoted"));
-
-    let fence = |rig: &mut Rig| match rig.renew(&grant, START + 20) {
-        Err(StoreError::Fenced { fence, .. }) => fence,
-        other => panic!("{other:?} instead of a fence"),
-    };
-    // Either the holder comes first, or a caller that raises the floor.
-    assert_eq!(fence(&mut rig), Fence::Incarnation);
-    assert_eq!(rig.floor(), START);
-    rig.acquire(10).unwrap_err();
-    let (known, floor) = (START + 10, START + HORIZON + FAILOVER + 1);
-    assert_eq!(fence(&mut rig), Fence::Floor { known, floor });
-}
-
-#[test]
-fn the_floor_is_raised_once_for_each_change() {
-    let mut rig = Rig::new(5);
-    rig.acquire(10).unwrap();
-    rig.store.set_incarnation(Incarnation::new("promoted"));
-    let floor = START + HORIZON + FAILOVER + 1;
-    for tick in START..=START + FAILOVER + 1 {
-        rig.set(tick);
-        assert_matches!(rig.acquire(10), Err(StoreError::FloorAhead { floor: found, .. })
-            if *found == floor);
-    }
-    // Then at the horizon, a tick long.
-    rig.set(START + FAILOVER + 2);
-    assert_eq!(rig.acquire(10).unwrap().ticks, floor..floor + 1);
-
-    let again = Incarnation::new("promoted again");
-    rig.store.set_incarnation(again);
-    rig.acquire(10).unwrap_err();
-    assert_eq!(rig.floor(), floor + FAILOVER + 2);
-}
-
-/// The limit that the runbook speaks of, and what it says to do.
-#[test]
-fn a_loss_that_nobody_notices_needs_a_floor_raised_by_hand() {
-    let mut rig = Rig::with_history(17, History::Unused);
-    let before = rig.store.snapshot();
-    let past = |rig: &mut Rig| {
-        let ask = Acquire::past(1, 0..100, rig.clock.unix_ms());
-        rig.store.acquire(&rig.space, &ask)
-    };
-    let lost = past(&mut rig).unwrap();
-    rig.store.restore(&before);
-    // However late.
-    rig.set(START + 1_000_000);
-    let unnoticed = rig.store.snapshot();
-    assert_eq!(past(&mut rig).unwrap(), lost);
-
-    rig.store.restore(&unnoticed);
-    let now = rig.clock.unix_ms();
-    let raised = rig
-        .store
-        .raise_floor(&rig.space, Floor::OverLostGrants, now);
-    let raised = raised.unwrap();
-    assert_matches!(past(&mut rig), Err(StoreError::BeforeFloor { floor, .. })
-        if *floor == raised);
 }
