@@ -1,8 +1,8 @@
 //! The calendar clock of a server, in the hands of a test.
 //!
 //! libfaketime does this for many programs, but not for one whose allocator asks
-//! for the time while it starts, as Debian's Redis. This needs nothing but the
-//! Rust compiler, and works for every program that takes the time from libc.
+//! for the time while it starts, as Debian's Redis. This needs nothing but a
+//! C compiler, and works for every program that takes the time from libc.
 
 use std::env;
 use std::fs::{self, File};
@@ -25,7 +25,6 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A clock that shows the machine's time.
     pub fn new() -> Self {
         let directory = crate::server::directory();
         // Where the server's own user can read it.
@@ -43,7 +42,6 @@ impl Clock {
         clock
     }
 
-    /// Makes `command` show this clock.
     pub fn preload(&self, command: &mut Command) {
         command
             .env("LD_PRELOAD", &self.library)
@@ -66,31 +64,23 @@ fn shared_library() -> PathBuf {
 /// Leaves it beside the program, for those who come later: no server is to read it while
 /// another process writes it.
 fn build() -> PathBuf {
-    const SOURCE: &str = include_str!("clock_shim.rs");
+    const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/server/clock_shim.c");
     let program = env::current_exe().unwrap();
     let library = program.with_extension("clock.so");
-    let is_newer = |than: &Path| Some(modified(&library)? > modified(than)?);
-    if is_newer(&program) == Some(true) {
+    let is_newer = |than: &Path| modified(&library) > modified(than);
+    if is_newer(&program) && is_newer(Path::new(SOURCE)) {
         return library;
     }
     let fresh = program.with_extension(format!("clock{}.so", std::process::id()));
-    let source = fresh.with_extension("rs");
-    fs::write(&source, SOURCE).unwrap();
-    let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let output = Command::new(rustc)
-        .args([
-            "--edition=2024",
-            "--crate-type=cdylib",
-            "--crate-name=clock",
-        ])
-        .args(["-Copt-level=2", "-Cpanic=abort", "-o"])
-        .args([&fresh, &source])
+    let compiler = env::var_os("CC").unwrap_or_else(|| "cc".into());
+    let output = Command::new(compiler)
+        .args(["-shared", "-fPIC", "-O2", SOURCE, "-o"])
+        .arg(&fresh)
         .output()
         .unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{errors}");
     fs::rename(&fresh, &library).unwrap();
-    fs::remove_file(&source).unwrap();
     library
 }
 
