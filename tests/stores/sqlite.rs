@@ -9,7 +9,6 @@ mod kills;
 mod locks;
 #[cfg(target_os = "linux")]
 mod put_back;
-mod renewals;
 #[cfg(target_os = "linux")]
 mod witness;
 
@@ -53,7 +52,6 @@ impl Place {
         Self { directory, path }
     }
 
-    /// A place where [`space`] was initialised.
     fn initialised() -> Self {
         let place = Self::new();
         place.init();
@@ -80,7 +78,6 @@ impl Place {
         self.store().list(&space()).unwrap()
     }
 
-    /// A connection that knows nothing of leases.
     fn raw(&self) -> Connection {
         Connection::open(&self.path).unwrap()
     }
@@ -98,14 +95,6 @@ impl Place {
         self.run(&format!(
             "UPDATE ringflake SET value = {damaged} WHERE key = '{}';",
             Key::block(namespace.name(), block)
-        ));
-    }
-
-    /// Sets a field of a block of [`space`], to an expression of SQL.
-    fn set_field(&self, block: u64, field: &str, value: &str) {
-        self.run(&format!(
-            "UPDATE ringflake SET value = json_set(value, '$.{field}', {value}) WHERE key = '{}';",
-            Key::block("test", Block::new(block))
         ));
     }
 

@@ -9,7 +9,7 @@ use ringflake::SystemClock;
 use ringflake::lease::conformance::{GrantedTicks, Suite};
 use ringflake::lease::table::Key;
 use ringflake::lease::{
-    Acquire, Fence, Grant, History, Init, LeaseStore, MemoryStore, Namespace, Renew, SqliteStore,
+    Acquire, Fence, Grant, History, Init, LeaseStore, MemoryStore, Namespace, SqliteStore,
     StoreError, StoreLimits, TierStore,
 };
 use ringflake_kit::server::data_directory;
@@ -74,10 +74,6 @@ fn ask() -> Acquire {
     Acquire::new(1, 600, now())
 }
 
-fn longer(grant: &Grant) -> Renew {
-    Renew::new(grant, grant.ticks.end + 1, now())
-}
-
 #[test]
 fn s9_a_tier_in_a_file_conforms() {
     let machine = Machine::new();
@@ -100,29 +96,14 @@ fn s9_a_copied_file_gives_up_what_the_original_has() {
     let grant = machine.acquire(&mut process);
     fs::copy(machine.path(), machine.at("copy.db")).unwrap();
     let mut elsewhere = machine.process_at(machine.at("copy.db"));
-    let renewed = elsewhere.renew(&space(), &longer(&grant));
+    let renewed = kit::renew(&mut elsewhere, &space(), &grant);
     assert_eq!(fenced(renewed), Fence::Upstream);
     for _ in 0..5 {
         machine.acquire(&mut elsewhere);
         machine.acquire(&mut process);
     }
-    let end = process.renew(&space(), &longer(&grant)).unwrap();
+    let end = kit::renew(&mut process, &space(), &grant).unwrap();
     machine.given.extend(&grant, end);
-}
-
-#[test]
-fn s9_a_file_put_back_by_name_gives_up_what_it_had() {
-    let mut machine = Machine::new();
-    machine.acquire(&mut machine.process());
-    let backup = machine.at("backup.db");
-    fs::copy(machine.path(), &backup).unwrap();
-    for _ in 0..3 {
-        machine.acquire(&mut machine.process());
-    }
-    fs::rename(&backup, machine.path()).unwrap();
-    for _ in 0..3 {
-        machine.acquire(&mut machine.process());
-    }
 }
 
 #[cfg(target_os = "linux")]
@@ -138,7 +119,7 @@ fn s9_a_file_put_back_in_place_begins_above_its_sub_grants() {
         .last()
         .unwrap();
     fs::copy(&backup, machine.path()).unwrap();
-    let renewed = process.renew(&space(), &longer(&last));
+    let renewed = kit::renew(&mut process, &space(), &last);
     assert_eq!(
         fenced(renewed),
         Fence::Floor {
@@ -154,16 +135,6 @@ fn s9_a_file_put_back_in_place_begins_above_its_sub_grants() {
 
 fn floor(process: &mut TierStore) -> u64 {
     process.list(&space()).unwrap().record.floor
-}
-
-#[test]
-fn s9_a_file_that_was_removed_is_made_anew_with_other_blocks() {
-    let mut machine = Machine::new();
-    let first = machine.acquire(&mut machine.process());
-    for name in ["tier.db", "tier.db-journal"] {
-        fs::remove_file(machine.at(name)).unwrap();
-    }
-    assert_ne!(machine.acquire(&mut machine.process()).block, first.block);
 }
 
 #[test]
@@ -208,7 +179,7 @@ fn s9_two_machines_that_share_a_file_are_told() {
     // Without it this is a file that has moved with its disk. Closing alone would not do while a
     // child that another test has forked has the same open file.
     sign.unlock().unwrap();
-    let renewed = process.renew(&space(), &longer(&grant));
+    let renewed = kit::renew(&mut process, &space(), &grant);
     assert_eq!(fenced(renewed), Fence::Upstream);
     machine.acquire(&mut process);
 }

@@ -2,16 +2,12 @@
 //! record's row.
 
 use std::thread;
-use std::time::Duration;
 
-use ringflake::lease::{
-    Block, Confirmed, Epoch, Fence, Floor, Grant, LeaseStore, Namespace, StoreError,
-};
+use ringflake::lease::{Fence, Floor, Grant, LeaseStore as _, Namespace, StoreError};
 
-use crate::kit::{ask, fenced, made, mark, now, renew, several, take, tick, unavailable};
-use crate::served::{Served as _, hasty};
+use crate::kit::{fenced, made, mark, now, renew, several, take, unavailable};
+use crate::served::Served as _;
 use crate::sql::Database as _;
-use crate::sql::batches::renew_all;
 use ringflake_kit::eventually;
 use ringflake_kit::server::{Lent, Postgres, Reachable as _, Session};
 
@@ -51,120 +47,49 @@ fn one_behind_the_other<A: Send, B: Send>(
     })
 }
 
-/// Locks the row of the record.
-fn sharing(space: &Namespace) -> String {
-    let name = space.name();
-    format!("SELECT * FROM ringflake WHERE key = '{name}/record' FOR SHARE")
-}
-
-/// What changes a record that holds this grant.
-type Change = fn(&mut dyn LeaseStore, &Namespace, &Grant) -> Result<(), StoreError>;
-
-fn raise_by_hand(
-    store: &mut dyn LeaseStore,
-    space: &Namespace,
-    grant: &Grant,
-) -> Result<(), StoreError> {
-    // Above all that is renewed in the meantime.
+/// Above all that is renewed in the meantime.
+fn raise_floor(server: &Postgres, space: &Namespace, grant: &Grant) -> Result<u64, StoreError> {
     let floor = Floor::Tick(grant.ticks.end + 100);
-    store.raise_floor(space, floor, now()).map(drop)
+    server.store().raise_floor(space, floor, now())
 }
-
-fn raise_over_lost_history(
-    store: &mut dyn LeaseStore,
-    space: &Namespace,
-    _: &Grant,
-) -> Result<(), StoreError> {
-    let never_heard_of = Confirmed::new(Block::new(99), Epoch::FIRST, tick(space) + 5);
-    let ask = ask(1, 10).with_evidence(vec![never_heard_of]);
-    match store.acquire(space, &ask) {
-        Err(StoreError::HistoryLost { .. }) => Ok(()),
-        other => panic!("{other:?}"),
-    }
-}
-
-const CHANGES: [(&str, Change); 2] = [
-    ("by-hand", raise_by_hand),
-    ("over-lost-history", raise_over_lost_history),
-];
 
 #[test]
 fn a_renewal_waits_for_a_floor_being_raised_and_obeys_it() {
-    let server = started!(Lent::<Postgres>::start());
-    for (how, change) in CHANGES {
-        let space = &made(&mut server.store(), how, 5);
-        let grant = &take(&mut server.store(), space, 10);
-        let (passed, raised, renewed) = one_behind_the_other(
-            &server,
-            &sharing(space),
-            || change(&mut server.store(), space, grant),
-            || renew(&mut server.store(), space, grant),
-        );
-        assert!(!passed, "it passed a floor raised {how}");
-        raised.unwrap();
-        let fence = fenced(renewed);
-        assert!(matches!(fence, Fence::Floor { .. }), "{how}: {fence:?}");
-        let kept = mark(&mut server.store(), space, grant.block);
-        assert_eq!(kept, Some(grant.ticks.end), "{how}");
-    }
-}
-
-#[test]
-fn renewals_of_many_namespaces_wait_for_each_raised_floor() {
-    let server = started!(Lent::<Postgres>::start());
-    let spaces = &["a", "b", "c"].map(|name| made(&mut server.store(), name, 5));
-    for (raised, space) in spaces.iter().enumerate() {
-        let grants = &spaces
-            .each_ref()
-            .map(|space| take(&mut server.store(), space, 10));
-        let floor = grants[raised].ticks.end + 100;
-        let (passed, change, answers) = one_behind_the_other(
-            &server,
-            &sharing(space),
-            || raise_by_hand(&mut server.store(), space, &grants[raised]),
-            || {
-                let asked: Vec<_> = spaces.iter().zip(grants).collect();
-                renew_all(&mut server.store(), &asked)
-            },
-        );
-        assert!(!passed, "they passed a floor that was being raised");
-        change.unwrap();
-        for (index, answer) in answers.into_iter().enumerate() {
-            let known = grants[index].ticks.end;
-            if index == raised {
-                assert_eq!(fenced(answer), Fence::Floor { known, floor });
-            } else {
-                assert_eq!(answer.unwrap(), known + 1);
-            }
-        }
-        // So that it grants again.
-        let floor = format!("\"floor\":{floor}");
-        server.change_record(space.name(), &floor, "\"floor\":0");
-    }
+    let server = &*started!(Lent::<Postgres>::start());
+    let space = &made(&mut server.store(), "orders", 5);
+    let grant = &take(&mut server.store(), space, 10);
+    let (passed, raised, renewed) = one_behind_the_other(
+        server,
+        "SELECT * FROM ringflake WHERE key = 'orders/record' FOR SHARE",
+        || raise_floor(server, space, grant),
+        || renew(&mut server.store(), space, grant),
+    );
+    assert!(!passed, "it passed a floor that was being raised");
+    let (known, floor) = (grant.ticks.end, raised.unwrap());
+    assert_eq!(fenced(renewed), Fence::Floor { known, floor });
+    assert_eq!(mark(&mut server.store(), space, grant.block), Some(known));
 }
 
 /// A renewal that has compared with the record, and waits for its block.
 #[test]
 fn a_floor_is_not_raised_while_a_renewal_is_under_way() {
-    let server = started!(Lent::<Postgres>::start());
-    for (how, change) in CHANGES {
-        let space = &made(&mut server.store(), how, 5);
-        let grant = &take(&mut server.store(), space, 10);
-        let row = server.row(space, grant.block);
-        let (raised, renewed, change) = one_behind_the_other(
-            &server,
-            &format!("SELECT * FROM ringflake WHERE {row} FOR UPDATE"),
-            || renew(&mut server.store(), space, grant),
-            || change(&mut server.store(), space, grant),
-        );
-        assert!(!raised, "raised {how} over a renewal");
-        change.unwrap();
-        let mut grown = grant.clone();
-        grown.ticks.end += 1;
-        assert_eq!(renewed.unwrap(), grown.ticks.end);
-        let fence = fenced(renew(&mut server.store(), space, &grown));
-        assert!(matches!(fence, Fence::Floor { .. }), "{how}: {fence:?}");
-    }
+    let server = &*started!(Lent::<Postgres>::start());
+    let space = &made(&mut server.store(), "orders", 5);
+    let grant = &take(&mut server.store(), space, 10);
+    let row = server.row(space, grant.block);
+    let (raised, renewed, floor) = one_behind_the_other(
+        server,
+        &format!("SELECT * FROM ringflake WHERE {row} FOR UPDATE"),
+        || renew(&mut server.store(), space, grant),
+        || raise_floor(server, space, grant),
+    );
+    assert!(!raised, "raised over a renewal");
+    let mut grown = grant.clone();
+    grown.ticks.end += 1;
+    assert_eq!(renewed.unwrap(), grown.ticks.end);
+    let (known, floor) = (grown.ticks.end, floor.unwrap());
+    let fence = fenced(renew(&mut server.store(), space, &grown));
+    assert_eq!(fence, Fence::Floor { known, floor });
 }
 
 /// Nothing was compared yet, so nothing is in doubt.
@@ -189,31 +114,6 @@ fn a_renewal_cancelled_before_it_has_the_lock_is_not_done() {
     holding.execute("COMMIT");
     let end = renew(&mut store, &space, &grant).unwrap();
     assert_eq!(end, grant.ticks.end + 1);
-}
-
-#[test]
-fn another_namespace_is_not_waited_for() {
-    let server = started!(Lent::<Postgres>::start());
-    let space = &made(&mut server.store(), "orders", 5);
-    let other = &made(&mut server.store(), "other", 5);
-    let grant = &take(&mut server.store(), space, 10);
-    let elsewhere = &take(&mut server.store(), other, 10);
-    let (passed, raised, renewed) = one_behind_the_other(
-        &server,
-        &sharing(space),
-        || raise_by_hand(&mut server.store(), space, grant),
-        // Gives up before a test would.
-        || {
-            renew(
-                &mut hasty(&server.url(), Duration::from_secs(20)),
-                other,
-                elsewhere,
-            )
-        },
-    );
-    raised.unwrap();
-    assert!(passed, "it waited: {renewed:?}");
-    assert_eq!(renewed.unwrap(), elsewhere.ticks.end + 1);
 }
 
 /// Lists of transactions that share a row, which only vacuum clears away.

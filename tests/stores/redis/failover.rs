@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use ringflake::lease::conformance::GrantedTicks;
-use ringflake::lease::{Fence, Floor, Grant, LeaseStore, Renew, StoreError, open};
+use ringflake::lease::{Floor, Grant, LeaseStore, StoreError, open};
 
 use crate::kit::{
-    acquire, all_of, fenced, floor_ahead, init, made, mark, not_durable, now, renew, space, take,
+    acquire, all_of, floor_ahead, init, made, mark, not_durable, now, renew, space, take,
     unavailable,
 };
 use crate::served::{Served as _, hasty, patient, store};
@@ -102,35 +101,6 @@ fn a_write_that_no_replica_confirms_is_ambiguous() {
     eventually("the replica is back", || {
         acquire(&mut strict, &space).is_ok()
     });
-}
-
-#[test]
-fn a_promoted_replica_with_writes_missing_gives_nothing_twice() {
-    let (primary, replica) = started!(pair());
-    let mut old = careless(&primary);
-    // One block, so that it must be granted again.
-    let space = made(&mut old, "missing", 17);
-    let mut given = GrantedTicks::default();
-    let mut grant = take(&mut old, &space, 60);
-    given.add(&grant);
-    primary.replicate();
-
-    // The primary goes on, for those that still reach it.
-    replica.promote();
-    let most = Renew::new(&grant, u64::MAX, now());
-    let end = old.renew(&space, &most).unwrap();
-    given.extend(&grant, end);
-    grant.ticks.end = end;
-
-    let mut new = replica.store();
-    let recorded = new.list(&space).unwrap().blocks[0].hwm_end;
-    assert!(recorded < end, "the replica has what it was not to have");
-    let fence = fenced(renew(&mut new, &space, &grant));
-    assert_eq!(fence, Fence::Incarnation);
-    let floor = floor_ahead(acquire(&mut new, &space));
-    assert!(floor > end);
-    let fence = fenced(renew(&mut new, &space, &grant));
-    assert_eq!(fence, Fence::Floor { known: end, floor });
 }
 
 /// A server that goes on running has the same `run_id` when it is promoted again.

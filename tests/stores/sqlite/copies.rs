@@ -4,14 +4,13 @@ use std::fs;
 
 use ringflake::Clock;
 use ringflake::lease::{
-    Acquire, Fence, Floor, Grant, History, Init, LeaseStore, Namespace, Renew, SqliteStore,
-    StoreError,
+    Acquire, Fence, Floor, Grant, LeaseStore, Namespace, Renew, SqliteStore, StoreError,
 };
 use ringflake_kit::assert_says;
 use tempfile::TempDir;
 
 use super::{Place, Site, acquire, now, space, store};
-use crate::kit::{self, FAILOVER, HORIZON, copied, fenced, history_unknown, not_initialised};
+use crate::kit::{self, FAILOVER, HORIZON, copied, fenced};
 
 /// A store of one block in each of two namespaces, and its directory.
 fn original() -> (TempDir, Site) {
@@ -148,24 +147,4 @@ fn another_machine_is_noticed() {
     place.run("UPDATE ringflake_file SET identity = 'machine 0000' || substr(identity, 13);");
     let said = copied(acquire(&mut place.store()));
     assert!(said.contains("machine 0000"), "{said}");
-}
-
-#[cfg(target_os = "linux")]
-#[test]
-fn an_emptied_file_is_not_taken_for_a_new_one() {
-    let place = Place::of(TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap());
-    place.init();
-    let mut store = place.store();
-    let lost = acquire(&mut store).unwrap();
-    fs::write(&place.path, "").unwrap();
-    not_initialised(acquire(&mut store));
-    let init = |history| Init::new(history, now());
-    for history in [History::New, History::Unused] {
-        // Every other namespace was lost with it.
-        for space in [space(), one_block("other")] {
-            history_unknown(store.init_if_new(&space, &init(history))).says("earlier state");
-        }
-    }
-    let record = store.init(&space(), &init(History::Unknown)).unwrap();
-    assert!(record.floor > lost.ticks.end);
 }

@@ -154,8 +154,11 @@ fn no_entry_is_deleted_by_a_slip_of_the_hand() {
 #[test]
 fn the_view_shows_blocks_to_people() {
     let place = three_blocks();
-    place.set_field(2, "epoch", "'first'");
-    place.run("UPDATE ringflake SET value = '?' WHERE key LIKE '%/block/%1'");
+    place.run(
+        "UPDATE ringflake SET value = '?' WHERE key LIKE '%/block/%1';
+         UPDATE ringflake SET value = json_set(value, '$.epoch', 'first')
+             WHERE key LIKE '%/block/%2';",
+    );
     let raw = place.raw();
     let sql = "SELECT block, epoch, hwm_end, released FROM ringflake_block \
                WHERE namespace = 'test' ORDER BY block";

@@ -3,8 +3,6 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::sync::Barrier;
-use std::thread;
 use std::time::Duration;
 
 use ringflake::lease::{
@@ -63,36 +61,6 @@ fn an_empty_file_is_not_initialised_and_can_be() {
 }
 
 #[test]
-fn of_twenty_that_initialise_at_once_one_does() {
-    // A program is refused where the file may be lost.
-    let place = Place::of(TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap());
-    let ready = Barrier::new(20);
-    let work = |worker| {
-        let mut store = place.store();
-        ready.wait();
-        let init = Init::new(History::New, now());
-        let made = match worker % 2 {
-            0 => store.init(&space(), &init),
-            _ => store.init_if_new(&space(), &init),
-        };
-        let made = match made {
-            Err(StoreError::AlreadyInitialised { .. }) => 0,
-            made => made.map(|_| 1).unwrap(),
-        };
-        acquire(&mut store).unwrap();
-        made
-    };
-    let made: u32 = thread::scope(|scope| {
-        let workers: Vec<_> = (0..20)
-            .map(|worker| scope.spawn(move || work(worker)))
-            .collect();
-        let made = workers.into_iter().map(|worker| worker.join().unwrap());
-        made.sum()
-    });
-    assert_eq!((made, place.list().blocks.len()), (1, 20));
-}
-
-#[test]
 fn a_missing_directory_is_named() {
     let place = Place::new();
     let directory = place.beside("not mounted");
@@ -106,13 +74,6 @@ fn a_missing_directory_is_named() {
         assert_says(&said, &["not mounted", "make it, or mount"]);
     }
     assert!(!directory.exists());
-}
-
-#[test]
-fn a_directory_is_no_file() {
-    let place = Place::new();
-    let said = unavailable(acquire(&mut store(place.directory.path())));
-    assert_says(&said, &["is not a file"]);
 }
 
 /// Does something without the rights of root, if it has them.

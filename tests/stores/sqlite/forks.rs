@@ -3,11 +3,10 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
-use ringflake::lease::{Grant, LeaseStore, SqliteStore, StoreError};
+use ringflake::lease::{Grant, SqliteStore, StoreError};
 use ringflake_kit::{child, eventually};
 use rusqlite::Connection;
 
@@ -83,28 +82,5 @@ fn a_child_of_a_process_that_was_inside_sqlite_is_refused() {
         // The parent is not concerned.
         drop(raw);
         waiting.join().unwrap().unwrap();
-    });
-}
-
-#[test]
-fn fork_waits_for_operations_of_other_threads() {
-    let Some(path) = given_path() else {
-        left_by_a_child();
-        return;
-    };
-    let done = AtomicBool::new(false);
-    thread::scope(|scope| {
-        // In SQLite for most of the time.
-        let reading = scope.spawn(|| {
-            while !done.load(Relaxed) {
-                store(&path).list(&super::space()).unwrap();
-            }
-        });
-        let words: Vec<_> = (0..20)
-            .map(|_| in_a_fork(&path, || in_words(acquire(&mut store(&path)))))
-            .collect();
-        done.store(true, Relaxed);
-        reading.join().unwrap();
-        assert!(words.iter().all(|words| words == "granted"), "{words:?}");
     });
 }

@@ -65,7 +65,6 @@ fn must_run(program: &str, arguments: &[&str]) {
     );
 }
 
-/// The name of the store's file.
 const FILE: &str = "leases.db";
 
 /// A directory with a store, and all that was granted of it.
@@ -147,7 +146,6 @@ impl Watched {
     }
 }
 
-/// The floor that keeps a store from granting anything yet.
 #[track_caller]
 fn floor_ahead(answer: Result<Grant, StoreError>) -> u64 {
     match answer {
@@ -156,7 +154,6 @@ fn floor_ahead(answer: Result<Grant, StoreError>) -> u64 {
     }
 }
 
-/// Runs a test on each file system that there can be.
 fn on_each(test: impl Fn(&Path)) {
     let home = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     test(home.path());
