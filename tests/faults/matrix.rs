@@ -3,7 +3,6 @@
 mod case;
 mod controls;
 mod grant_log;
-mod limits;
 mod report;
 mod scenarios;
 mod target;

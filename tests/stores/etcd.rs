@@ -8,16 +8,12 @@ use std::time::Duration;
 
 use ringflake::lease::conformance::{Suite, TableSuite};
 use ringflake::lease::table::{EtcdTable, Table};
-use ringflake::lease::{
-    Block, Durability, Grant, Holder, LeaseStore as _, MAX_ACQUIRE, Namespace, StoreError,
-};
+use ringflake::lease::{Durability, LeaseStore as _, MAX_ACQUIRE, StoreError};
 use serde_json::Value;
 
-use crate::kit::{
-    acquire, ask, denied, exhausted, made, now, renew, several, take, tests_on, unavailable,
-};
+use crate::kit::{acquire, denied, made, now, renew, several, take, tests_on, unavailable};
 use crate::served::{self, Served, hasty, store, tests_of_servers};
-use ringflake_kit::server::{Etcd, Lent, Reachable as _};
+use ringflake_kit::server::{Etcd, Reachable as _};
 use ringflake_kit::{assert_says, eventually, words};
 
 impl Served for Etcd {
@@ -32,23 +28,6 @@ impl Served for Etcd {
 
 tests_of_servers!(Etcd);
 tests_on! { Etcd; served: a_connection_that_was_closed_is_opened_again; }
-
-#[test]
-fn it_conforms() {
-    let etcd = started!(Etcd::start());
-    // No value of a block, or one whose epoch no mark has.
-    let damage = |space: &Namespace, block: Block| {
-        let key = format!("ringflake/{}/block/{:020}", space.name(), block.index());
-        let value = match block.index() % 2 {
-            0 => "{",
-            _ => r#"{"hwm_end":"00000000000000000005","epoch":6,"released":true}"#,
-        };
-        etcd.ctl(0, &["put", &key, value]);
-    };
-    Suite::new(&|| etcd.store(), &now)
-        .with_damage(&damage)
-        .run();
-}
 
 /// A leader that stands still for seconds on a busy machine stays the leader.
 const PATIENT: [&str; 4] = ["--heartbeat-interval", "500", "--election-timeout", "5000"];
@@ -78,32 +57,6 @@ fn the_most_blocks_fit_a_transaction_after_an_election() {
     etcd.restart(0);
     several(&mut store, &space, MAX_ACQUIRE, 10);
     assert!(term(&etcd) > before);
-}
-
-/// A reply of many megabytes, on the way to the last block that is free.
-#[test]
-fn a_large_namespace_is_read_as_a_whole() {
-    let etcd = started!(Lent::<Etcd>::start());
-    let mut store = etcd.store();
-    let space = made(&mut store, "large", 3);
-    assert_eq!(space.blocks(), 16_384);
-    let holder = Holder::new("h".repeat(64), "i".repeat(64));
-    let ask = ask(1, 800).held_by(holder);
-    let first = store.acquire(&space, &ask).unwrap().remove(0);
-    let key = |index: u64| format!("ringflake/large/block/{index:020}");
-    let get = ["get", &key(first.block.index()), "--print-value-only"];
-    let value = etcd.ctl(0, &get);
-    for page in (0..space.blocks()).collect::<Vec<_>>().chunks(128) {
-        let keys: Vec<_> = page.iter().map(|index| key(*index)).collect();
-        etcd.put_all(&keys, value.trim_end());
-    }
-    let last = Grant::new(Block::new(9_999), first.epoch, first.ticks);
-    exhausted(acquire(&mut store, &space));
-    store.release(&space, last.block, last.epoch).unwrap();
-    assert_eq!(take(&mut store, &space, 60).block, last.block);
-    let blocks = store.list(&space).unwrap().blocks;
-    assert_eq!(blocks.len() as u64, space.blocks());
-    assert!(blocks.is_sorted_by_key(|block| block.block));
 }
 
 // Members that go and come

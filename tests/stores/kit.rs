@@ -56,7 +56,6 @@ pub(crate) fn limits() -> StoreLimits {
         .with_skew(Duration::from_secs(SKEW))
 }
 
-/// What begins a namespace with these limits.
 pub(crate) fn begin() -> Init {
     Init::new(History::New, now()).with_limits(limits())
 }
@@ -72,12 +71,10 @@ pub(crate) fn made(store: &mut dyn LeaseStore, name: &str, block_bits: u32) -> N
     space
 }
 
-/// The tick that it is.
 pub(crate) fn tick(space: &Namespace) -> u64 {
     space.layout().tick_at(now()).unwrap()
 }
 
-/// Asks for so many blocks for so many ticks.
 pub(crate) fn ask(blocks: u32, length: u64) -> Acquire {
     Acquire::new(blocks, length, now())
 }
@@ -89,7 +86,6 @@ pub(crate) fn acquire(store: &mut dyn LeaseStore, space: &Namespace) -> Result<G
     Ok(grants.remove(0))
 }
 
-/// So many blocks, for so many ticks.
 pub(crate) fn several(
     store: &mut dyn LeaseStore,
     space: &Namespace,
@@ -101,7 +97,6 @@ pub(crate) fn several(
     grants
 }
 
-/// One of them.
 pub(crate) fn take(store: &mut dyn LeaseStore, space: &Namespace, length: u64) -> Grant {
     several(store, space, 1, length).remove(0)
 }
@@ -119,7 +114,6 @@ pub(crate) fn renew(
     store.renew(space, &longer(grant))
 }
 
-/// The mark of a block, as the store has it.
 pub(crate) fn mark(store: &mut dyn LeaseStore, space: &Namespace, block: Block) -> Option<u64> {
     let blocks = store.list(space).unwrap().blocks;
     let found = blocks.iter().find(|known| known.block == block);
@@ -168,7 +162,6 @@ pub(crate) fn serve(script: impl Fn(TcpStream) + Send + Sync + 'static) -> u16 {
     port
 }
 
-/// All that an error shows.
 pub(crate) struct Shown(String);
 
 impl fmt::Display for Shown {

@@ -1,33 +1,24 @@
 //! MariaDB, which stands for MySQL too.
 
+use std::thread;
+
 use mysql::prelude::Queryable;
 use ringflake::lease::{Durability, Fence, LeaseStore as _, MysqlStore};
 
 use crate::kit::{
-    acquire, answers, denied, fenced, floor_ahead, made, not_durable, now, renew, take, unavailable,
+    acquire, answers, denied, fenced, floor_ahead, made, mark, not_durable, now, renew, several,
+    take, unavailable,
 };
-use crate::served::{Served as _, store};
+use crate::served::{self, Served as _, store};
 use crate::sql::{self, Database, batches};
 use ringflake_kit::server::{Lent, MariaDb, Reachable as _, TestServer as _};
-use ringflake_kit::words;
+use ringflake_kit::{eventually, words};
 
 impl Database for MariaDb {
     fn execute(&self, sql: &str) {
-        self.holding()(sql);
-    }
-
-    fn holding(&self) -> Box<dyn FnMut(&str) + '_> {
-        let mut holding = self.admin();
-        Box::new(move |sql| {
-            if let Err(error) = holding.query_drop(sql) {
-                panic!("{sql}: {error}");
-            }
-        })
-    }
-
-    /// (The list of transactions is a copy, and not renewed for those who ask often.)
-    fn is_waited_for(&self) -> bool {
-        status(self, "Innodb_row_lock_current_waits") > 0
+        if let Err(error) = self.admin().query_drop(sql) {
+            panic!("{sql}: {error}");
+        }
     }
 
     fn sessions(&self) -> u64 {
@@ -68,7 +59,7 @@ fn conforms_whatever_the_defaults() {
          --default-time-zone=+05:30 --default-storage-engine=MyISAM \
          --character-set-server=latin1 --log-bin --sync-binlog=1",
     )));
-    sql::conforms(&server);
+    served::conforms(&server);
 }
 
 #[test]
@@ -100,11 +91,31 @@ fn renewals_of_the_same_blocks_share_what_is_added() {
     batches::renewals_of_the_same_blocks_share_what_is_added(&*server);
 }
 
+/// The server rolls back the transaction that has written less, and the store repeats it. The
+/// other one takes its locks in the wrong order: those of the blocks, and then the record's.
 #[test]
 fn a_deadlock_is_repeated() {
     let server = started!(Lent::<MariaDb>::start());
-    let hold_record = "SELECT * FROM ringflake WHERE `key` = 'orders/record' FOR UPDATE";
-    sql::a_deadlock_is_repeated(&*server, "BEGIN", hold_record);
+    let mut other = server.admin();
+    let mut lock = |sql| other.query_drop(sql).unwrap();
+    let mut store = server.store();
+    let space = made(&mut store, "orders", 12);
+    several(&mut store, &space, 20, 10);
+    let grant = take(&mut store, &space, 10);
+    lock("BEGIN");
+    lock("UPDATE ringflake SET `rank` = `rank` + 1 WHERE `rank` IS NOT NULL");
+    thread::scope(|scope| {
+        let worker = scope.spawn(|| renew(&mut store, &space, &grant));
+        // (The list of transactions is a copy, and not renewed for those who ask often.)
+        eventually("the renewal waits", || {
+            status(&server, "Innodb_row_lock_current_waits") > 0
+        });
+        lock("SELECT * FROM ringflake WHERE `key` = 'orders/record' FOR UPDATE");
+        lock("COMMIT");
+        assert_eq!(worker.join().unwrap().unwrap(), grant.ticks.end + 1);
+    });
+    let kept = mark(&mut store, &space, grant.block);
+    assert_eq!(kept, Some(grant.ticks.end + 1));
 }
 
 #[test]

@@ -5,7 +5,6 @@ mod renewals;
 
 use std::path::Path;
 use std::thread;
-use std::time::Duration;
 
 use ringflake::lease::{Durability, Fence, Floor, LeaseStore, PostgresStore, Renew, StoreError};
 
@@ -13,7 +12,7 @@ use crate::kit::{
     acquire, ambiguous, answers, corrupt, fenced, floor_ahead, made, mark, not_durable, now, renew,
     several, take, tick, unavailable,
 };
-use crate::served::{Served as _, hasty, store};
+use crate::served::{Served as _, store};
 use crate::sql::{self, Database};
 use ringflake_kit::eventually;
 use ringflake_kit::server::{Lent, PASSWORD, Postgres, Reachable as _, TestServer as _};
@@ -21,17 +20,6 @@ use ringflake_kit::server::{Lent, PASSWORD, Postgres, Reachable as _, TestServer
 impl Database for Postgres {
     fn execute(&self, sql: &str) {
         self.admin().execute(sql);
-    }
-
-    fn holding(&self) -> Box<dyn FnMut(&str) + '_> {
-        let holding = self.admin();
-        Box::new(move |sql| holding.execute(sql))
-    }
-
-    fn is_waited_for(&self) -> bool {
-        let waiting = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'ringflake'
-            AND state = 'active' AND wait_event_type = 'Lock'";
-        self.admin().value(waiting) != "0"
     }
 
     fn sessions(&self) -> u64 {
@@ -126,32 +114,6 @@ fn a_database_made_from_a_template_is_noticed() {
     let report = server.store().check(&space, now()).unwrap();
     assert_ne!(report.incarnation, before);
     assert_eq!(report.incarnation, report.record.incarnation);
-}
-
-#[test]
-fn a_deadlock_is_repeated() {
-    let server = started!(Postgres::start());
-    // PostgreSQL cancels the session that checks for a deadlock first. The store's session
-    // checks once, this many seconds after its wait began. On a busy machine the other session
-    // may not be waiting by then; it gives up later, and there was no deadlock.
-    let is_met = [1, 4, 16].into_iter().any(|seconds| {
-        server.clear();
-        server.execute(&format!(
-            "ALTER ROLE app SET deadlock_timeout = '{seconds}s'"
-        ));
-        let hold_record = format!(
-            "DO $$ BEGIN
-                 SET LOCAL lock_timeout = '{}s';
-                 PERFORM pg_advisory_xact_lock(1919315051, 471239387);
-             EXCEPTION WHEN lock_not_available THEN
-                 RAISE NOTICE 'there is no deadlock';
-             END $$",
-            seconds + 20
-        );
-        sql::a_deadlock_is_repeated(&server, "SET deadlock_timeout = '1h'; BEGIN", &hold_record);
-        server.process().log().contains("deadlock detected")
-    });
-    assert!(is_met, "the store never met a deadlock");
 }
 
 #[test]
@@ -413,18 +375,6 @@ fn a_commit_that_no_standby_has_is_in_doubt() {
     }
     assert_eq!(batches::next_transaction(&server), before + 1);
 
-    // Nobody cancels: the time-out does not count as a confirmation.
-    let mut timeout = Duration::from_secs(1);
-    eventually("the time is up while the commit waits", || {
-        let answer = acquire(&mut hasty(&server.url(), timeout), space);
-        timeout *= 2;
-        // On a busy machine it can be up before the commit.
-        if matches!(answer, Err(StoreError::Unavailable { .. })) {
-            return false;
-        }
-        ambiguous(answer);
-        true
-    });
     // So that the server can end.
     server.configure("synchronous_standby_names = ''");
     server.reload("synchronous_standby_names", "");

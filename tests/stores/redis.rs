@@ -4,9 +4,7 @@ mod failover;
 
 use ringflake::lease::conformance::{GrantedTicks, Suite};
 use ringflake::lease::table::{Commit, Key, Put, Query, Table, Txn};
-use ringflake::lease::{
-    Block, Durability, Fence, Holder, LeaseStore as _, Namespace, RedisStore, open,
-};
+use ringflake::lease::{Block, Durability, Fence, Holder, LeaseStore as _, RedisStore, open};
 
 use crate::kit::{
     acquire, ask, begin, corrupt, denied, exhausted, fenced, floor_ahead, history_unknown, init,
@@ -29,23 +27,6 @@ impl Served for Redis {
 
 tests_of_servers!(Redis);
 tests_on! { Redis; served: a_connection_that_was_closed_is_opened_again; }
-
-#[test]
-fn it_conforms() {
-    let redis = started!(Redis::start());
-    let damage = |space: &Namespace, block: Block| {
-        let field = format!("block/{:020}", block.index());
-        let value: &[u8] = match block.index() % 2 {
-            0 => b"{",
-            // No UTF-8.
-            _ => b"{\xff}",
-        };
-        redis.set_field(&hash_of(space.name()), &field, value);
-    };
-    Suite::new(&|| redis.store(), &now)
-        .with_damage(&damage)
-        .run();
-}
 
 fn hash_of(name: &str) -> String {
     format!("ringflake:{{{name}}}")
@@ -272,25 +253,6 @@ fn a_lost_index_causes_no_overlap() {
     redis.command(&["DEL", &ranks]);
     redis.lose("lost");
     history_unknown(store.init_if_new(&space, &begin())).says("there are blocks");
-}
-
-#[test]
-fn a_field_of_no_block_takes_no_block_away() {
-    let redis = started!(Lent::<Redis>::start());
-    let mut store = redis.store();
-    for (index, name) in ["x", "00000000000000000001", "\u{e9}"]
-        .into_iter()
-        .enumerate()
-    {
-        let space = made(&mut store, &format!("stray-{index}"), 17);
-        let (hash, field) = (hash_of(space.name()), format!("block/{name}"));
-        redis.command(&["HSET", &hash, &field, "{}"]);
-        redis.command(&["ZADD", &format!("{hash}:rank"), "1", &field]);
-        assert_eq!(take(&mut store, &space, 60).block, Block::new(0));
-        let listing = store.list(&space).unwrap();
-        assert_eq!((listing.blocks.len(), listing.quarantined.len()), (1, 1));
-        assert_eq!(listing.quarantined[0].block, None);
-    }
 }
 
 // While it refuses writes

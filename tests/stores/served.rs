@@ -18,7 +18,7 @@ pub(crate) use self::replies::{
 use crate::kit::{acquire, init, made, now, space, unavailable};
 use ringflake_kit::eventually;
 use ringflake_kit::proxy::{Fault, Proxy};
-use ringflake_kit::server::Reachable;
+use ringflake_kit::server::TestServer;
 use ringflake_kit::tls::{Identity, file};
 
 /// How much later than its time-out an operation may end where others compete for
@@ -56,14 +56,11 @@ pub(crate) fn within<T>(most: Duration, mut operation: impl FnMut() -> T) -> (T,
     last
 }
 
-/// A server under test.
-pub(crate) trait Served: Reachable {
-    /// One more connection.
+pub(crate) trait Served: TestServer {
     fn store(&self) -> Box<dyn LeaseStore> {
         store(&self.url())
     }
 
-    /// One more connection, as a table.
     fn table(&self) -> Box<dyn Table>;
 
     /// Loses the record of a namespace, and nothing else.
@@ -86,7 +83,6 @@ pub(crate) trait Served: Reachable {
     }
 }
 
-/// The tests of every server.
 macro_rules! tests_of_servers {
     ($server:ty) => {
         crate::kit::tests_on! { $server;
@@ -94,6 +90,7 @@ macro_rules! tests_of_servers {
                 a_forgotten_connection_is_replaced
                 a_hundred_generators_are_one_connection
                 a_reply_that_never_comes_ends_in_doubt
+                conforms
                 each_reply_lost_is_told_right
                 silence_ends_with_the_time_out
                 the_table_conforms;
@@ -102,6 +99,12 @@ macro_rules! tests_of_servers {
     };
 }
 pub(crate) use tests_of_servers;
+
+pub(crate) fn conforms(server: &dyn Served) {
+    Suite::new(&|| server.store(), &now)
+        .with_damage(&|space, block| server.damage(space.name(), block.index()))
+        .run();
+}
 
 pub(crate) fn the_table_conforms(server: &dyn Served) {
     TableSuite::new(&|| server.table()).run();

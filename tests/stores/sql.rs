@@ -6,43 +6,32 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ringflake::lease::conformance::Suite;
 use ringflake::lease::{
     Block, Durability, Grant, History, Holder, Init, LeaseStore, MAX_ACQUIRE, Namespace, open,
 };
 
 use crate::kit::{
     acquire, already_initialised, answers, ask, begin, corrupt, denied, fenced, init, limits,
-    longer, made, mark, not_durable, not_initialised, now, renew, several, space, take,
-    unavailable,
+    longer, made, not_durable, not_initialised, now, renew, several, space, take, unavailable,
 };
 use crate::served::{Served, patient, store};
 use ringflake_kit::events::warnings;
-use ringflake_kit::server::{PASSWORD, TestServer};
+use ringflake_kit::server::PASSWORD;
 use ringflake_kit::{assert_says, eventually, words};
 
-/// A server under test.
-pub(crate) trait Database: TestServer + Served {
+pub(crate) trait Database: Served {
     /// Runs a statement as a role that may do anything.
     fn execute(&self, sql: &str);
-    /// One connection of that role, for statements that hold locks.
-    fn holding(&self) -> Box<dyn FnMut(&str) + '_>;
-    /// How many connections stores have.
     fn sessions(&self) -> u64;
-    /// Whether a store waits for a lock.
-    fn is_waited_for(&self) -> bool;
     /// The first column of what a query of that role returns.
     fn values(&self, sql: &str) -> Vec<String>;
-    /// The name of the column with the key.
     fn key_column(&self) -> &'static str;
 
-    /// The condition for the row of a block.
     fn row(&self, space: &Namespace, block: Block) -> String {
         let (column, name) = (self.key_column(), space.name());
         format!("{column} = '{name}/block/{:020}'", block.index())
     }
 
-    /// Changes a part of the value of a record.
     fn change_record(&self, name: &str, from: &str, to: &str) {
         let column = self.key_column();
         self.execute(&format!(
@@ -52,7 +41,6 @@ pub(crate) trait Database: TestServer + Served {
     }
 }
 
-/// The tests of every SQL server.
 macro_rules! tests_of_sql {
     ($server:ty, $store:ty) => {
         impl crate::served::Served for $server {
@@ -85,30 +73,12 @@ macro_rules! tests_of_sql {
                 a_table_in_the_place_of_the_view_is_named
                 a_table_of_another_shape_is_corrupt
                 an_outage_is_unavailable_and_over_when_it_is_over
-                conforms
                 no_error_shows_a_password
                 one_of_many_inits_wins;
         }
     };
 }
 pub(crate) use tests_of_sql;
-
-pub(crate) fn conforms(server: &dyn Database) {
-    let damage = |space: &Namespace, block: Block| {
-        // No value of a block, or one whose epoch no mark has.
-        let value = match block.index() % 2 {
-            0 => "{",
-            _ => r#"{"hwm_end":"00000000000000000005","epoch":6,"released":true}"#,
-        };
-        let row = server.row(space, block);
-        server.execute(&format!(
-            "UPDATE ringflake SET value = '{value}' WHERE {row}"
-        ));
-    };
-    Suite::new(&|| server.store(), &now)
-        .with_damage(&damage)
-        .run();
-}
 
 pub(crate) fn a_table_of_another_shape_is_corrupt(server: &dyn Database) {
     let mut store = server.store();
@@ -257,29 +227,6 @@ pub(crate) fn certificate(directory: &Path, user: &str) {
     let done = command.output().unwrap();
     let errors = String::from_utf8_lossy(&done.stderr);
     assert!(done.status.success(), "{errors}");
-}
-
-/// A transaction that the server rolls back in favour of another one is repeated. The other one
-/// takes its locks in the wrong order: after `begin` that of a block, and then, by
-/// `hold_record`, an exclusive one of the record of "orders".
-pub(crate) fn a_deadlock_is_repeated(server: &dyn Database, begin: &str, hold_record: &str) {
-    let mut lock = server.holding();
-    let mut store = server.store();
-    let space = made(&mut store, "orders", 12);
-    several(&mut store, &space, 20, 10);
-    let grant = take(&mut store, &space, 10);
-    lock(begin);
-    // The server rolls back the transaction that has written less.
-    lock("UPDATE ringflake SET rank = rank + 1 WHERE rank IS NOT NULL");
-    thread::scope(|scope| {
-        let worker = scope.spawn(|| renew(&mut store, &space, &grant));
-        eventually("the renewal waits", || server.is_waited_for());
-        lock(hold_record);
-        lock("COMMIT");
-        assert_eq!(worker.join().unwrap().unwrap(), grant.ticks.end + 1);
-    });
-    let kept = mark(&mut store, &space, grant.block);
-    assert_eq!(kept, Some(grant.ticks.end + 1));
 }
 
 /// While `setting` lets the server forget, nothing is done, on the connection that was good

@@ -44,7 +44,6 @@ impl<'a> Case<'a> {
         WorkerPool::new(self, direct, url, terms)?.serving()
     }
 
-    /// A pool on this store without a worker yet.
     pub(crate) fn idle_pool(&self, terms: Terms) -> Outcome<WorkerPool> {
         WorkerPool::new(self, &self.target.direct_url(), &self.target.url(), terms)
     }
@@ -54,7 +53,6 @@ impl<'a> Case<'a> {
     }
 }
 
-/// Runs a scenario to whatever end, then judges what is left of it.
 pub(crate) fn try_out(
     kind: Kind,
     target: &mut dyn Target,
@@ -74,7 +72,12 @@ pub(crate) fn try_out(
         (Err(why), Err(more)) => Err(format!("{why}; {more}")),
         (ended, judged) => ended.and(judged),
     };
-    Row::new(kind, scenario, verdict, findings)
+    Row {
+        store: kind.name(),
+        fault: scenario.name,
+        verdict,
+        findings,
+    }
 }
 
 fn message(panic: &(dyn Any + Send)) -> &str {

@@ -38,7 +38,6 @@ pub(crate) struct GrantLog {
     /// How many were issued a second time, by tick.
     twice: BTreeMap<u64, u64>,
     pub(crate) outside: u64,
-    /// The first few that are wrong.
     pub(crate) examples: Vec<String>,
 }
 
@@ -118,7 +117,6 @@ impl GrantLog {
         self.twice.range(tick..).map(|(_, count)| count).sum()
     }
 
-    /// All grants of each block that was granted.
     pub(crate) fn by_block(&self) -> BTreeMap<u64, Vec<(Run, &Tenure)>> {
         let mut by_block: BTreeMap<u64, Vec<_>> = BTreeMap::new();
         for (&run, grants) in &self.grants {
@@ -150,7 +148,6 @@ impl GrantLog {
         overlaps
     }
 
-    /// The grants of a process, in order of arrival.
     pub(crate) fn grants_of(&self, run: Run) -> &[Tenure] {
         self.grants.get(&run).map_or(&[], Vec::as_slice)
     }

@@ -6,11 +6,9 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
-use super::scenarios::Scenario;
-use super::target::{self, Kind};
+use super::target;
 use super::{Outcome, space};
 
-/// A scenario that was run.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
     pub(crate) store: &'static str,
@@ -20,7 +18,6 @@ pub(crate) struct Row {
     pub(crate) findings: Findings,
 }
 
-/// Further findings of a scenario.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Findings {
     /// None where no process was started.
@@ -28,7 +25,6 @@ pub(crate) struct Findings {
     pub(crate) remark: String,
 }
 
-/// What the processes of a scenario did.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Figures {
     pub(crate) ids: u64,
@@ -36,9 +32,7 @@ pub(crate) struct Figures {
     pub(crate) twice: u64,
     /// How many were issued twice where none is made.
     pub(crate) excused: u64,
-    /// How many were issued without a grant.
     pub(crate) outside: u64,
-    /// The pairs of grants that share a tick.
     pub(crate) overlaps: Vec<String>,
     pub(crate) examples: Vec<String>,
     pub(crate) faults: u64,
@@ -69,20 +63,6 @@ impl Figures {
 }
 
 impl Row {
-    pub(crate) fn new(
-        kind: Kind,
-        scenario: &Scenario,
-        verdict: Outcome<()>,
-        findings: Findings,
-    ) -> Self {
-        Self {
-            store: kind.name(),
-            fault: scenario.name,
-            verdict,
-            findings,
-        }
-    }
-
     fn line(&self) -> String {
         let verdict = match self.verdict {
             Ok(()) => "passed",
@@ -127,7 +107,6 @@ pub(crate) fn write() {
     }
 }
 
-/// The code that is run, and when.
 fn head() -> String {
     let commit = Command::new("git")
         .args(["-C", env!("CARGO_MANIFEST_DIR")])

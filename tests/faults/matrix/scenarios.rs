@@ -19,11 +19,9 @@ use ringflake_kit::server::{MariaDb, Postgres};
 /// Does it, and lets the workers go on until all serve again.
 type Run = dyn Fn(&mut Case<'_>) -> Outcome<()>;
 
-/// One fault, which can be done to a store.
 pub(crate) struct Scenario {
     pub(crate) name: &'static str,
     pub(crate) run: Box<Run>,
-    /// Only where there is time.
     is_long: bool,
 }
 
@@ -55,7 +53,6 @@ impl Scenario {
         }
     }
 
-    /// Whether the environment asks for it.
     pub(crate) fn is_wanted(&self) -> bool {
         let part = std::env::var("RINGFLAKE_FAULT_SCENARIOS");
         part.map_or(true, |part| self.name.contains(&part))
@@ -101,7 +98,6 @@ pub(crate) const QUICK: &[(&str, Kind)] = &[
     ("forks in mid-batch", Kind::Postgres),
 ];
 
-/// The faults that this kind of store can have.
 pub(crate) fn of(kind: Kind) -> Vec<Scenario> {
     let mut scenarios = vec![
         Scenario::new("workers killed", deaths::killed),

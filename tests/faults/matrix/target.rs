@@ -1,9 +1,6 @@
 //! The servers of the matrix, and what can be done to each.
 
-mod etcd;
-mod mariadb;
-mod postgres;
-mod redis;
+mod rows;
 mod served;
 pub(crate) mod sqlite;
 
@@ -12,9 +9,8 @@ use std::process::Command;
 use self::served::Served;
 use super::Outcome;
 use ringflake_kit::proxy::Proxy;
-use ringflake_kit::server::{self, Etcd, MariaDb, Postgres, Redis};
+use ringflake_kit::server;
 
-/// A kind of store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Sqlite,
@@ -48,15 +44,14 @@ impl Kind {
     pub(crate) fn prepare(self) -> Option<Box<dyn Target>> {
         Some(match self {
             Self::Sqlite => Box::new(sqlite::Sqlite::new()),
-            Self::Postgres => Box::new(Served::<Postgres>::start()?),
-            Self::MariaDb => Box::new(Served::<MariaDb>::start()?),
-            Self::Redis => Box::new(Served::<Redis>::start()?),
-            Self::Etcd => Box::new(Served::<Etcd>::start()?),
+            Self::Postgres => Box::new(Served::start(rows::postgres)?),
+            Self::MariaDb => Box::new(Served::start(rows::mariadb)?),
+            Self::Redis => Box::new(Served::start(rows::redis)?),
+            Self::Etcd => Box::new(Served::start(rows::etcd)?.with_dates()),
         })
     }
 }
 
-/// What the servers say of themselves.
 pub(crate) fn versions() -> Vec<String> {
     let version = |program: &str| {
         let program = server::locate(program)?;
@@ -86,7 +81,6 @@ pub(crate) trait Target {
         self.direct_url()
     }
 
-    /// The proxy in between, if there is one.
     fn proxy(&self) -> Option<&Proxy> {
         None
     }
@@ -118,7 +112,6 @@ pub(crate) trait Target {
     /// there is no server.
     fn writers(&self, workers: &[i32]) -> Vec<i32>;
 
-    /// Starts what has ended because it could not write.
     fn revive(&mut self) {}
 
     /// Stops processes where they are, each at a moment at which it does not have
@@ -132,7 +125,6 @@ fn stop(processes: &[i32]) {
     signal(processes, libc::SIGSTOP);
 }
 
-/// Lets processes that were stopped go on.
 pub(crate) fn go_on(processes: &[i32]) {
     signal(processes, libc::SIGCONT);
 }

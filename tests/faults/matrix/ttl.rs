@@ -9,7 +9,6 @@ use ringflake::lease::{
 };
 
 use super::space::{LEASE_DURATION, limits};
-use super::witness::tick;
 
 /// Far less than what a greedy worker borrows.
 const TTL_MS: u64 = 500;
@@ -44,7 +43,7 @@ impl LeaseStore for TtlOnly {
             let mut take = cmd("SET");
             take.arg(key(block)).arg(holder).arg(("NX", "PX", TTL_MS));
             if take.query(&mut self.0).map_err(failed)? {
-                let start = tick(space.layout(), acquire.now_unix_ms);
+                let start = space.layout().tick_at(acquire.now_unix_ms).unwrap();
                 let ticks = start..start + acquire.length;
                 return Ok(vec![Grant::new(block, Epoch::new(holder), ticks)]);
             }

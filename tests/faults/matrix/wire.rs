@@ -14,7 +14,6 @@ use super::worker_pool::Terms;
 /// Holds a [`Task`] where this process is a worker.
 const TASK: &str = "RINGFLAKE_FAULT_TASK";
 
-/// A worker's task.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Task {
     pub(crate) url: String,

@@ -1,7 +1,6 @@
 //! Tells what a store has confirmed, before anybody can use it.
 
 use anyhow::Chain;
-use ringflake::Layout;
 use ringflake::lease::{
     Acquire, Grant, Init, LeaseStore, Namespace, Renew, StoreError, StoreRecord,
 };
@@ -73,7 +72,7 @@ impl LeaseStore for Witness {
         self.die_if_due();
         for grant in &mut grants {
             if self.flaw == Some(Flaw::IgnoresTheMark) {
-                grant.ticks.start = tick(space.layout(), acquire.now_unix_ms);
+                grant.ticks.start = space.layout().tick_at(acquire.now_unix_ms).unwrap();
             }
             say(&Line::Granted(Tenure {
                 block: grant.block.index(),
@@ -100,8 +99,4 @@ impl LeaseStore for Witness {
         }));
         Ok(end + self.excess())
     }
-}
-
-pub(crate) fn tick(layout: &Layout, unix_ms: u64) -> u64 {
-    layout.tick_at(unix_ms).unwrap()
 }

@@ -16,7 +16,6 @@ use super::witness::Witness;
 use super::{Outcome, space, text};
 use ringflake_kit::child;
 
-/// A worker takes so often.
 const PERIOD: Duration = Duration::from_millis(20);
 
 /// So many each time: 2,000 a second, of the 2,560 that its block has.
@@ -29,7 +28,6 @@ const GREEDY: usize = 400;
 pub(crate) const FORK: &str = "fork";
 pub(crate) const INVALIDATE: &str = "invalidate";
 
-/// Issues IDs until the standard input ends.
 pub(crate) fn run(task: &Task) -> ! {
     // A full disk is an error, and not the end of the process.
     // SAFETY: no handler is installed.

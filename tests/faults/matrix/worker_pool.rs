@@ -19,7 +19,6 @@ use super::wire::{self, Flaw, Line, Task};
 use super::{Outcome, in_time, space, text};
 use ringflake_kit::server::{Clock, end_with_parent};
 
-/// The workers of a scenario.
 pub(crate) const WORKERS: u32 = 8;
 
 /// Turns a hang into a failure.
@@ -30,17 +29,14 @@ pub(crate) const LOST: &str = "the store has lost a grant that it confirmed";
 
 /// The space of a scenario where there are far more blocks than workers: 128.
 pub(crate) const WIDE: u32 = 9;
-/// As many blocks as workers.
 pub(crate) const NARROW: u32 = 5;
 /// 16 blocks, twice as many as workers: newcomers that know nothing of the eight that are
 /// held take the others.
 pub(crate) const TWICE_AS_MANY: u32 = 6;
 
-/// The common terms of a scenario's workers.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Terms {
     pub(crate) node_bits: u32,
-    /// How far ahead of its clock the store may grant.
     pub(crate) horizon: Duration,
     pub(crate) best_effort: bool,
     /// Shown to all workers, or to every second one.
@@ -59,7 +55,6 @@ pub(crate) enum Shown {
 }
 
 impl Terms {
-    /// As usual, in a space of so many node bits.
     pub(crate) fn of(node_bits: u32) -> Self {
         Self {
             node_bits,
@@ -86,11 +81,9 @@ pub(crate) struct WorkerPool {
     /// Where the overseer reaches the store.
     direct: String,
     pub(crate) space: Namespace,
-    /// The current workers.
     pub(crate) members: Vec<Member>,
     reports: Arc<Mutex<Reports>>,
     record: Record,
-    /// How many faults were done to it.
     pub(crate) faults: u64,
     /// The first tick of which something is promised.
     pub(crate) promised_from: u64,
@@ -106,24 +99,19 @@ pub(crate) struct Member {
     reader: Option<JoinHandle<()>>,
 }
 
-/// What came out of the workers' pipes.
 pub(crate) struct Reports {
     pub(crate) grant_log: GrantLog,
     pub(crate) runs: Vec<WorkerRecord>,
-    /// How many positive replies there were.
     pub(crate) confirmed: u64,
     /// How often a store has said that it has lost what it confirmed.
     pub(crate) lost: u64,
-    /// Figures that are counted as reports arrive.
     figures: Figures,
     /// Lines that no worker may say.
     broken: Vec<String>,
 }
 
-/// One process.
 pub(crate) struct WorkerRecord {
     ids: u64,
-    /// How many positive replies it has had.
     confirmed: u64,
     /// Since when it is refused, and what it was told last.
     pub(crate) refused: Option<(Instant, String)>,
@@ -165,7 +153,6 @@ impl WorkerPool {
         Ok(pool)
     }
 
-    /// Starts eight workers and waits until each has issued IDs.
     pub(crate) fn serving(mut self) -> Outcome<Self> {
         for number in 0..WORKERS {
             self.spawn(number, None);
@@ -182,7 +169,6 @@ impl WorkerPool {
         }
     }
 
-    /// Starts a worker of this number.
     pub(crate) fn spawn(&mut self, number: u32, dies_after_reply: Option<u32>) {
         self.task.number = number;
         self.task.dies_after_reply = dies_after_reply;
@@ -216,7 +202,6 @@ impl WorkerPool {
         &clock.expect("the workers have a clock").0
     }
 
-    /// Its store, for the overseer.
     pub(crate) fn store(&self) -> Outcome<Box<dyn LeaseStore>> {
         let options = OpenOptions::new()
             .accept_best_effort(self.task.terms.best_effort)
@@ -224,7 +209,6 @@ impl WorkerPool {
         open(&self.direct, &options).map_err(text)
     }
 
-    /// The floor that is on record.
     pub(crate) fn floor(&self) -> Outcome<u64> {
         let listing = self.store()?.list(&self.space);
         let listing = listing.map_err(|error| format!("list: {error}"))?;
@@ -245,7 +229,6 @@ impl WorkerPool {
         at.expect("the worker lives")
     }
 
-    /// Writes an order to every worker.
     pub(crate) fn order(&mut self, order: &str) {
         for member in &mut self.members {
             if let Some(orders) = &mut member.child.stdin {
@@ -255,7 +238,6 @@ impl WorkerPool {
         }
     }
 
-    /// Kills a worker and reads its reports to the end.
     pub(crate) fn kill(&mut self, number: u32) {
         let mut member = self.members.swap_remove(self.position(number));
         if let Some(status) = member.child.try_wait().unwrap() {
@@ -279,7 +261,6 @@ impl WorkerPool {
         member.leave()
     }
 
-    /// Reaps the workers that have died by themselves.
     pub(crate) fn the_dead(&mut self) -> Vec<u32> {
         let is_dead = |member: &mut Member| member.child.try_wait().unwrap().is_some();
         let dead: Vec<_> = self.members.extract_if(.., is_dead).collect();
@@ -296,7 +277,6 @@ impl WorkerPool {
         thread::sleep(space::LEASE_DURATION / 2);
     }
 
-    /// Waits until all workers have issued IDs from now on.
     pub(crate) fn all_serve(&self, when: &str) -> Outcome<()> {
         self.these_serve(&self.each(|member| member.number), when)
     }
@@ -324,7 +304,6 @@ impl WorkerPool {
         })
     }
 
-    /// Waits until each worker has a grant that begins at this tick or later.
     pub(crate) fn all_have_grants_from(&self, tick: u64, what: &str) -> Outcome<()> {
         self.wait(&format!("every worker has a grant {what}"), |reports| {
             let begins = |member: &Member| Some(reports.grants_of(member.run).last()?.ticks.start);
@@ -344,7 +323,6 @@ impl WorkerPool {
         Ok(())
     }
 
-    /// How the workers stand, for a message.
     fn state(&self) -> String {
         let reports = self.reports();
         let state = |member: &Member| {
@@ -362,7 +340,6 @@ impl WorkerPool {
         self.each(state).join("\n")
     }
 
-    /// Lets all workers end.
     pub(crate) fn finish(mut self) -> Outcome<()> {
         for member in &mut self.members {
             member.child.stdin = None;
@@ -394,7 +371,6 @@ impl Member {
         self.child.id() as i32
     }
 
-    /// Waits for one that was told to end.
     fn leave(mut self) -> Outcome<()> {
         let deadline = Instant::now() + DEADLINE;
         loop {
@@ -442,7 +418,6 @@ impl Reports {
         self.runs.len() - 1
     }
 
-    /// The grants of a process, in order of arrival.
     pub(crate) fn grants_of(&self, run: Run) -> &[Tenure] {
         self.grant_log.grants_of(run)
     }

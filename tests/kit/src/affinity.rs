@@ -14,7 +14,6 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity}
 pub struct Cores(Vec<usize>);
 
 impl Cores {
-    /// Those that this thread may run on.
     pub fn of_this_thread() -> Self {
         let (cores, obstacle) = Self::find();
         if let Some(obstacle) = obstacle {
@@ -77,13 +76,11 @@ pub fn on_one_core<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     })
 }
 
-/// The core that this thread runs on.
 #[cfg(target_os = "linux")]
 pub fn here() -> usize {
     sched_getcpu()
 }
 
-/// The cores that this thread may run on.
 #[cfg(target_os = "linux")]
 pub fn allowed() -> Vec<usize> {
     let set = sched_getaffinity(None).expect("the system says it");
@@ -91,7 +88,6 @@ pub fn allowed() -> Vec<usize> {
     cores.collect()
 }
 
-/// Has this thread run on `core` alone, from now on.
 #[cfg(target_os = "linux")]
 pub fn bind_to(core: usize) {
     if let Err(error) = try_to_bind_to(core) {

@@ -56,7 +56,6 @@ pub fn in_a_fork(child: impl FnOnce() -> u8) -> Result<u8, String> {
     }
 }
 
-/// The status of a child that panicked.
 pub const PANICKED: u8 = 255;
 
 pub fn wait_for(pid: libc::pid_t) -> Result<u8, String> {
@@ -101,7 +100,6 @@ pub fn checks_in_a_fork(child: impl FnOnce(&mut Checks)) -> Result<u8, String> {
     })
 }
 
-/// The checks of a child, by their numbers.
 pub struct Checks {
     number: u8,
     failed: u8,

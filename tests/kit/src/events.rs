@@ -7,7 +7,6 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Dispatch, Event, Metadata, Subscriber, dispatcher};
 
-/// Does this at each event.
 pub struct OnEvent<F>(pub F);
 
 impl<F: Fn(&Event<'_>) + 'static> Subscriber for OnEvent<F> {
@@ -32,7 +31,6 @@ impl<F: Fn(&Event<'_>) + 'static> Subscriber for OnEvent<F> {
     fn exit(&self, _: &Id) {}
 }
 
-/// The fields of an event as text, the message among them.
 #[derive(Clone, Debug, Default)]
 pub struct Fields(pub Vec<(&'static str, String)>);
 

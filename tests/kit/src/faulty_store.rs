@@ -13,7 +13,6 @@ use ringflake::lease::{
     StoreKey,
 };
 
-/// An operation of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
     Acquire,
@@ -23,7 +22,6 @@ pub enum Op {
     Other,
 }
 
-/// A failure of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// Nothing is done, and the store says so.
@@ -32,7 +30,6 @@ pub enum Fault {
     Cut,
     /// A renewal is refused for good; nothing else goes wrong.
     Fence,
-    /// Nothing is done, and the store panics.
     Panic,
     /// An acquisition gives no block, and no error either.
     Nothing,
@@ -82,24 +79,20 @@ impl Faulty {
         self
     }
 
-    /// How many threads asked anything so far.
     pub fn threads(&self) -> usize {
         unpoisoned(&self.shared.threads).len()
     }
 
-    /// Every operation fails from now on.
     pub fn fail(&self, fault: Fault) {
         self.plan().lasting = Some(fault);
     }
 
-    /// No operation fails any more.
     pub fn heal(&self) {
         let mut plan = self.plan();
         plan.lasting = None;
         plan.once.clear();
     }
 
-    /// The next operation of this kind fails, once.
     pub fn fail_next(&self, op: Op, fault: Fault) {
         self.plan().once.push_back((op, fault));
     }
@@ -114,7 +107,6 @@ impl Faulty {
         self.plan().holds = true;
     }
 
-    /// How many operations are held.
     pub fn held(&self) -> usize {
         self.plan().held
     }
@@ -124,7 +116,6 @@ impl Faulty {
         self.shared.changed.notify_all();
     }
 
-    /// How often this was called so far.
     pub fn calls(&self, op: Op) -> u64 {
         self.shared.calls[op as usize].load(Relaxed)
     }

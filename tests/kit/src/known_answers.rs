@@ -18,7 +18,6 @@ pub fn column(name: &str) -> Vec<&'static str> {
     values
 }
 
-/// The 64 numbers of one column, from the top.
 pub fn numbers(name: &str) -> Vec<u64> {
     let values = column(name);
     values.iter().map(|value| value.parse().unwrap()).collect()

@@ -48,7 +48,6 @@ pub use eventually::{EndsWhenDropped, eventually, eventually_within};
 #[cfg(unix)]
 pub use logged::Logged;
 
-/// Whether what is long by nature runs in full.
 pub fn is_long() -> bool {
     std::env::var_os("RINGFLAKE_LONG").is_some_and(|value| !value.is_empty() && value != "0")
 }
@@ -63,7 +62,6 @@ pub fn words(line: &str) -> Vec<&str> {
     line.split_whitespace().collect()
 }
 
-/// The error with its note and its help.
 pub fn in_full(error: &ringflake::BuildError) -> String {
     let rest = [error.note(), error.help()];
     let lines = rest.into_iter().flatten().map(|line| format!("\n{line}"));

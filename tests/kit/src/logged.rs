@@ -43,13 +43,11 @@ impl Logged {
         lines.unwrap_or_else(PoisonError::into_inner).join("\n")
     }
 
-    /// How many lines of the log so far contain this.
     pub fn times(&self, said: &str) -> usize {
         let lines = self.lines.lock().unwrap();
         lines.iter().filter(|line| line.contains(said)).count()
     }
 
-    /// Waits until so many lines contain this.
     #[track_caller]
     pub fn wait_for_times(&self, said: &str, times: usize) {
         eventually(said, || {
@@ -84,7 +82,6 @@ impl Logged {
         log
     }
 
-    /// Ends it as a service manager does.
     #[track_caller]
     pub fn stop(self) -> String {
         self.signal(libc::SIGTERM);

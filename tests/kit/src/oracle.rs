@@ -51,7 +51,6 @@ impl Oracle {
         }
     }
 
-    /// How many cells are marked.
     pub fn marked(&self) -> u64 {
         let ones = |word: &AtomicU64| u64::from(word.load(Relaxed).count_ones());
         self.words.iter().map(ones).sum()

@@ -5,12 +5,11 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// What the proxy does with bytes, on open and on future connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fault {
-    /// They pass.
     #[default]
     None,
     /// Requests reach the server, and replies are lost.
@@ -19,12 +18,8 @@ pub enum Fault {
         /// all that a client sends until the server speaks, so what is pipelined counts
         /// once.
         after: u64,
-        /// What the proxy does with a connection after a loss.
         then: Then,
     },
-    /// A connection on which nobody has spoken for so long is forgotten, as by a router
-    /// that keeps no idle flows: it passes nothing any more, without notice to either side.
-    ForgetIdle(Duration),
     /// Every connection is closed, and new ones are closed as soon as they are
     /// accepted.
     Cut,
@@ -36,7 +31,6 @@ pub enum Fault {
     },
 }
 
-/// How the proxy treats a connection whose reply was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Then {
     /// It is closed at the moment when the first reply comes: the server did what it was asked
@@ -59,11 +53,8 @@ pub struct Proxy {
 struct Inner {
     server_port: AtomicU16,
     stopped: AtomicBool,
-    /// How many replies were lost.
     lost: AtomicU64,
-    /// How many connections were forgotten.
     forgotten: AtomicU64,
-    /// How many connections were accepted.
     accepted: AtomicU64,
     state: Mutex<State>,
 }
@@ -80,14 +71,11 @@ struct Connection {
     server: TcpStream,
     /// The client has spoken and the server has not answered yet.
     asked: AtomicBool,
-    /// Replies on this connection are lost.
     losing: AtomicBool,
     /// The reply to the latest request was counted as lost.
     counted: AtomicBool,
     /// Nothing passes any more, for good.
     forgotten: AtomicBool,
-    /// When one side has spoken last.
-    spoken: Mutex<Instant>,
 }
 
 impl Proxy {
@@ -111,7 +99,6 @@ impl Proxy {
         }
     }
 
-    /// Where clients connect.
     pub fn port(&self) -> u16 {
         self.address.port()
     }
@@ -140,8 +127,8 @@ impl Proxy {
         self.inner.lost.load(SeqCst)
     }
 
-    /// Forgets the connections that there are, as [`Fault::ForgetIdle`] does, but no new
-    /// one, however long it takes.
+    /// Forgets the connections that there are, as a router that keeps no idle flows: they pass
+    /// nothing any more, without notice to either side.
     pub fn forget(&self) {
         for connection in &self.inner.state().connections {
             if !connection.forgotten.swap(true, SeqCst) {
@@ -150,17 +137,14 @@ impl Proxy {
         }
     }
 
-    /// How many connections were forgotten so far.
     pub fn forgotten(&self) -> u64 {
         self.inner.forgotten.load(SeqCst)
     }
 
-    /// How many connections were accepted so far.
     pub fn accepted(&self) -> u64 {
         self.inner.accepted.load(SeqCst)
     }
 
-    /// How many connections there are.
     pub fn connections(&self) -> usize {
         self.inner.state().connections.len()
     }
@@ -219,7 +203,6 @@ impl Inner {
             losing: AtomicBool::new(false),
             counted: AtomicBool::new(false),
             forgotten: AtomicBool::new(false),
-            spoken: Mutex::new(Instant::now()),
         });
         // Under the lock, so that a cut misses no connection.
         let mut state = self.state();
@@ -241,7 +224,7 @@ impl Inner {
     fn pump_requests(&self, connection: &Connection) {
         let mut buffer = [0; 16 * 1024];
         while let Some(bytes) = read(&connection.client, &mut buffer) {
-            if self.forgets(connection) {
+            if connection.forgotten.load(SeqCst) {
                 continue;
             }
             // Before the server can see it, so that no reply is faster.
@@ -253,23 +236,6 @@ impl Inner {
                 return;
             }
         }
-    }
-
-    /// Whether what is said now comes too late.
-    fn forgets(&self, connection: &Connection) -> bool {
-        let fault = self.state().fault;
-        let mut spoken = connection
-            .spoken
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let idle = spoken.elapsed();
-        *spoken = Instant::now();
-        if matches!(fault, Fault::ForgetIdle(most) if idle > most)
-            && !connection.forgotten.swap(true, SeqCst)
-        {
-            self.forgotten.fetch_add(1, SeqCst);
-        }
-        connection.forgotten.load(SeqCst)
     }
 
     /// Decides on the replies to a request that begins.
@@ -285,7 +251,7 @@ impl Inner {
     fn pump_replies(&self, connection: &Connection) {
         let mut buffer = [0; 16 * 1024];
         while let Some(bytes) = read(&connection.server, &mut buffer) {
-            if self.forgets(connection) {
+            if connection.forgotten.load(SeqCst) {
                 continue;
             }
             connection.asked.store(false, SeqCst);
@@ -339,7 +305,6 @@ impl Connection {
     }
 }
 
-/// The next bytes of `stream`; none at its end.
 fn read<'a>(mut stream: &TcpStream, buffer: &'a mut [u8]) -> Option<&'a mut [u8]> {
     match stream.read(buffer) {
         Ok(0) | Err(_) => None,

@@ -41,7 +41,6 @@ const REQUIRED: &str = "RINGFLAKE_REQUIRE_SERVERS";
 /// Where Debian keeps servers that are not on everybody's path.
 const ELSEWHERE: [&str; 3] = ["/usr/sbin", "/usr/local/sbin", "/usr/lib/postgresql"];
 
-/// Where a server is.
 pub trait Reachable: Sync {
     fn port(&self) -> u16;
 
@@ -53,7 +52,6 @@ pub trait Reachable: Sync {
     }
 }
 
-/// A process of a server, and what it keeps through restarts.
 #[derive(Debug)]
 pub struct Instance {
     directory: TempDir,
@@ -72,7 +70,6 @@ impl Instance {
         }
     }
 
-    /// Starts it, with its log in its directory.
     fn launch(&mut self, mut command: Command, ready: impl FnMut() -> bool) {
         assert!(self.server.is_none(), "it is running");
         if let Some(clock) = &self.clock {
@@ -91,7 +88,6 @@ impl Instance {
     }
 }
 
-/// What a server that a test starts can do.
 pub trait TestServer: Reachable {
     /// A new server with this calendar clock, or the machine's; none where it is not
     /// installed, after saying that the test is skipped for it.
@@ -101,6 +97,9 @@ pub trait TestServer: Reachable {
 
     /// Takes away what tests have written, and ends the connections of their stores.
     fn clear(&self);
+
+    /// Leaves what no store writes in the record of this block, by a client of the server's own.
+    fn damage(&self, namespace: &str, block: u64);
 
     fn instance(&self) -> &Instance;
 
@@ -125,7 +124,6 @@ pub trait TestServer: Reachable {
     /// same directory and port.
     fn restart(&mut self);
 
-    /// Starts it again if it has ended by itself.
     fn revive(&mut self) {
         let server = &mut self.instance_mut().server;
         if server.as_mut().expect("it was started").has_ended() {
@@ -134,7 +132,6 @@ pub trait TestServer: Reachable {
         }
     }
 
-    /// The calendar clock that it was started with.
     fn clock(&self) -> &Clock {
         let clock = self.instance().clock.as_ref();
         clock.expect("it has the machine's clock")
@@ -143,6 +140,14 @@ pub trait TestServer: Reachable {
     /// The running processes, the first of which is the others' parent.
     fn processes(&self) -> Vec<i32> {
         vec![self.process().id() as i32]
+    }
+}
+
+/// No value of a block, or one whose epoch no mark has.
+fn damaged(block: u64) -> &'static str {
+    match block % 2 {
+        0 => "{",
+        _ => r#"{"hwm_end":"00000000000000000005","epoch":6,"released":true}"#,
     }
 }
 
@@ -173,7 +178,6 @@ pub fn find(program: &str, package: &str) -> Option<PathBuf> {
     found
 }
 
-/// Where `program` is, if it is installed.
 pub fn locate(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let versions = fs::read_dir(ELSEWHERE[2]).into_iter().flatten().flatten();
@@ -280,7 +284,6 @@ impl Server {
         server
     }
 
-    /// Its output so far.
     pub fn log(&self) -> String {
         fs::read(&self.log)
             .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
@@ -293,17 +296,14 @@ impl Server {
         signal_child(self.id() as libc::pid_t, signal);
     }
 
-    /// The number of its process.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Whether it has ended by itself.
     pub fn has_ended(&mut self) -> bool {
         self.child.try_wait().unwrap().is_some()
     }
 
-    /// Asks it to end, and waits until it has.
     pub fn stop(mut self) {
         self.signal(libc::SIGTERM);
         self.child.wait().unwrap();
@@ -318,7 +318,6 @@ impl Server {
         }
     }
 
-    /// As after a crash: at once.
     pub fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();

@@ -72,7 +72,6 @@ macro_rules! over {
     }};
 }
 
-/// [`cached`], with plain IDs.
 pub fn plain(layout: Layout, nodes: Range<u64>, ticks: Range<u64>) -> CachedGeneratorBuilder {
     let clock = clock_at(layout, ticks.start);
     let builder = CachedGenerator::builder(layout).plain().clock(clock);
@@ -89,12 +88,10 @@ pub fn direct(layout: Layout, nodes: Range<u64>, ticks: Range<u64>) -> DirectGen
     over!(DirectGenerator, layout, nodes, ticks)
 }
 
-/// A clock that stands at the start of `tick`.
 pub fn clock_at(layout: Layout, tick: u64) -> ManualClock {
     ManualClock::new(layout.tick_start_unix_ms(tick))
 }
 
-/// A namespace whose blocks have 2^`block_bits` nodes.
 pub fn namespace(
     name: &str,
     layout: &Layout,

@@ -18,17 +18,14 @@ impl SplitMix64 {
         z ^ (z >> 31)
     }
 
-    /// Anything below `end`, which is at least 1.
     pub fn below(&mut self, end: u64) -> u64 {
         self.roll() % end
     }
 
-    /// Anything from `least` to `most`.
     pub fn between(&mut self, least: u64, most: u64) -> u64 {
         least + self.below(most - least + 1)
     }
 
-    /// Anything from `-most` to `most`.
     pub fn around(&mut self, most: u64) -> i64 {
         self.between(0, 2 * most) as i64 - most as i64
     }

@@ -9,12 +9,10 @@ use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 use tempfile::TempDir;
 
-/// Where the file of this name is.
 pub fn file(name: &str) -> String {
     format!("{}/../data/tls/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The certificate in the file of this name.
 pub fn certificate(name: &str) -> CertificateDer<'static> {
     CertificateDer::from_pem_file(file(name)).unwrap()
 }
@@ -31,7 +29,6 @@ pub fn client(alpn: &[&[u8]]) -> ClientConfig {
     config
 }
 
-/// Sets the file's rights, where there are such.
 pub fn allow(path: &Path, mode: u32) {
     #[cfg(unix)]
     {
@@ -42,7 +39,6 @@ pub fn allow(path: &Path, mode: u32) {
     let _ = (path, mode);
 }
 
-/// Nobody else may read or write the file.
 pub fn only_for_us(path: &Path) {
     allow(path, 0o600);
 }
@@ -71,7 +67,6 @@ impl Identity {
         self.directory.path().join("client.key")
     }
 
-    /// As parameters of a URL.
     pub fn parameters(&self) -> String {
         let (cert, key) = (self.certificate(), self.key());
         format!("cert={}&key={}", cert.display(), key.display())

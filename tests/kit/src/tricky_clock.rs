@@ -27,9 +27,7 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     unix_ms: u64,
-    /// How many producers are to be stopped.
     hold: usize,
-    /// How many are.
     held: usize,
     /// How often those that were stopped were let on.
     releases: u64,
@@ -39,7 +37,6 @@ struct State {
     good: u64,
     panics: u64,
     reads: u64,
-    /// How long a producer's read takes.
     delay: Duration,
 }
 
@@ -59,12 +56,10 @@ impl TrickyClock {
         self.state().hold = producers;
     }
 
-    /// Waits until a producer is stopped.
     pub fn wait_until_held(&self) {
         self.wait_until_these_are_held(1);
     }
 
-    /// Waits until so many producers are stopped.
     pub fn wait_until_these_are_held(&self, producers: usize) {
         eventually("producers look at the clock", || {
             self.state().held >= producers
@@ -119,12 +114,10 @@ impl TrickyClock {
         (state.good, state.panics) = (good, panics);
     }
 
-    /// Lets each read by a producer take so long.
     pub fn delay_reads(&self, delay: Duration) {
         self.state().delay = delay;
     }
 
-    /// How often producers have looked at the clock.
     pub fn reads(&self) -> u64 {
         self.state().reads
     }
@@ -134,7 +127,6 @@ impl TrickyClock {
     }
 }
 
-/// Whether this is a thread that fills a ring.
 pub fn in_producer() -> bool {
     let here = thread::current();
     here.name()

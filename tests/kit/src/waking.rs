@@ -40,12 +40,10 @@ impl Counting {
         Arc::clone(self).into()
     }
 
-    /// How many wakers others hold.
     pub fn held(self: &Arc<Self>) -> usize {
         Arc::strong_count(self) - 1
     }
 
-    /// Polls `future` once.
     pub fn poll<F: Future + Unpin>(self: &Arc<Self>, future: &mut F) -> Poll<F::Output> {
         let waker = self.waker();
         Pin::new(future).poll(&mut Context::from_waker(&waker))

@@ -9,7 +9,6 @@ use crate::kit::{all_of, longer, made, mark, several, take};
 
 pub(crate) type Answers = Vec<Result<u64, StoreError>>;
 
-/// Asks for one tick more of each.
 pub(crate) fn renew_all(store: &mut dyn LeaseStore, grants: &[(&Namespace, &Grant)]) -> Answers {
     let wanted: Vec<_> = grants.iter().map(|(_, grant)| longer(grant)).collect();
     let spaces = grants.iter().map(|(space, _)| *space);

@@ -12,7 +12,6 @@ use ringflake_kit::server::Clock;
 const HOUR: i64 = 3600;
 const TEN_YEARS: i64 = 3652 * 24 * HOUR;
 
-/// The owner of the wrong clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Whose {
     /// Of every second worker.

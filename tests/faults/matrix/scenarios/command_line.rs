@@ -123,12 +123,10 @@ impl Fixture {
         self.ids.extend(ids.map(|id| u64::from_le_bytes(*id)));
     }
 
-    /// A run that must issue IDs.
     fn issued(&mut self, run: Child) -> Outcome<()> {
         succeeded(&self.counted(run))
     }
 
-    /// A run that must be refused in these words and issue nothing.
     fn refused(&mut self, run: Child, words: &[&str]) -> Outcome<()> {
         self.figures.refusals += 1;
         let output = self.counted(run);

@@ -53,7 +53,6 @@ pub(super) fn ended(case: &mut Case<'_>) -> Outcome<()> {
     pool.finish()
 }
 
-/// Ends and starts every worker so many times.
 pub(crate) fn end_and_start(pool: &mut WorkerPool, rounds: usize) -> Outcome<()> {
     for _ in 0..rounds {
         for number in 0..WORKERS {

@@ -1,5 +1,9 @@
 //! Stores that are away, killed, or out of room.
 
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -7,7 +11,6 @@ use ringflake::{Clock as _, SystemClock};
 
 use crate::matrix::case::Case;
 use crate::matrix::grant_log::Run;
-use crate::matrix::limits::forbid_writing;
 use crate::matrix::worker_pool::{Member, Terms, WORKERS};
 use crate::matrix::{Outcome, space};
 
@@ -70,7 +73,6 @@ pub(super) fn away(case: &mut Case<'_>) -> Outcome<()> {
     pool.finish()
 }
 
-/// The server is killed and started again.
 pub(super) fn killed(case: &mut Case<'_>) -> Outcome<()> {
     let mut pool = case.pool(Terms::default())?;
     for _ in 0..case.scale.pick(2, 5) {
@@ -114,4 +116,28 @@ pub(super) fn disk_full(case: &mut Case<'_>) -> Outcome<()> {
         pool.all_serve("once there is room")?;
     }
     pool.finish()
+}
+
+/// Lets a process write to no file, or to all again, unless it has ended.
+///
+/// The limit is asked for as the user whose process it is: where root has lost a
+/// capability, that is whom the kernel still allows it.
+fn forbid_writing(process: i32, forbidden: bool) -> Outcome<()> {
+    let Ok(owner) = fs::metadata(format!("/proc/{process}")) else {
+        return Ok(());
+    };
+    let most = if forbidden { "0" } else { "unlimited" };
+    let output = Command::new("prlimit")
+        .args(["--pid", &process.to_string()])
+        .arg(format!("--fsize={most}:unlimited"))
+        .uid(owner.uid())
+        .gid(owner.gid())
+        .output()
+        .map_err(|error| format!("prlimit: {error}"))?;
+    let is_gone = || fs::metadata(format!("/proc/{process}")).is_err();
+    if output.status.success() || is_gone() {
+        return Ok(());
+    }
+    let errors = String::from_utf8_lossy(&output.stderr);
+    Err(format!("prlimit of process {process}: {errors}"))
 }

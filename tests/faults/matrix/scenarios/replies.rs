@@ -1,7 +1,5 @@
 //! Lost messages: requests, and replies to requests that took effect.
 
-use std::time::Duration;
-
 use crate::matrix::Outcome;
 use crate::matrix::case::Case;
 use crate::matrix::worker_pool::{Terms, WORKERS};
@@ -25,23 +23,14 @@ pub(super) fn lost(case: &mut Case<'_>) -> Outcome<()> {
     pool.finish()
 }
 
-/// A middlebox forgets idle flows before the next request, which is lost without notice to
-/// either side.
+/// A middlebox forgets the flows that there are, without notice to either side.
 pub(super) fn forgotten(case: &mut Case<'_>) -> Outcome<()> {
-    const IDLE: Duration = Duration::from_millis(150);
-
     let mut pool = case.pool(Terms::default())?;
     let proxy = case.target.proxy().expect("there is something between");
-    proxy.set(Fault::ForgetIdle(IDLE));
-    for _ in 0..case.scale.pick(1, 5) {
-        let before = proxy.forgotten();
-        pool.wait("as many connections as workers are forgotten", |_| {
-            proxy.forgotten() >= before + u64::from(WORKERS)
-        })?;
+    while proxy.forgotten() < u64::from(case.scale.pick(1, 5) * WORKERS) {
+        proxy.forget();
         pool.all_serve("on new connections")?;
-        pool.faults += proxy.forgotten() - before;
     }
-    proxy.set(Fault::None);
-    pool.all_serve("once no flow is forgotten")?;
+    pool.faults += proxy.forgotten();
     pool.finish()
 }

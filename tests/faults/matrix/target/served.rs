@@ -1,34 +1,42 @@
 //! A server behind a proxy, with a calendar clock of its own.
 
 use super::{PutBack, Target};
-use ringflake_kit::proxy::Proxy;
+use ringflake_kit::proxy::{Fault, Proxy};
 use ringflake_kit::server::{Clock, TestServer};
-
-/// What the matrix does with a server besides.
-pub(super) trait Server: TestServer + Sized {
-    fn keep_rows(&self, namespace: &str) -> PutBack;
-    fn damage(&self, namespace: &str, block: u64);
-
-    /// Sets its calendar clock ahead of the machine's by so many seconds.
-    fn set_clock(&self, _: &Proxy, ahead: i64) {
-        self.clock().run_ahead(ahead * 1000);
-    }
-}
 
 pub(super) struct Served<S> {
     server: S,
     proxy: Proxy,
+    keep_rows: fn(&S, &str) -> PutBack,
+    set_clock: fn(&S, &Proxy, i64),
 }
 
-impl<S: Server> Served<S> {
-    pub(super) fn start() -> Option<Self> {
+impl<S: TestServer> Served<S> {
+    pub(super) fn start(keep_rows: fn(&S, &str) -> PutBack) -> Option<Self> {
         let server = S::start_by(Some(Clock::new()))?;
         let proxy = Proxy::to(server.port());
-        Some(Self { server, proxy })
+        Some(Self {
+            server,
+            proxy,
+            keep_rows,
+            set_clock: |server, _, ahead| server.clock().run_ahead(ahead * 1000),
+        })
+    }
+
+    /// For one whose runtime asks the kernel for the time. What counts is the date of its
+    /// replies, and that is set on the way.
+    pub(super) fn with_dates(mut self) -> Self {
+        self.set_clock = |_, proxy, ahead| {
+            proxy.set(match ahead {
+                0 => Fault::None,
+                ahead => Fault::Dates { ahead },
+            });
+        };
+        self
     }
 }
 
-impl<S: Server> Target for Served<S> {
+impl<S: TestServer> Target for Served<S> {
     fn direct_url(&self) -> String {
         self.server.url()
     }
@@ -54,11 +62,11 @@ impl<S: Server> Target for Served<S> {
     }
 
     fn set_clock(&self, ahead: i64) {
-        self.server.set_clock(&self.proxy, ahead);
+        (self.set_clock)(&self.server, &self.proxy, ahead);
     }
 
     fn keep_rows(&self, namespace: &str) -> PutBack {
-        self.server.keep_rows(namespace)
+        (self.keep_rows)(&self.server, namespace)
     }
 
     fn damage(&self, namespace: &str, block: u64) {

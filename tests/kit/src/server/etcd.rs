@@ -3,13 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::eventually;
 use crate::server::template::copy;
-use crate::server::{self, Clock, Instance, Reachable, Server, TestServer};
+use crate::server::{self, Clock, Instance, Reachable, Server, TestServer, damaged};
 
 /// A cluster of one or more members, each on ports of its own, with its data in
 /// a directory of its own.
@@ -38,7 +36,6 @@ impl Etcd {
         Self::start_with(1, &[])
     }
 
-    /// Starts a cluster of several members, with more arguments for each.
     pub fn start_with(members: usize, arguments: &[&str]) -> Option<Self> {
         let program = server::find("etcd", "etcd-server")?;
         let member = |number: usize| Member {
@@ -116,22 +113,18 @@ impl Etcd {
         member.instance.directory.path().join(name)
     }
 
-    /// Asks a member to end, and waits.
     pub fn stop(&mut self, member: usize) {
         self.members[member].instance.take().stop();
     }
 
-    /// Ends a member as a crash would.
     pub fn kill(&mut self, member: usize) {
         self.members[member].instance.take().kill();
     }
 
-    /// A member's running process.
     pub fn process(&self, member: usize) -> &Server {
         self.members[member].instance.process()
     }
 
-    /// The member that leads the cluster.
     pub fn leader(&self) -> usize {
         let status = |member: usize| -> Value {
             let json = self.ctl(member, &["endpoint", "status", "-w", "json"]);
@@ -150,7 +143,6 @@ impl Etcd {
         leader.unwrap()
     }
 
-    /// Saves a snapshot, and answers where it is.
     pub fn snapshot(&self, name: &str) -> PathBuf {
         let path = self.members[0].instance.directory.path().join(name);
         self.ctl(0, &["snapshot", "save", path.to_str().unwrap()]);
@@ -203,20 +195,6 @@ impl Etcd {
         files
     }
 
-    /// Gives up to 128 keys this value.
-    pub fn put_all(&self, keys: &[String], value: &str) {
-        let encode = |text: &str| STANDARD.encode(text);
-        let put = |key: &String| {
-            let request = json!({ "key": encode(key), "value": encode(value) });
-            json!({ "request_put": request })
-        };
-        let puts: Vec<_> = keys.iter().map(put).collect();
-        let url = format!("http://127.0.0.1:{}/v3/kv/txn", self.port());
-        let body = json!({ "success": puts }).to_string();
-        ureq::post(url).send(body).unwrap();
-    }
-
-    /// Runs `etcdctl` on a member, and answers what it prints.
     pub fn ctl(&self, member: usize, arguments: &[&str]) -> String {
         // Only turns a hang into a failure.
         let patience = ["--command-timeout=60s", "--dial-timeout=60s"];
@@ -245,7 +223,6 @@ impl Etcd {
     }
 }
 
-/// What it prints, or its errors.
 fn etcdctl(arguments: &[&str]) -> Result<String, String> {
     let mut command = Command::new("etcdctl");
     let output = command.env("ETCDCTL_API", "3").args(arguments).output();
@@ -284,6 +261,11 @@ impl TestServer for Etcd {
 
     fn clear(&self) {
         self.ctl(0, &["del", "--prefix", ""]);
+    }
+
+    fn damage(&self, namespace: &str, block: u64) {
+        let key = format!("ringflake/{namespace}/block/{block:020}");
+        self.ctl(0, &["put", &key, damaged(block)]);
     }
 
     fn restart(&mut self) {

@@ -12,7 +12,6 @@ use crate::server::TestServer;
 
 type Servers = Vec<Box<dyn Any + Send>>;
 
-/// Idle servers of every kind.
 static IDLE: Mutex<Servers> = Mutex::new(Vec::new());
 
 fn idle() -> MutexGuard<'static, Servers> {
@@ -79,7 +78,6 @@ impl<S: TestServer + Send + 'static> Drop for Lent<S> {
 /// The process whose servers they are, for one that was forked off has the same statics.
 static OWNER: AtomicU32 = AtomicU32::new(0);
 
-/// Ends the servers and removes their directories.
 extern "C" fn end_all() {
     // Relaxed: only the process that wrote it, or a copy of it, reads it.
     if OWNER.load(Relaxed) != process::id() {

@@ -10,7 +10,7 @@ use super::clock::Clock;
 use super::template;
 use crate::eventually;
 use crate::server::{
-    Instance, PASSWORD, Reachable, TestServer, as_user, data_directory, directory, find,
+    Instance, PASSWORD, Reachable, TestServer, as_user, damaged, data_directory, directory, find,
 };
 
 const PACKAGE: &str = "mariadb-server";
@@ -36,7 +36,6 @@ impl MariaDb {
         Self::start_with(&[])
     }
 
-    /// The same with these settings on its command line.
     pub fn start_with(settings: &[&str]) -> Option<Self> {
         Self::install(settings, None)
     }
@@ -69,7 +68,6 @@ impl MariaDb {
         Some(mariadb)
     }
 
-    /// Makes the data, with nobody's database.
     fn prepare(&self, installer: &Path) {
         let mut install = Command::new(installer);
         install.args([
@@ -135,14 +133,12 @@ impl MariaDb {
         assert!(events.flatten() >= Some(0), "{events:?}");
     }
 
-    /// Takes nothing more over.
     pub fn follow_nobody(&self) {
         let mut admin = self.admin();
         admin.query_drop("STOP SLAVE").unwrap();
         admin.query_drop("RESET SLAVE ALL").unwrap();
     }
 
-    /// Lets nobody but the superuser write any more.
     pub fn forbid_writing(&self) {
         let mut admin = self.admin();
         admin.query_drop("SET GLOBAL read_only = 1").unwrap();
@@ -163,12 +159,10 @@ impl MariaDb {
         self.instance.directory.path()
     }
 
-    /// Where the data lie.
     pub fn data(&self) -> PathBuf {
         self.directory().join("data")
     }
 
-    /// Its Unix socket.
     pub fn socket(&self) -> PathBuf {
         self.directory().join("socket")
     }
@@ -212,6 +206,14 @@ impl TestServer for MariaDb {
         });
         admin.query_drop("DROP DATABASE app").unwrap();
         admin.query_drop("CREATE DATABASE app").unwrap();
+    }
+
+    fn damage(&self, namespace: &str, block: u64) {
+        let value = damaged(block);
+        let update = format!(
+            "UPDATE ringflake SET value = '{value}' WHERE `key` = '{namespace}/block/{block:020}'"
+        );
+        self.admin().query_drop(update).unwrap();
     }
 
     fn restart(&mut self) {

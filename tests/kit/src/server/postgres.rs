@@ -12,7 +12,9 @@ use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 use super::clock::Clock;
 use super::template;
 use crate::eventually;
-use crate::server::{Instance, PASSWORD, Reachable, TestServer, as_user, data_directory, find};
+use crate::server::{
+    Instance, PASSWORD, Reachable, TestServer, as_user, damaged, data_directory, find,
+};
 
 const PACKAGE: &str = "postgresql";
 /// The user that runs the server if the test is root, and its first role.
@@ -36,7 +38,6 @@ impl Postgres {
         Self::start_by(None)
     }
 
-    /// Makes the data, with the role and the database for tests.
     fn prepare(&mut self) {
         let secret = self.directory().join("password");
         fs::write(&secret, PASSWORD).unwrap();
@@ -61,7 +62,6 @@ impl Postgres {
         self.stop();
     }
 
-    /// Where the data lie, for settings and certificates.
     pub fn data(&self) -> PathBuf {
         self.directory().join("data")
     }
@@ -70,23 +70,19 @@ impl Postgres {
         self.instance.directory.path()
     }
 
-    /// Where its Unix socket is.
     pub fn sockets(&self) -> PathBuf {
         self.directory().to_owned()
     }
 
-    /// A connection to the database `app` as the superuser.
     pub fn admin(&self) -> Session {
         let app = Session::try_open(self.port(), USER, "app");
         app.unwrap_or_else(|_| Session::open(self.port(), USER, USER))
     }
 
-    /// A connection to the database `app` as the role that owns it.
     pub fn owner(&self) -> Session {
         Session::open(self.port(), "app", "app")
     }
 
-    /// Adds lines to the configuration, for the next start or reload.
     pub fn configure(&self, lines: &str) {
         let path = self.data().join("postgresql.auto.conf");
         let mut text = fs::read_to_string(&path).unwrap();
@@ -104,7 +100,6 @@ impl Postgres {
         });
     }
 
-    /// A copy that follows this server.
     pub fn standby(&self) -> Self {
         let mut standby = Self {
             binaries: self.binaries.clone(),
@@ -126,12 +121,10 @@ impl Postgres {
         standby
     }
 
-    /// Makes a standby a server of its own.
     pub fn promote(&self) {
         self.admin().execute("SELECT pg_promote()");
     }
 
-    /// Runs one of the server's programs to its end.
     pub fn run(&self, program: &str, flags: &[&str], options: &[(&str, &Path)]) -> String {
         let mut command = Command::new(self.binaries.join(program));
         command.current_dir(self.directory()).args(flags);
@@ -201,6 +194,13 @@ impl TestServer for Postgres {
         admin.execute("CREATE DATABASE app OWNER app");
     }
 
+    fn damage(&self, namespace: &str, block: u64) {
+        let value = damaged(block);
+        self.admin().execute(&format!(
+            "UPDATE ringflake SET value = '{value}' WHERE key = '{namespace}/block/{block:020}'"
+        ));
+    }
+
     fn restart(&mut self) {
         let (directory, port) = (self.directory(), self.port());
         let mut command = Command::new(self.binaries.join("postgres"));
@@ -249,7 +249,6 @@ impl Drop for Postgres {
     }
 }
 
-/// A connection for the test's own statements.
 #[derive(Debug)]
 pub struct Session {
     client: Client,
@@ -302,7 +301,6 @@ impl Session {
         messages.into_iter().filter_map(value).collect()
     }
 
-    /// The first column of the one row.
     #[track_caller]
     pub fn value(&self, sql: &str) -> String {
         let [value]: [String; 1] = self.values(sql).try_into().unwrap();

@@ -76,7 +76,6 @@ impl Redis {
         self
     }
 
-    /// Makes a replica a primary.
     pub fn promote(&self) {
         self.command(&["REPLICAOF", "NO", "ONE"]);
     }
@@ -89,7 +88,6 @@ impl Redis {
         });
     }
 
-    /// How many replicas have all that there is and said so lately.
     pub fn online_replicas(&self) -> usize {
         self.info("replication").matches("state=online").count()
     }
@@ -101,22 +99,10 @@ impl Redis {
         }
     }
 
-    /// Sends a command, on a connection of its own.
     #[track_caller]
     pub fn command(&self, words: &[&str]) -> redis::Value {
         let reply = self.try_command(words);
         reply.unwrap_or_else(|error| panic!("{words:?}: {error}"))
-    }
-
-    /// Sets a field of a hash to bytes, which may be no text.
-    pub fn set_field(&self, hash: &str, field: &str, value: &[u8]) {
-        let set: redis::RedisResult<()> = uninterrupted(|| {
-            let mut connection = self.connect()?;
-            let mut command = redis::cmd("HSET");
-            command.arg(hash).arg(field).arg(value);
-            command.query(&mut connection)
-        });
-        set.unwrap_or_else(|error| panic!("HSET {hash} {field}: {error}"));
     }
 
     fn try_command(&self, words: &[&str]) -> redis::RedisResult<redis::Value> {
@@ -185,6 +171,18 @@ impl TestServer for Redis {
     fn clear(&self) {
         self.command(&["FLUSHALL"]);
         self.command(&["SCRIPT", "FLUSH"]);
+    }
+
+    fn damage(&self, namespace: &str, block: u64) {
+        // No value of a block, or no UTF-8.
+        let value: &[u8] = match block % 2 {
+            0 => b"{",
+            _ => b"{\xff}",
+        };
+        let mut set = redis::cmd("HSET");
+        set.arg(format!("ringflake:{{{namespace}}}"));
+        set.arg(format!("block/{block:020}")).arg(value);
+        uninterrupted(|| set.exec(&mut self.connect()?)).unwrap();
     }
 
     fn restart(&mut self) {

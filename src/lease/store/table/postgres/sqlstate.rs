@@ -42,6 +42,7 @@ mod tests {
 
         for (code, name, before, commit) in [
             ("40001", "serialization_failure", Again, Again),
+            ("40P01", "deadlock_detected", Again, Again),
             ("55P03", "lock_not_available", Again, Unknown),
             ("22P02", "invalid_text_representation", Short, Unknown),
             ("23P01", "exclusion_violation", Corrupt, Corrupt),
