@@ -1,12 +1,13 @@
 //! PostgreSQL.
 
 mod batches;
-mod renewals;
 
 use std::path::Path;
 use std::thread;
 
-use ringflake::lease::{Durability, Fence, Floor, LeaseStore, PostgresStore, Renew, StoreError};
+use ringflake::lease::{
+    Durability, Fence, Floor, Grant, LeaseStore, PostgresStore, Renew, StoreError,
+};
 
 use crate::kit::{
     acquire, ambiguous, answers, corrupt, fenced, floor_ahead, made, mark, not_durable, now, renew,
@@ -15,7 +16,7 @@ use crate::kit::{
 use crate::served::{Served as _, store};
 use crate::sql::{self, Database};
 use ringflake_kit::eventually;
-use ringflake_kit::server::{Lent, PASSWORD, Postgres, Reachable as _, TestServer as _};
+use ringflake_kit::server::{Lent, PASSWORD, Postgres, Reachable as _, Session, TestServer as _};
 
 impl Database for Postgres {
     fn execute(&self, sql: &str) {
@@ -426,6 +427,84 @@ fn what_the_database_does_not_keep_is_not_granted() {
         server.execute(&format!("DROP TRIGGER ignore ON {table}"));
     }
     take(&mut store, &space, 10);
+}
+
+/// Whether one session of the store waits for a lock of this kind: "advisory" for that of
+/// the record.
+fn waits(admin: &Session, kind: &str) -> bool {
+    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'ringflake'
+         AND wait_event_type = 'Lock' AND wait_event = ";
+    admin.value(&format!("{waiting}'{kind}'")) == "1"
+}
+
+/// Nothing was compared yet, so nothing is in doubt.
+#[test]
+fn a_renewal_cancelled_before_it_has_the_lock_is_not_done() {
+    let server = started!(Lent::<Postgres>::start());
+    let (holding, admin) = (server.admin(), server.admin());
+    let mut store = server.store();
+    let space = made(&mut store, "orders", 5);
+    let grant = take(&mut store, &space, 10);
+    // As the store has it, in a transaction that somebody left open.
+    holding.execute("BEGIN; SELECT pg_advisory_xact_lock(1919315051, 471239387)");
+    let outcome = thread::scope(|scope| {
+        let renewing = scope.spawn(|| renew(&mut store, &space, &grant));
+        eventually("the renewal waits", || waits(&admin, "advisory"));
+        admin.execute(
+            "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'advisory'",
+        );
+        renewing.join().unwrap()
+    });
+    unavailable(outcome).says("canceling statement due to user request");
+    holding.execute("COMMIT");
+    let end = renew(&mut store, &space, &grant).unwrap();
+    assert_eq!(end, grant.ticks.end + 1);
+}
+
+/// Lists of transactions that share a row, which only vacuum clears away.
+#[test]
+fn renewals_make_no_multixacts() {
+    const THREADS: u32 = 4;
+    const ROUNDS: u64 = 25;
+    let server = started!(Lent::<Postgres>::start());
+    let (holding, admin) = (server.admin(), server.admin());
+    let space = &made(&mut server.store(), "orders", 5);
+    let mut grants = several(&mut server.store(), space, 1 + THREADS, 10);
+    let slow = &grants.remove(0);
+    let multixacts = || {
+        admin.execute("CHECKPOINT");
+        admin.value("SELECT next_multixact_id FROM pg_control_checkpoint()")
+    };
+    let renew_often = |grant: &Grant| {
+        let mut store = server.store();
+        let mut grant = grant.clone();
+        for _ in 0..ROUNDS {
+            grant.ticks.end = renew(&mut store, space, &grant).unwrap();
+        }
+        store.release(space, grant.block, grant.epoch).unwrap();
+    };
+
+    let before = multixacts();
+    // One renewal is under way all the time, with which the others would share.
+    let row = server.row(space, slow.block);
+    holding.execute("BEGIN");
+    holding.execute(&format!("SELECT * FROM ringflake WHERE {row} FOR UPDATE"));
+    thread::scope(|scope| {
+        let slowly = scope.spawn(|| renew(&mut server.store(), space, slow));
+        eventually("it waits for its block", || waits(&admin, "transactionid"));
+        thread::scope(|scope| {
+            for grant in &grants {
+                scope.spawn(|| renew_often(grant));
+            }
+        });
+        holding.execute("COMMIT");
+        slowly.join().unwrap().unwrap();
+    });
+    assert_eq!(multixacts(), before);
+    for grant in &grants {
+        let kept = mark(&mut server.store(), space, grant.block);
+        assert_eq!(kept, Some(grant.ticks.end + ROUNDS));
+    }
 }
 
 #[test]

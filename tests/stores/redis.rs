@@ -3,8 +3,8 @@
 mod failover;
 
 use ringflake::lease::conformance::{GrantedTicks, Suite};
-use ringflake::lease::table::{Commit, Key, Put, Query, Table, Txn};
-use ringflake::lease::{Block, Durability, Fence, Holder, LeaseStore as _, RedisStore, open};
+use ringflake::lease::table::Table;
+use ringflake::lease::{Durability, Fence, Holder, LeaseStore as _, RedisStore, open};
 
 use crate::kit::{
     acquire, ask, begin, corrupt, denied, exhausted, fenced, floor_ahead, history_unknown, init,
@@ -256,33 +256,6 @@ fn a_lost_index_causes_no_overlap() {
 }
 
 // While it refuses writes
-
-#[test]
-fn what_is_written_is_what_the_documentation_names() {
-    let redis = started!(Lent::<Redis>::start());
-    let block = Key::block("a.b", Block::new(7));
-    let secret = Key::from(".secret/0f".to_owned());
-    let put = |key, value: &str, rank| Put {
-        key,
-        value: value.to_owned(),
-        rank,
-    };
-    let txn = Txn {
-        puts: vec![put(block, "{\"b\":1}", Some(9)), put(secret, "a.b", None)],
-        ..Txn::default()
-    };
-    let done = redis.table().commit(&txn, &Query::default());
-    assert!(matches!(done, Ok(Commit::Done)), "{done:?}");
-    let text = |words: &[&str]| match redis.command(words) {
-        ::redis::Value::BulkString(bytes) => String::from_utf8(bytes).unwrap(),
-        other => panic!("{other:?}"),
-    };
-    let field = "block/00000000000000000007";
-    assert_eq!(text(&["HGET", "ringflake:{a.b}", field]), "{\"b\":1}");
-    assert_eq!(text(&["ZSCORE", "ringflake:{a.b}:rank", field]), "9");
-    assert_eq!(text(&["HGET", "ringflake:secrets", "0f"]), "a.b");
-    assert_eq!(redis.command(&["DBSIZE"]), ::redis::Value::Int(3));
-}
 
 #[test]
 fn a_server_without_memory_or_with_paused_writes_is_still_read() {
