@@ -109,13 +109,6 @@ mod runs {
                 );
             }
         }
-
-        #[test]
-        fn of_a_plain_cipher_count_upwards(first in starts(), length in 0_usize..=200) {
-            let cipher = Cipher::plain();
-            let upwards: Vec<_> = (0..length as u64).map(|by| first.wrapping_add(by)).collect();
-            prop_assert_eq!(run(&cipher, first, length), upwards);
-        }
     }
 
     /// Every mix of full and partial vectors, aligned and not, and cut at every
@@ -132,16 +125,6 @@ mod runs {
                         run(&cipher, first, length),
                         all[..length],
                         "{cipher:?}: {length} from {first:#x}"
-                    );
-                }
-            }
-            for wrap in [0x1234_5679_0000_0000_u64, 0x1234_5678_9abc_8000] {
-                let around = expected(&cipher, wrap - 200, 400);
-                for before in 0..=200 {
-                    assert_eq!(
-                        run(&cipher, wrap - before as u64, 200),
-                        around[200 - before..400 - before],
-                        "{cipher:?}: {before} before {wrap:#x}"
                     );
                 }
             }
@@ -175,12 +158,6 @@ mod bijection {
         }
 
         #[test]
-        fn of_a_plain_cipher_is_the_identity(block: u64) {
-            prop_assert_eq!(Cipher::plain().encrypt(block), block);
-            prop_assert_eq!(Cipher::plain().decrypt(block), block);
-        }
-
-        #[test]
         fn depends_on_the_whole_secret(secret in any::<[u8; 16]>(), bit in 0_usize..128) {
             let mut other = secret;
             other[bit / 8] ^= 1 << (bit % 8);
@@ -206,18 +183,6 @@ mod bijection {
 
 mod backends {
     use super::*;
-
-    #[test]
-    fn are_what_was_asked_for() {
-        let secret = Secret::from_bytes([1; 16]);
-        for backend in Backend::available() {
-            let cipher = Cipher::with_backend(&secret, backend).unwrap();
-            assert_eq!(cipher.backend(), backend);
-            assert!(!cipher.is_plain());
-        }
-        assert_eq!(Cipher::plain().backend(), Backend::Portable);
-        assert!(Cipher::plain().is_plain());
-    }
 
     /// Each is there where its instructions are, the fastest first.
     #[cfg(target_arch = "x86_64")]
@@ -266,25 +231,11 @@ mod backends {
     }
 }
 
-/// One cipher serves any number of threads.
-const _: () = {
-    const fn shared<T: Send + Sync + Clone>() {}
-    shared::<Cipher>();
-    shared::<Secret>();
-};
-
 mod secrets {
     use super::*;
 
     const DIGITS: &str = "000102030405060708090a0b0c0d0e0f";
     const BYTES: [u8; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
-
-    #[test]
-    fn from_either_case_of_digits() {
-        for digits in [DIGITS, &DIGITS.to_uppercase()] {
-            assert_eq!(Secret::from_hex(digits).unwrap().expose(), &BYTES);
-        }
-    }
 
     proptest! {
         #[test]
@@ -322,19 +273,6 @@ mod secrets {
                     && digits.len() == 32
                     && digits.iter().all(u8::is_ascii_hexdigit);
             prop_assert_eq!(Secret::from_file(file.path()).is_ok(), good);
-        }
-    }
-
-    #[test]
-    fn with_the_length_of_a_wrong_text() {
-        for (text, length) in [
-            ("", 0),
-            (&DIGITS[1..], 31),
-            ("0x00112233445566778899aabbccddeeff", 34),
-        ] {
-            let error = Secret::from_hex(text).unwrap_err();
-            assert_matches!(error, SecretError::HexLength { found } if *found == length);
-            assert!(error.to_string().contains(&length.to_string()), "{error}");
         }
     }
 
@@ -381,15 +319,6 @@ mod secrets {
                 if path == file.path() && *found == length);
             assert!(error.to_string().contains(says), "{error}");
         }
-    }
-
-    #[test]
-    fn with_the_place_of_a_bad_digit_in_a_file() {
-        let file = file(b"00010203040506070809 a0b0c0d0e0f\n");
-        let error = Secret::from_file(file.path()).unwrap_err();
-        assert_matches!(error, SecretError::FileDigit { path, position: 20 }
-            if path == file.path());
-        assert!(error.to_string().contains("position 20"), "{error}");
     }
 
     #[test]

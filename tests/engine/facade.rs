@@ -1,7 +1,7 @@
 //! The two faces of a key: answers, batches, labels, and what is refused.
 
 use proptest::prelude::*;
-use ringflake::{Facade, FacadeError, Id, ParseIdError, PublicId, Secret};
+use ringflake::{Facade, FacadeError, Id, PublicId, Secret};
 
 fn secret() -> Secret {
     Secret::from_hex("00112233445566778899aabbccddeeff").unwrap()
@@ -64,17 +64,6 @@ proptest! {
     }
 }
 
-#[test]
-fn a_public_id_is_refused_as_an_id_is() {
-    let parsed = "AB".parse::<PublicId>();
-    let expected = ParseIdError::InvalidCharacter {
-        position: 0,
-        character: 'A',
-    };
-    assert_eq!(parsed, Err(expected));
-    assert_eq!("".parse::<PublicId>(), Err(ParseIdError::Empty));
-}
-
 /// The faces of small keys share no number between labels, and no key opens as another's.
 #[test]
 fn keys_of_one_label_are_nothing_under_another() {
@@ -114,13 +103,6 @@ fn a_facade_shows_its_label_and_no_key() {
     let public = PublicId::from_u64(6_734_134_693_336_881_522);
     assert_eq!(format!("{public:?}"), "PublicId(5qt3jqccvl6bi)");
 }
-
-/// One facade serves any number of threads.
-const _: () = {
-    const fn shared<T: Send + Sync + Clone>() {}
-    shared::<Facade>();
-    shared::<PublicId>();
-};
 
 #[cfg(feature = "serde")]
 #[test]

@@ -221,21 +221,6 @@ mod life {
     }
 
     #[test]
-    fn remaining_lifetime_counts_down_to_zero() {
-        let layout = Layout::RANDFLAKE;
-        let (epoch, end) = (layout.epoch_unix_ms(), layout.end_unix_ms());
-        for (now, remaining) in [
-            (epoch, Duration::from_secs(1 << 30)),
-            (0, Duration::from_millis(end)),
-            (end - 1, Duration::from_millis(1)),
-            (end, Duration::ZERO),
-            (u64::MAX, Duration::ZERO),
-        ] {
-            assert_eq!(layout.remaining_lifetime(now), remaining, "at {now}");
-        }
-    }
-
-    #[test]
     fn a_layout_may_end_on_the_last_millisecond_and_not_after() {
         let builder = Layout::builder().bits(62, 1, 1);
         let fits = builder.tick(Duration::from_millis(3)).epoch_unix_ms(0);
@@ -370,14 +355,6 @@ mod building {
         assert_eq!(layout.unwrap().tick_ms(), 2);
     }
 
-    /// Its fault is the end, and not the tick.
-    #[test]
-    fn the_longest_tick_in_a_u64_is_a_tick() {
-        let longest = Duration::from_millis(u64::MAX);
-        let built = Layout::builder().epoch_unix_ms(0).tick(longest).build();
-        assert_eq!(built, ends_too_late(30, u64::MAX, 0));
-    }
-
     #[test]
     fn the_epoch_can_be_written_as_a_date() {
         let builder = Layout::builder();
@@ -388,21 +365,6 @@ mod building {
             builder.epoch_unix_ms(epoch_unix_ms).build(),
             Err(LayoutError::EpochTooLate { epoch_unix_ms })
         );
-    }
-
-    proptest! {
-        #[test]
-        fn the_builder_keeps_every_value(layout in layouts()) {
-            let built = Layout::builder()
-                .bits(layout.time_bits(), layout.node_bits(), layout.sequence_bits())
-                .tick(Duration::from_millis(layout.tick_ms()))
-                .epoch_unix_ms(layout.epoch_unix_ms())
-                .build();
-            prop_assert_eq!(built, Ok(layout));
-            prop_assert_eq!(layout.ticks().ilog2(), layout.time_bits());
-            prop_assert_eq!(layout.nodes().ilog2(), layout.node_bits());
-            prop_assert_eq!(layout.sequences().ilog2(), layout.sequence_bits());
-        }
     }
 }
 
@@ -514,44 +476,6 @@ mod text {
                     if text == epoch && given.contains(reason)),
                 "{epoch:?} gave {error:?}"
             );
-        }
-    }
-
-    #[test]
-    fn numbers_that_make_no_layout_keep_their_error() {
-        let (time, node, sequence) = (28, 30, 13);
-        let (field, longest) = (LayoutField::Node, Duration::from_secs(u64::MAX));
-        let tick = |tick| LayoutError::Tick { tick };
-        for (widths, tick, error) in [
-            (
-                "28/30/13",
-                "1s",
-                LayoutError::TooManyBits {
-                    time,
-                    node,
-                    sequence,
-                },
-            ),
-            ("28/0/13", "1s", LayoutError::ZeroWidth { field }),
-            ("28/22/13", "0ms", tick(Duration::ZERO)),
-            ("28/22/13", "18446744073709551615s", tick(longest)),
-        ] {
-            let text = format!("{widths}@2016-05-20T00:00:00Z/{tick}");
-            assert_eq!(
-                text.parse::<Layout>(),
-                Err(ParseLayoutError::Invalid(error))
-            );
-        }
-    }
-
-    #[test]
-    fn a_tick_reads_in_either_unit() {
-        let of = |tick: &str| format!("30/17/17@2024-10-27T03:33:20Z/{tick}").parse::<Layout>();
-        assert_eq!(of("1000ms"), of("1s"));
-        assert_eq!(of("1500ms").unwrap().tick_ms(), 1_500);
-        for tick in ["1500ms", "90s"] {
-            let text = of(tick).unwrap().to_string();
-            assert_eq!(text.rsplit('/').next(), Some(tick));
         }
     }
 

@@ -1,12 +1,10 @@
 //! The ring by itself: order, limits, many threads, and the mistake it avoids.
 
-use std::error::Error;
-use std::io::{self, ErrorKind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use ringflake::{Id, PushError, RingBuffer, RingError};
-use ringflake_kit::{assert_matches, short_or_long};
+use ringflake::{Id, PushError, RingBuffer};
+use ringflake_kit::short_or_long;
 
 fn ids(range: std::ops::Range<u64>) -> Vec<Id> {
     range.map(Id::from_u64).collect()
@@ -91,26 +89,6 @@ fn r3_a_permit_that_is_held_blocks_nobody() {
     let mut out = [Id::default(); 4];
     assert_eq!(ring.take_batch(&mut out), 3);
     assert_eq!(out[..3], [11, 20, 21].map(Id::from_u64));
-}
-
-#[test]
-fn a_bad_capacity_is_named_in_the_error() {
-    for capacity in [0, 3, 1000, RingBuffer::MAX_CAPACITY * 2, usize::MAX] {
-        let error = RingBuffer::with_capacity(capacity).unwrap_err();
-        assert_matches!(error, RingError::Capacity { capacity: c } if *c == capacity);
-        assert!(error.to_string().contains(&capacity.to_string()));
-    }
-}
-
-#[test]
-fn errors_say_what_to_do_and_what_was_behind_them() {
-    let full = PushError(Id::from_u64(1)).to_string();
-    assert!(full.contains("take some IDs"), "{full}");
-    let error = RingError::Memory(ErrorKind::OutOfMemory.into());
-    assert!(error.to_string().contains("smaller capacity"), "{error}");
-    let behind = error.source().unwrap().downcast_ref::<io::Error>().unwrap();
-    assert_eq!(behind.kind(), ErrorKind::OutOfMemory);
-    assert!(RingError::Capacity { capacity: 3 }.source().is_none());
 }
 
 /// Every value below `total`, a multiple of 64, goes in once, from `producers` threads, and is

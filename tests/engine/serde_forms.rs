@@ -1,7 +1,7 @@
 //! Serialization, in the form that a field asks for.
 
 use proptest::prelude::*;
-use ringflake::{Id, IdKind, Layout, Parts, TypedId};
+use ringflake::{Id, IdKind, Layout, Parts, Stats, TypedId};
 use ringflake_kit::assert_says;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -92,25 +92,13 @@ fn a_form_is_refused_in_place_of_another() {
     let whole = json_of(u64::MAX);
     for (field, value, says) in [
         ("signed", json!("10"), "string \"10\", expected i64"),
-        (
-            "signed",
-            json!(1_u64 << 63),
-            "integer `9223372036854775808`, expected i64",
-        ),
+        ("signed", json!(1_u64 << 63), "`9223372036854775808`, expected i64"),
         ("signed", json!(1.5), "floating point `1.5`, expected i64"),
         ("unsigned", json!(-1), "integer `-1`, expected u64"),
         ("unsigned", json!("user_10"), "expected u64"),
-        (
-            "text",
-            json!(1),
-            "integer `1`, expected an ID as a base32hex string after \"user_\"",
-        ),
+        ("text", json!(1), "a base32hex string after \"user_\""),
         ("text", json!("10"), "the text has no prefix"),
-        (
-            "text",
-            json!("order_10"),
-            "the prefix is \"order\", but \"user\"",
-        ),
+        ("text", json!("order_10"), "the prefix is \"order\""),
         ("signed_option", json!("10"), "expected i64"),
         ("unsigned_option", json!(-1), "expected u64"),
         ("text_option", json!("01"), "leading zero"),
@@ -165,24 +153,20 @@ fn a_layout_is_its_text_in_every_format() {
     assert_tokens(&Layout::BAIDU.readable(), &[Token::Str(text)]);
     assert_tokens(&Layout::BAIDU.compact(), &[Token::Str(text)]);
     assert_de_tokens(&Layout::BAIDU, &[Token::Str("baidu")]);
-    for (token, says) in [
-        (
-            Token::U64(1),
-            "invalid type: integer `1`, expected a string",
-        ),
-        (
-            Token::Str("28/22/13"),
-            &"28/22/13".parse::<Layout>().unwrap_err().to_string(),
-        ),
-    ] {
-        assert_de_tokens_error::<Layout>(&[token], says);
-    }
+    let says = "28/22/13".parse::<Layout>().unwrap_err().to_string();
+    assert_de_tokens_error::<Layout>(&[Token::Str("28/22/13")], &says);
 }
 
 #[test]
-fn parts_are_a_map_of_their_fields() {
+fn parts_and_figures_are_maps_of_their_fields() {
     let parts = Layout::RANDFLAKE.unpack(2_113_124_171_775).unwrap();
     let json = r#"{"tick":123,"node":1,"sequence":131071,"unix_ms":1730000123000}"#;
     assert_eq!(serde_json::to_string(&parts).unwrap(), json);
     assert_eq!(serde_json::from_str::<Parts>(json).unwrap(), parts);
+    let stats = serde_json::to_string(&Stats::default()).unwrap();
+    assert!(stats.contains("\"capacity\":0,"), "{stats}");
+    assert_eq!(
+        serde_json::from_str::<Stats>(&stats).unwrap(),
+        Stats::default()
+    );
 }

@@ -12,7 +12,7 @@ use ringflake::{
 };
 use ringflake_kit::assert_matches;
 use ringflake_kit::oracle::Oracle;
-use ringflake_kit::small::{Watched, cached, clock_at, direct, layout};
+use ringflake_kit::small::{cached, clock_at, direct, layout};
 
 /// 8 ticks of 16 IDs for one node, and a ring that nothing fills but its start.
 fn few() -> CachedGeneratorBuilder {
@@ -61,21 +61,6 @@ fn what_a_failed_take_had_goes_back_into_the_ring() {
 }
 
 #[test]
-fn a_vector_longer_than_the_ring_keeps_each_batch() {
-    // 128 IDs, of which each batch has as many as the ring at most.
-    let ids = cached(layout(40, 8, 4), 78..79, 0..8)
-        .capacity(4)
-        .stripes(1)
-        .assist_fill(None)
-        .on_empty(OnEmpty::Wait(Duration::from_secs(60)))
-        .build()
-        .unwrap();
-    assert!(distinct(&ids.take_vec(100).unwrap()));
-    let after = ids.stats();
-    assert_eq!((after.issued, after.retired), (100, 0));
-}
-
-#[test]
 fn a_batch_that_ends_at_a_run_is_gone_on_with() {
     // Runs of 16, so each batch of the direct generator gives no more.
     let layout = layout(40, 8, 4);
@@ -88,23 +73,6 @@ fn a_batch_that_ends_at_a_run_is_gone_on_with() {
     }
     let refused = ids.take_array::<2>().unwrap_err();
     assert_matches!(refused, TakeError::Refused(Refused::BorrowLimit { .. }));
-}
-
-#[test]
-fn several_ids_span_as_many_ticks_as_they_need() {
-    let layout = layout(44, 8, 4);
-    let clock = clock_at(layout, 0);
-    let moving = clock.clone();
-    // A tick for each run of at most 16.
-    let watched = Watched(clock, move || moving.advance(Duration::from_secs(1)));
-    let ids = direct(layout, 85..86, 0..100).clock(watched);
-    let ids = ids.clock_policy(ClockPolicy::Refuse).build().unwrap();
-    let oracle = Oracle::new(layout, 85..86, 0..100);
-    for _ in 0..20 {
-        for id in ids.take_vec(40).unwrap() {
-            oracle.mark(ids.inspect(id).unwrap()).unwrap();
-        }
-    }
 }
 
 #[test]
@@ -216,20 +184,6 @@ fn a_weak_reference_does_not_keep_a_generator() {
     drop(handle);
     assert!(weak.upgrade().is_none());
     assert!(weak.clone().upgrade().is_none());
-}
-
-#[test]
-fn a_generator_says_what_it_was_built_with() {
-    let layout = layout(44, 8, 4);
-    let ids = cached(layout, 77..78, 0..8)
-        .capacity(64)
-        .stripes(1)
-        .build()
-        .unwrap();
-    assert_eq!(ids.layout(), &layout);
-    assert_eq!((ids.capacity(), ids.stats().capacity), (64, 64));
-    assert_eq!(ids.inspector().layout(), ids.layout());
-    assert!(!ids.inspector().cipher().is_plain());
 }
 
 /// One test for all of it, since a process has only one.

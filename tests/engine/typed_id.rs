@@ -138,14 +138,6 @@ proptest! {
     }
 
     #[test]
-    fn typed_ids_order_as_their_ids_do(left: u64, right: u64) {
-        let (a, b) = (user(left), user(right));
-        prop_assert_eq!(a.cmp(&b), left.cmp(&right));
-        prop_assert_eq!(a.partial_cmp(&b), left.partial_cmp(&right));
-        prop_assert_eq!(a == b, left == right);
-    }
-
-    #[test]
     fn only_what_display_writes_is_read(text in "(user|user_group|usr|_)?_?[0-9a-w]{0,14}") {
         if let Ok(typed) = text.parse::<TypedId<User>>() {
             prop_assert_eq!(typed.to_string(), text);

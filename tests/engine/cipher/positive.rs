@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use ringflake::{Id, Inspector, Layout, LayoutError};
 
 use super::runs::starts;
-use super::{Backend, Cipher, HashSet, Secret, assert_answer, expected, run};
+use super::{Backend, Cipher, Secret, assert_answer, expected, run};
 
 /// The first number outside.
 const END: u64 = 1 << 63;
@@ -117,20 +117,6 @@ fn a_vector_may_be_left_over_as_a_whole() {
 }
 
 #[test]
-fn positive_ids_of_several_sections_are_distinct() {
-    for cipher in ciphers(&Secret::from_bytes(*b"whole sections..")) {
-        let first = 0x7edc_ba98_7654_3210;
-        let ids = run(&cipher, first, 3 << 15);
-        let distinct: HashSet<_> = ids.iter().collect();
-        assert_eq!(distinct.len(), ids.len(), "{cipher:?}");
-        for (&id, raw) in ids.iter().zip(first..) {
-            assert!(id < END, "{cipher:?}");
-            assert_eq!(cipher.decrypt(id), raw, "{cipher:?}");
-        }
-    }
-}
-
-#[test]
 fn an_inspector_refuses_what_no_positive_id_is() {
     let cipher = Cipher::positive(&Secret::from_bytes([9; 16]));
     let raw = Layout::TWITTER.pack(5, 6, 7).unwrap();
@@ -153,30 +139,4 @@ fn an_inspector_refuses_what_no_positive_id_is() {
     let wide = Cipher::sparx64(&Secret::from_bytes([9; 16]));
     let inspector = Inspector::new(Layout::RANDFLAKE, wide);
     assert!(inspector.inspect(Id::from_u64(END | 5)).is_ok());
-}
-
-#[test]
-fn a_cipher_says_how_many_bits_its_ids_have() {
-    let secret = Secret::from_bytes([9; 16]);
-    for cipher in ciphers(&secret) {
-        assert_eq!(cipher.id_bits(), 63);
-        assert!(!cipher.is_plain());
-        let shown = format!("{cipher:?}");
-        assert!(shown.contains("SPARX-64/128"), "{shown}");
-        assert!(shown.contains("id_bits: 63"), "{shown}");
-        assert!(
-            shown.contains(&format!("backend: {}", cipher.backend())),
-            "{shown}"
-        );
-    }
-    let backends = ciphers(&secret);
-    assert!(
-        backends
-            .iter()
-            .map(Cipher::backend)
-            .eq(Backend::available())
-    );
-    assert_eq!(Cipher::positive(&secret).id_bits(), 63);
-    assert_eq!(Cipher::sparx64(&secret).id_bits(), 64);
-    assert_eq!(Cipher::plain().id_bits(), 64);
 }
