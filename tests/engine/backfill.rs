@@ -1,15 +1,13 @@
 //! IDs of past moments: each inside of its lease, at its moment, and once.
 
 use std::ops::Range;
-use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use proptest::prelude::*;
-use ringflake::lease::{Acquire, Fingerprint, History, Init, LeaseStore, MemoryStore, Namespace};
 use ringflake::{
     BackfillError, BackfillGenerator, BackfillGeneratorBuilder, BuildError, Id, IdWidth, Layout,
-    LayoutError, LeaseError, ManualClock, StaticLease,
+    LeaseError, StaticLease,
 };
 use ringflake_kit::oracle::Oracle;
 use ringflake_kit::small::{cached, clock_at, direct, layout, lease, secret_of_its_own};
@@ -39,14 +37,17 @@ proptest! {
 
     /// U1 and U2, against what is left of each tick.
     #[test]
-    fn u1_each_id_is_of_its_moment_and_comes_once(imports in imports(), is_plain: bool) {
+    fn u1_each_id_is_of_its_moment_and_comes_once(
+        imports in imports(),
+        width in prop::sample::select(vec![None, Some(IdWidth::Full), Some(IdWidth::Positive)]),
+    ) {
         const TICKS: Range<u64> = 100..118;
         const NODES: Range<u64> = 5..8;
         let layout = layout(40, 8, 6);
         let builder = builder(layout, NODES, TICKS);
-        let builder = match is_plain {
-            true => builder.plain(),
-            false => builder.secret(secret_of_its_own()),
+        let builder = match width {
+            None => builder.plain(),
+            Some(width) => builder.secret(secret_of_its_own()).id_width(width),
         };
         let past = builder.build().unwrap();
         let oracle = Oracle::new(layout, NODES, TICKS);
@@ -73,6 +74,7 @@ proptest! {
             for &id in &out[..expected] {
                 let parts = past.inspect(id).unwrap();
                 prop_assert_eq!(parts.tick, tick);
+                prop_assert!(width != Some(IdWidth::Positive) || id.to_i64() >= 0);
                 prop_assert_eq!(oracle.mark(parts), Ok(()));
             }
             prop_assert!(out[expected..].iter().all(|id| *id == Id::default()));
@@ -300,56 +302,6 @@ fn a_backfill_that_can_not_be_is_refused_when_it_is_built() {
     assert_matches!(past(5..6, 9..9), Err(LeaseError::Ticks { .. }));
     let beyond = past(5..6, 9..layout.ticks() + 1);
     assert_matches!(beyond, Err(LeaseError::Ticks { .. }));
-}
-
-#[test]
-fn ids_of_the_past_have_the_width_that_was_chosen() {
-    let layout = Layout::POSITIVE;
-    let builder = builder(layout, 90..91, 0..9).secret(secret_of_its_own());
-    let past = builder.id_width(IdWidth::Positive).build().unwrap();
-    let mut ids = [Id::default(); 100];
-    assert_eq!(past.take_batch_at(at(&layout, 3), &mut ids), Ok(100));
-    for (sequence, id) in (0..).zip(ids) {
-        assert!(id.to_i64() >= 0, "{id}");
-        let parts = past.inspect(id).unwrap();
-        assert_eq!((parts.tick, parts.node, parts.sequence), (3, 90, sequence));
-    }
-}
-
-/// What `StaticLease::assume_unique_past` says of a store's nodes.
-#[test]
-fn a_store_grants_nothing_below_the_floor_that_it_began_with() {
-    let now = Layout::RANDFLAKE.tick_start_unix_ms(40_000_000);
-    let clock = ManualClock::new(now);
-    let mut store = MemoryStore::new(Arc::new(clock.clone()));
-    let space = Namespace::new("past", &Layout::RANDFLAKE, Fingerprint::PLAIN).unwrap();
-    let record = store.init(&space, &Init::new(History::New, now)).unwrap();
-    assert_eq!(record.floor, 40_000_000);
-    // By a clock that was set back, too: from fresh blocks, and from one that is granted again.
-    for back_ms in [0, 300_000, 60_000] {
-        clock.set(now - back_ms);
-        let acquire = Acquire::new(2, 600, now - back_ms);
-        for grant in store.acquire(&space, &acquire).unwrap() {
-            assert!(grant.ticks.start >= record.floor, "{grant}");
-            let released = store.release(&space, grant.block, grant.epoch);
-            assert!(released.is_ok());
-        }
-    }
-}
-
-#[test]
-fn encrypted_ids_of_the_past_are_told_from_none() {
-    let layout = layout(40, 8, 8);
-    let key = secret_of_its_own();
-    let past = builder(layout, 80..81, 0..9).secret(&key).build().unwrap();
-    let id = past.take_at(at(&layout, 8)).unwrap();
-    let parts = past.inspect(id).unwrap();
-    assert_eq!((parts.tick, parts.node, parts.sequence), (8, 80, 0));
-    assert_ne!(id.to_u64(), layout.pack(8, 80, 0).unwrap());
-    // This layout has 56 bits, so most numbers are no ID of it.
-    let other = past.inspect(Id::from_u64(id.to_u64() ^ 1));
-    assert_matches!(other, Err(LayoutError::ExtraBits { .. }));
-    assert_eq!(past.layout(), &layout);
 }
 
 #[test]

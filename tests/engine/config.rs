@@ -1,21 +1,18 @@
 //! Configuration: what is refused and how that reads, and what the options do that have
 //! no file of their own.
 
-use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use proptest::prelude::*;
 use ringflake::{
     AssistFill, BackfillGenerator, BuildError, CachedGenerator, CachedGeneratorBuilder, Clock,
-    ClockPolicy, CoreStocks, DirectGenerator, Id, IdWidth, Layout, LayoutError, LeaseError,
-    LeaseSource, ManualClock, OnEmpty, PaddingFill, PolicyError, RingError, ScheduledFill, Secret,
-    StaticLease, ThresholdFill,
+    ClockPolicy, CoreStocks, DirectGenerator, Id, Layout, LayoutError, LeaseError, LeaseSource,
+    ManualClock, OnEmpty, PaddingFill, PolicyError, RingError, ScheduledFill, Secret, StaticLease,
+    ThresholdFill,
 };
 
-use ringflake_kit::small::{Watched, clock_at, layout, lease, secret, secret_of_its_own};
-use ringflake_kit::tricky_clock::{TrickyClock, in_producer};
+use ringflake_kit::small::{clock_at, layout, lease, secret, secret_of_its_own};
 use ringflake_kit::{assert_matches, assert_says, eventually, in_full};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -179,23 +176,14 @@ fn a_check_says_whether_takes_use_core_stocks() {
         panic!("64 slots are too few");
     };
     assert_eq!(check(builder().capacity(needed)), CoreStocks::InUse);
-    // A build does what the check says.
-    let build = |stripes| {
-        let ids = builder().capacity(needed).stripes(stripes);
-        ids.borrow_limit(HOUR).threshold_fill(None).build().unwrap()
-    };
-    // A thread that is interrupted while it fills a stock leaves it empty.
-    let stocked = build(2);
+    // A build does what the check says. A thread that is interrupted while it fills a stock leaves
+    // it empty.
+    let ids = builder().capacity(needed).stripes(2).borrow_limit(HOUR);
+    let ids = ids.build().unwrap();
     eventually("a take fills a stock", || {
-        stocked.take().unwrap();
-        stocked.stats().in_stocks > 0
+        ids.take().unwrap();
+        ids.stats().in_stocks > 0
     });
-    let ordered = build(1);
-    for taken in 1..=300 {
-        ordered.take().unwrap();
-        let stats = ordered.stats();
-        assert_eq!((stats.in_stocks, stats.level), (0, needed - taken));
-    }
 }
 
 #[test]
@@ -251,98 +239,45 @@ fn a_borrow_limit_that_a_restart_can_not_wait_for_is_refused() {
     assert!(builder.check().is_ok());
 }
 
-use Encryption::{BySecret, Plain};
-
-enum Encryption {
-    Plain,
-    BySecret,
+/// By a clock that stands. Both generators have what is wrong with layout, cipher and lease
+/// checked in one place.
+fn build(
+    layout: Layout,
+    lease: impl Into<LeaseSource>,
+    now_unix_ms: u64,
+) -> Result<DirectGenerator, BuildError> {
+    let builder = DirectGenerator::builder(layout).secret(secret_of_its_own());
+    let builder = builder.clock(ManualClock::new(now_unix_ms));
+    builder.lease(lease).build()
 }
-
-type Build = fn(Layout, Encryption, LeaseSource, u64) -> Result<(), BuildError>;
-
-macro_rules! build {
-    ($builder:expr) => {
-        |layout, encryption, lease, now_unix_ms| {
-            let builder = $builder(layout).lease(lease);
-            let builder = builder.clock(ManualClock::new(now_unix_ms));
-            let builder = match encryption {
-                Plain => builder.plain(),
-                BySecret => builder.secret(secret_of_its_own()),
-            };
-            builder.build().map(drop)
-        }
-    };
-}
-
-/// Both refuse what is wrong with layout, cipher and lease.
-const BOTH: [Build; 2] = [
-    build!(|layout| CachedGenerator::builder(layout).capacity(4)),
-    build!(DirectGenerator::builder),
-];
 
 #[test]
 fn a_build_without_a_cipher_or_a_lease_is_refused() {
     let layout = Layout::RANDFLAKE;
-    let lease = || StaticLease::assume_unique(layout, 0..1);
-    let cached = || CachedGenerator::builder(layout).capacity(4);
-    let direct = || DirectGenerator::builder(layout);
-    for built in [
-        cached().lease(lease()).build().map(drop),
-        direct().lease(lease()).build().map(drop),
-    ] {
-        assert_refused(built, &BuildError::NoCipher, &["secret", "plain"]);
-    }
-    for built in [
-        cached().plain().build().map(drop),
-        direct().plain().build().map(drop),
-    ] {
-        assert_refused(built, &BuildError::NoLease, &["lease"]);
-    }
-}
-
-#[test]
-fn encryption_of_a_layout_for_doubles_is_refused() {
-    for build in BOTH {
-        for [time, node, sequence] in [
-            [1, 1, 1],
-            [20, 6, 6],
-            [31, 10, 12],
-            [31, 11, 12],
-            [30, 17, 17],
-        ] {
-            let layout = layout(time, node, sequence);
-            let granted = || lease(layout, 0..1, 0..2).into();
-            build(layout, Plain, granted(), layout.epoch_unix_ms()).unwrap();
-            let built = build(layout, BySecret, granted(), layout.epoch_unix_ms());
-            let bits = layout.total_bits();
-            if bits > 53 {
-                built.unwrap();
-                continue;
-            }
-            let parts = [&*bits.to_string(), "64", "53", "plain"];
-            let width = IdWidth::Full;
-            assert_refused(built, &BuildError::EncryptionWidens { bits, width }, &parts);
-        }
-    }
+    let lease = StaticLease::assume_unique(layout, 0..1);
+    let built = DirectGenerator::builder(layout).lease(lease).build();
+    assert_refused(built, &BuildError::NoCipher, &["secret", "plain"]);
+    let built = CachedGenerator::builder(layout).plain().build();
+    assert_refused(built, &BuildError::NoLease, &["lease"]);
 }
 
 #[test]
 fn a_layout_that_has_run_out_is_refused() {
     let layout = Layout::BAIDU;
     let end_unix_ms = layout.end_unix_ms();
-    let lease = lease(layout, 0..1, 0..layout.ticks());
-    for build in BOTH {
-        let build_at = |now_unix_ms| build(layout, BySecret, lease.clone().into(), now_unix_ms);
-        build_at(end_unix_ms - 1).unwrap();
-        assert!(build_at(end_unix_ms).is_err());
-        let now_unix_ms = NOW_UNIX_MS;
-        let why = BuildError::Layout(LayoutError::Expired {
-            end_unix_ms,
-            now_unix_ms,
-        });
-        let parts = ["2024-11-20T21:24:16Z", "2025-06-15T15:06:40Z"];
-        assert_refused(build_at(now_unix_ms), &why, &parts);
-    }
+    let build_at = |now_unix_ms| {
+        let lease = lease(layout, 0..1, 0..layout.ticks());
+        build(layout, lease, now_unix_ms)
+    };
+    build_at(end_unix_ms - 1).unwrap();
+    assert!(build_at(end_unix_ms).is_err());
+    let now_unix_ms = NOW_UNIX_MS;
+    let why = BuildError::Layout(LayoutError::Expired {
+        end_unix_ms,
+        now_unix_ms,
+    });
+    let parts = ["2024-11-20T21:24:16Z", "2025-06-15T15:06:40Z"];
+    assert_refused(build_at(now_unix_ms), &why, &parts);
     // By the system's clock, too.
     let expired = DirectGenerator::builder(layout)
         .plain()
@@ -352,39 +287,31 @@ fn a_layout_that_has_run_out_is_refused() {
 }
 
 #[test]
-fn a_lease_outside_of_its_layout_is_refused() {
+fn a_lease_that_does_not_fit_its_layout_is_refused() {
     let layout = Layout::RANDFLAKE;
-    for build in BOTH {
-        let error_of = |nodes, now_unix_ms| {
-            let lease = StaticLease::assume_unique(layout, nodes).into();
-            build(layout, BySecret, lease, now_unix_ms).unwrap_err()
-        };
-        let wide = error_of(0..131_073, NOW_UNIX_MS);
-        assert_matches!(
-            wide,
-            BuildError::Lease(LeaseError::Nodes { end: 131_073, .. })
-        );
-        assert_says(&wide.to_string(), &["131073", "131072"]);
-        let none = error_of(7..7, NOW_UNIX_MS);
-        assert_says(&none.to_string(), &["7..7", "131072"]);
-        let early = error_of(0..1, 1_729_999_999_999);
-        assert_says(
-            &early.to_string(),
-            &["2024-10-27T03:33:19.999Z", "2024-10-27T03:33:20Z"],
-        );
-    }
-}
+    let error_of = |nodes, now_unix_ms| {
+        let lease = StaticLease::assume_unique(layout, nodes);
+        build(layout, lease, now_unix_ms).unwrap_err()
+    };
+    let wide = error_of(0..131_073, NOW_UNIX_MS);
+    assert_matches!(
+        wide,
+        BuildError::Lease(LeaseError::Nodes { end: 131_073, .. })
+    );
+    assert_says(&wide.to_string(), &["131073", "131072"]);
+    let none = error_of(7..7, NOW_UNIX_MS);
+    assert_says(&none.to_string(), &["7..7", "131072"]);
+    let early = error_of(0..1, 1_729_999_999_999);
+    let parts = ["2024-10-27T03:33:19.999Z", "2024-10-27T03:33:20Z"];
+    assert_says(&early.to_string(), &parts);
 
-#[test]
-fn a_lease_of_another_layout_is_refused() {
-    let other = Layout::TWITTER;
-    for build in BOTH {
-        let foreign = lease(other, 0..1, 0..9).into();
-        let built = build(Layout::RANDFLAKE, BySecret, foreign, NOW_UNIX_MS);
-        let (lease, generator) = (other, Layout::RANDFLAKE);
-        let why = BuildError::LeaseLayout { lease, generator };
-        assert_refused(built, &why, &["41/10/12", "30/17/17"]);
-    }
+    let (other, generator) = (Layout::TWITTER, layout);
+    let built = build(layout, self::lease(other, 0..1, 0..9), NOW_UNIX_MS);
+    let why = BuildError::LeaseLayout {
+        lease: other,
+        generator,
+    };
+    assert_refused(built, &why, &["41/10/12", "30/17/17"]);
 }
 
 #[test]
@@ -419,25 +346,6 @@ fn a_threshold_is_exact_for_every_ring_that_can_be_made() {
     assert_eq!(ThresholdFill::default(), ThresholdFill::percent(50));
 }
 
-proptest! {
-    #[test]
-    fn a_threshold_lies_between_one_and_the_capacity(
-        percent in any::<u32>(),
-        slots in any::<usize>(),
-        capacity in 1..=usize::MAX,
-    ) {
-        for (fill, fits) in [
-            (ThresholdFill::percent(percent), (1..=100).contains(&percent)),
-            (ThresholdFill::percent(percent % 100 + 1), true),
-            (ThresholdFill::slots(slots), (1..=capacity).contains(&slots)),
-        ] {
-            let threshold = fill.in_slots(capacity);
-            prop_assert_eq!(threshold.is_ok(), fits);
-            prop_assert!(threshold.is_err() || (1..=capacity).contains(&threshold.unwrap()));
-        }
-    }
-}
-
 // What each option does
 
 #[test]
@@ -465,31 +373,6 @@ fn the_defaults_are_those_of_the_docs() {
 }
 
 #[test]
-fn secret_and_plain_say_how_a_raw_becomes_an_id() {
-    let layout = Layout::RANDFLAKE;
-    let with = |node, set: &dyn Fn(CachedGeneratorBuilder) -> CachedGeneratorBuilder| {
-        let builder = CachedGenerator::builder(layout)
-            .lease(lease(layout, node..node + 1, 77..78))
-            .clock(clock_at(layout, 77))
-            .capacity(4);
-        let ids = set(builder).build().unwrap();
-        let id = ids.take().unwrap();
-        let parts = ids.inspect(id).unwrap();
-        assert_eq!((parts.tick, parts.node, parts.sequence), (77, node, 0));
-        id
-    };
-    let raw = |node| layout.pack(77, node, 0).unwrap();
-    let other = Secret::from_bytes([9; 16]);
-    assert_eq!(with(3, &|b| b.plain()).to_u64(), raw(3));
-    let encrypted = [
-        with(3, &|b| b.secret(secret())),
-        with(3, &|b| b.secret(&other)),
-    ];
-    assert_ne!(encrypted[0], encrypted[1]);
-    assert!(encrypted.iter().all(|id| id.to_u64() != raw(3)));
-}
-
-#[test]
 fn the_secret_is_in_no_debug_output() {
     let layout = Layout::RANDFLAKE;
     let secret = Secret::from_bytes(*b"0123456789abcdef");
@@ -510,24 +393,6 @@ fn the_secret_is_in_no_debug_output() {
 }
 
 #[test]
-fn the_lease_is_where_ids_come_from() {
-    let layout = layout(40, 8, 8);
-    for (nodes, ticks) in [(0..1, 5..6), (200..256, 999..1_100)] {
-        let ids = builder_of(layout)
-            .lease(lease(layout, nodes.clone(), ticks.clone()))
-            .clock(clock_at(layout, 5))
-            .borrow_limit(HOUR)
-            .build()
-            .unwrap();
-        assert_eq!(ids.leases(), [lease(layout, nodes.clone(), ticks.clone())]);
-        let end_unix_ms = layout.tick_start_unix_ms(ticks.end);
-        assert_eq!(ids.stats().lease_end_unix_ms, end_unix_ms);
-        let parts = ids.inspect(ids.take().unwrap()).unwrap();
-        assert_eq!((parts.node, parts.tick), (nodes.start, ticks.start));
-    }
-}
-
-#[test]
 fn a_static_lease_begins_when_the_generator_is_built() {
     let layout = layout(40, 8, 8);
     let ids = builder_of(layout)
@@ -538,56 +403,6 @@ fn a_static_lease_begins_when_the_generator_is_built() {
     assert_eq!(ids.leases()[0].ticks(), 123..layout.ticks());
     let parts = ids.inspect(ids.take().unwrap()).unwrap();
     assert_eq!((parts.tick, parts.node), (123, 20));
-}
-
-#[test]
-fn the_borrow_limit_is_cut_to_whole_ticks() {
-    for (limit, ticks) in [
-        (Duration::ZERO, 0),
-        (Duration::from_millis(999), 0),
-        (Duration::from_millis(2_500), 2),
-        (Duration::from_secs(20), 20),
-    ] {
-        let ids = builder()
-            .borrow_limit(limit)
-            .padding_fill(PaddingFill::Off)
-            .threshold_fill(None)
-            .build()
-            .unwrap();
-        assert_eq!(ids.stats().borrow_limit, Duration::from_secs(ticks));
-        let taken = std::iter::from_fn(|| ids.take().ok()).take(20_000).count() as u64;
-        assert_eq!(taken, (ticks + 1) * 512);
-        assert_eq!(ids.stats().borrowed, Duration::from_secs(ticks));
-    }
-}
-
-#[test]
-fn every_producer_fills() {
-    for producers in [1, 2, 7] {
-        let clock = TrickyClock::new(layout(40, 8, 8).tick_start_unix_ms(0));
-        clock.hold(producers);
-        let names = Arc::new(Mutex::new(BTreeSet::new()));
-        let noted = Arc::clone(&names);
-        let note_the_name = move || {
-            if in_producer() {
-                let name = thread::current().name().map(str::to_owned);
-                noted.lock().unwrap().insert(name);
-            }
-        };
-        let ids = builder()
-            .clock(Watched(clock.clone(), note_the_name))
-            .capacity(1 << 14)
-            .padding_fill(PaddingFill::InBackground)
-            .producers(producers)
-            .build()
-            .unwrap();
-        clock.wait_until_these_are_held(producers);
-        clock.release();
-        eventually("the ring is full", || ids.stats().level == 1 << 14);
-        clock.wait_until_asleep(producers);
-        let expected = (0..producers).map(|index| Some(format!("ringflake-{index}")));
-        assert_eq!(*names.lock().unwrap(), expected.collect());
-    }
 }
 
 // Figures
@@ -649,16 +464,4 @@ fn the_figures_are_what_happened() {
     expected.borrowed = Duration::ZERO;
     expected.now_unix_ms += 5_000;
     assert_eq!(ids.stats(), expected);
-}
-
-#[cfg(feature = "serde")]
-#[test]
-fn the_figures_can_be_written_and_read() {
-    let stats = builder().build().unwrap().stats();
-    let text = serde_json::to_string(&stats).unwrap();
-    assert!(text.contains(r#""capacity":64"#), "{text}");
-    assert_eq!(
-        serde_json::from_str::<ringflake::Stats>(&text).unwrap(),
-        stats
-    );
 }

@@ -14,7 +14,7 @@ use ringflake::{
 };
 
 use ringflake_kit::oracle::Oracle;
-use ringflake_kit::small::{POLICIES, clock_at, direct, layout, lease};
+use ringflake_kit::small::{POLICIES, clock_at, direct, layout};
 use ringflake_kit::{assert_matches, eventually};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -110,17 +110,6 @@ fn a_batch_goes_on_from_run_to_run_and_ends_where_a_take_would() {
     clock.advance(SECOND);
     assert_eq!(ids.take_batch(&mut batch), Ok(48));
     assert_lease_ended(ids.take_batch(&mut batch));
-}
-
-#[test]
-fn inspect_works_beside_the_generator() {
-    let layout = Layout::RANDFLAKE;
-    let (ids, _) = generator(layout, 3..4, 9..10, 9, ClockPolicy::Refuse);
-    let id = ids.take().unwrap();
-    let parts = ids.inspector().inspect(id).unwrap();
-    assert_eq!((parts.tick, parts.node, parts.sequence), (9, 3, 0));
-    assert_eq!(ids.inspect(id), Ok(parts));
-    assert_eq!(ids.leases(), [lease(layout, 3..4, 9..10)]);
 }
 
 #[test]
@@ -276,26 +265,20 @@ fn a_take_that_sleeps_holds_up_no_other() {
 #[test]
 fn wait_is_bounded_while_the_clock_stands_still() {
     let layout = milliseconds(44, 8, 4);
-    let (ids, clock) = counted(layout, 500, 0, Duration::from_millis(35));
-    ids.take().unwrap();
-    clock.clock.step_back(Duration::from_millis(10));
-    let before = clock.reads.load(Relaxed);
-    assert_eq!(retry_ms(&ids), 10);
-    // Each sleep takes 10 ms at least, so that there is room for three.
-    let reads = clock.reads.load(Relaxed) - before;
-    assert!((1..=4).contains(&reads), "{reads} looks at the clock");
-}
-
-#[test]
-fn wait_does_not_begin_to_sleep_when_that_is_not_enough() {
-    let layout = milliseconds(44, 8, 4);
-    let (ids, clock) = counted(layout, 5_000, 0, Duration::from_millis(100));
-    ids.take().unwrap();
-    clock.clock.step_back(Duration::from_millis(101));
-    let before = clock.reads.load(Relaxed);
-    assert_eq!(retry_ms(&ids), 101);
-    // It looks again after each sleep.
-    assert_eq!(clock.reads.load(Relaxed), before + 1);
+    // Each sleep takes 10 ms at least, so that there is room for three. Where one is not enough,
+    // none begins. It looks again after each.
+    for (back, at_most, looks) in [(10, 35, 4), (101, 100, 1)] {
+        let (ids, clock) = counted(layout, 500, 0, Duration::from_millis(at_most));
+        ids.take().unwrap();
+        clock.clock.step_back(Duration::from_millis(back));
+        let before = clock.reads.load(Relaxed);
+        assert_eq!(retry_ms(&ids), back);
+        let reads = clock.reads.load(Relaxed) - before;
+        assert!(
+            (1..=looks).contains(&reads),
+            "{reads} looks, {back} ms back"
+        );
+    }
 }
 
 #[test]
@@ -358,24 +341,6 @@ fn switch_node_takes_another_node_when_the_clock_is_set_back() {
     }
     // The nodes stand at the ticks 50, 49 and 48; the clock at 47.
     assert_eq!(retry_ms(&ids), 1_000);
-}
-
-#[test]
-fn u1_switch_node_repeats_nothing_by_batches_and_clock_steps() {
-    let layout = layout(44, 10, 5);
-    let oracle = Oracle::new(layout, 0..20, 0..200);
-    let (ids, clock) = generator(layout, 0..20, 0..200, 0, ClockPolicy::SwitchNode);
-    let mut batch = [Id::default(); 333];
-    for step in 0..1_000_u64 {
-        clock.set(layout.tick_start_unix_ms(30 + step / 8 - (step * 31) % 29));
-        let count = ids
-            .take_batch(&mut batch[..1 + step as usize % 333])
-            .unwrap_or(0);
-        for &id in &batch[..count] {
-            oracle.mark(ids.inspect(id).unwrap()).unwrap();
-        }
-    }
-    assert!(oracle.marked() > 20_000, "{}", oracle.marked());
 }
 
 // Logical

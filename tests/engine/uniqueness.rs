@@ -9,12 +9,12 @@ use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::thread;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 use proptest::prelude::*;
 use ringflake::{
-    CachedGenerator, Clock, Handle, Id, Inspector, Layout, ManualClock, OnEmpty, PaddingFill,
-    Refused, Secret, TakeError, ThresholdFill,
+    CachedGenerator, Clock, Handle, Id, IdWidth, Inspector, Layout, ManualClock, OnEmpty,
+    PaddingFill, Refused, Secret, TakeError, ThresholdFill,
 };
 
 use ringflake_kit::oracle::Oracle;
@@ -132,28 +132,6 @@ fn exhaust(ids: &CachedGenerator, oracle: &Oracle, ways: &[Way], cells: u64) {
 }
 
 #[test]
-fn u1_every_way_to_take_at_once_repeats_nothing() {
-    let layout = layout(40, 10, 8);
-    let each = short_or_long(5_000, 20_000);
-    for capacity in [1, 64, 4096] {
-        let (nodes, ticks) = (1000..1008, 5_000..5_100);
-        let oracle = Oracle::new(layout, nodes.clone(), ticks.clone());
-        let ids = cached(layout, nodes, ticks)
-            .clock(clock_at(layout, 5_000))
-            .borrow_limit(HOUR)
-            .capacity(capacity)
-            .threshold_fill(ThresholdFill::percent(75))
-            .producers(3)
-            .build()
-            .unwrap();
-        consume(&ids, &oracle, &ALL_WAYS, each, |error| panic!("{error}"));
-        assert!(oracle.marked() >= 4 * each);
-        let stats = ids.stats();
-        assert_eq!(stats.issued, oracle.marked(), "{stats:?}");
-    }
-}
-
-#[test]
 fn u1_without_threads_ids_follow_the_line_across_all_fields() {
     let layout = layout(10, 4, 2);
     let ids = cached(layout, 5..8, 20..23)
@@ -227,61 +205,7 @@ fn u2_the_end_of_a_lease_names_its_time_and_the_clocks() {
             now_unix_ms,
         };
         assert_eq!(ids.take(), Err(ended.into()));
-        let text = ended.to_string();
-        let end = UNIX_EPOCH + Duration::from_millis(end_unix_ms);
-        let end = humantime::format_rfc3339_seconds(end).to_string();
-        assert!(
-            text.contains(end.trim_end_matches('Z')),
-            "no {end} in {text}"
-        );
     }
-}
-
-#[test]
-fn u1_a_clock_that_steps_back_and_forth_under_load_repeats_nothing() {
-    let layout = layout(40, 12, 6);
-    let (nodes, ticks) = (17..25, 600..1_100);
-    let oracle = Oracle::new(layout, nodes.clone(), ticks.clone());
-    let clock = clock_at(layout, 650);
-    let ids = cached(layout, nodes, ticks)
-        .clock(clock.clone())
-        .borrow_limit(Duration::from_secs(20))
-        .capacity(512)
-        .producers(2)
-        .build()
-        .unwrap();
-    let settled = AtomicBool::new(false);
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            let mut consumer = Consumer::new(&ids, &oracle, Way::Batch(30));
-            for step in 0..300 {
-                clock.set(match step % 10 {
-                    0 => 0,
-                    1 => layout.epoch_unix_ms() - 1,
-                    2 => u64::MAX,
-                    3 => layout.tick_start_unix_ms(599),
-                    4 => layout.tick_start_unix_ms(1_100),
-                    // On and back about a line that itself goes on.
-                    5 => layout.tick_start_unix_ms(700 + step),
-                    6 => layout.tick_start_unix_ms(600 + step),
-                    _ => layout.tick_start_unix_ms(690 + step),
-                });
-                for _ in 0..20 {
-                    // Refused as often as not.
-                    let _ = consumer.step();
-                }
-            }
-            clock.set(layout.tick_start_unix_ms(1_090));
-            settled.store(true, Release);
-        });
-        scope.spawn(|| {
-            consume(&ids, &oracle, &ALL_WAYS, u64::MAX, |error| {
-                settled.load(Acquire) && lease_ended(error)
-            });
-        });
-    });
-    // The ticks that were left at the end are 10; the rest came between.
-    assert!(oracle.marked() > 20 * 512, "{} came out", oracle.marked());
 }
 
 /// Takes exactly `count` IDs under a clock that stands at `now_unix_ms`, in
@@ -405,25 +329,6 @@ fn u1_a_restart_goes_on_where_the_first_lease_ends() {
 }
 
 #[test]
-fn u1_generators_on_adjacent_nodes_repeat_nothing() {
-    let layout = layout(44, 8, 6);
-    let oracle = Oracle::new(layout, 0..6, 0..30);
-    thread::scope(|scope| {
-        for nodes in [0..1, 1..4, 4..6] {
-            let oracle = &oracle;
-            scope.spawn(move || {
-                let ids = cached(layout, nodes, 0..30)
-                    .borrow_limit(HOUR)
-                    .capacity(128)
-                    .build()
-                    .unwrap();
-                consume(&ids, oracle, &ALL_WAYS[..2], u64::MAX, lease_ended);
-            });
-        }
-    });
-}
-
-#[test]
 fn u3_the_last_tick_of_a_layout_is_used_up_and_never_left() {
     let layout = layout(3, 2, 3);
     let oracle = Oracle::new(layout, 0..4, 0..8);
@@ -460,24 +365,6 @@ fn u3_the_last_cells_of_a_lease_over_all_64_bits() {
     }
 }
 
-#[test]
-fn u1_a_sequence_of_62_bits_repeats_nothing() {
-    let layout = layout(1, 1, 62);
-    let ids = plain(layout, 1..2, 0..2)
-        .clock(clock_at(layout, 1))
-        .capacity(64)
-        .build()
-        .unwrap();
-    let mut taken = vec![Id::default(); 10_000];
-    for id in &mut taken {
-        *id = ids.take().unwrap();
-    }
-    taken.sort_unstable();
-    assert!(taken.windows(2).all(|pair| pair[0] < pair[1]));
-    let first = layout.pack(1, 1, 0).unwrap();
-    assert!(taken.iter().all(|id| id.to_u64() >= first));
-}
-
 /// What happens to a generator, one thing after the other.
 #[derive(Clone, Copy, Debug)]
 enum Step {
@@ -508,21 +395,28 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..25)
 }
 
-/// A layout that is encrypted or plain, and a lease in it that may touch its
+/// A layout that is encrypted to some width or plain, and a lease in it that may touch its
 /// beginning, its end, both or none.
 #[derive(Clone, Debug)]
 struct Ground {
     layout: Layout,
     nodes: Range<u64>,
     ticks: Range<u64>,
-    secret: Option<Secret>,
+    encryption: Option<(Secret, IdWidth)>,
 }
 
 fn grounds() -> impl Strategy<Value = Ground> {
-    let widths = (1_u32..=3, 1_u32..=6, 2_u32..=5, any::<bool>());
+    let widths = [IdWidth::Full, IdWidth::Positive, IdWidth::JsSafe];
+    let is_available = |&width: &IdWidth| width != IdWidth::JsSafe || cfg!(feature = "js-safe");
+    let widths: Vec<_> = widths.into_iter().filter(is_available).collect();
+    let id_width = prop::option::of(prop::sample::select(widths));
+    let bits = (1_u32..=3, 1_u32..=6, 2_u32..=5, id_width);
     let shares = (0_f64..1.0, 0_f64..1.0, 0_f64..1.0, 1_u64..=16);
-    (widths, shares).prop_map(|((node, sequence, time, plain), shares)| {
-        let time = if plain { time } else { 56 - node - sequence };
+    (bits, shares).prop_map(|((node, sequence, time, id_width), shares)| {
+        let time = match id_width {
+            None => time,
+            Some(width) => width.bits().min(56) - node - sequence,
+        };
         let layout = layout(time, node, sequence);
         let node = (shares.0 * layout.nodes() as f64) as u64;
         let width = 1 + (shares.1 * (layout.nodes() - node) as f64) as u64;
@@ -535,7 +429,7 @@ fn grounds() -> impl Strategy<Value = Ground> {
             layout,
             nodes: node..(node + width).min(layout.nodes()),
             ticks: tick..tick + depth,
-            secret: (!plain).then(secret_of_its_own),
+            encryption: id_width.map(|width| (secret_of_its_own(), width)),
         }
     })
 }
@@ -563,13 +457,13 @@ proptest! {
         beside in ways(),
         steps in steps(),
     ) {
-        let Ground { layout, nodes, ticks, secret } = ground;
+        let Ground { layout, nodes, ticks, encryption } = ground;
         let oracle = Oracle::new(layout, nodes.clone(), ticks.clone());
         let start_unix_ms = layout.tick_start_unix_ms(ticks.start);
         let clock = ManualClock::new(start_unix_ms);
         let builder = CachedGenerator::builder(layout);
-        let builder = match &secret {
-            Some(secret) => builder.secret(secret),
+        let builder = match &encryption {
+            Some((secret, width)) => builder.secret(secret).id_width(*width),
             None => builder.plain(),
         };
         let waits = matches!(on_empty, OnEmpty::Wait(_));

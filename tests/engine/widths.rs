@@ -1,17 +1,10 @@
-//! IDs of each width: below their bound, each once, and refused where they don't fit.
+//! IDs of each width, and layouts that are refused where they don't fit. `uniqueness.rs` has
+//! generators of each width.
 
-use std::time::Duration;
+use ringflake::{BuildError, Cipher, DirectGenerator, IdWidth, Layout, Lease, Secret};
 
-use ringflake::{
-    BuildError, CachedGenerator, Cipher, DirectGenerator, Id, IdWidth, Layout, LayoutError, Lease,
-    Secret, TakeError,
-};
-
-use ringflake_kit::oracle::Oracle;
 use ringflake_kit::small::{clock_at, layout, lease, secret_of_its_own};
-use ringflake_kit::{assert_matches, assert_says, eventually, in_full};
-
-const HOUR: Duration = Duration::from_secs(3600);
+use ringflake_kit::{assert_matches, assert_says, in_full};
 
 /// The widths that this build can encrypt to, each with a layout that fits.
 fn available() -> Vec<(IdWidth, Layout)> {
@@ -24,66 +17,6 @@ fn available() -> Vec<(IdWidth, Layout)> {
         Cipher::of_width(&Secret::from_bytes([0; 16]), *width).is_ok()
     };
     all.into_iter().filter(is_available).collect()
-}
-
-/// Takes every ID of a lease, and checks each of them.
-fn exhaust(width: IdWidth, layout: Layout, nodes: u64, ticks: u64) {
-    let secret = secret_of_its_own();
-    let ids = CachedGenerator::builder(layout)
-        .id_width(width)
-        .secret(&secret)
-        .lease(lease(layout, 0..nodes, 0..ticks))
-        .clock(clock_at(layout, 0))
-        .borrow_limit(HOUR)
-        .capacity(1 << 12)
-        .build()
-        .unwrap();
-    let oracle = Oracle::new(layout, 0..nodes, 0..ticks);
-    let inspector = ids.inspector();
-    let mut batch = [Id::default(); 1024];
-    let mut last = Id::default();
-    let all = nodes * ticks * layout.sequences();
-    loop {
-        match ids.take_batch(&mut batch) {
-            Ok(count) => {
-                for &id in &batch[..count] {
-                    assert_eq!(
-                        u128::from(id.to_u64()) >> width.bits(),
-                        0,
-                        "{id} of {width}"
-                    );
-                    assert_eq!(oracle.mark(inspector.inspect(id).unwrap()), Ok(()), "{id}");
-                    last = id;
-                }
-            }
-            Err(TakeError::Refused(_)) if oracle.marked() == all => break,
-            // A producer has claimed the last ones, and is about to bring them.
-            Err(TakeError::Refused(_)) => {
-                eventually("the last IDs come", || ids.stats().level > 0);
-            }
-            Err(error) => panic!("{error}"),
-        }
-    }
-    assert_eq!(oracle.marked(), all, "{width}");
-    assert_eq!(ids.stats().issued, all, "{width}");
-    // By the cipher that the width promises.
-    let cipher = Cipher::of_width(&secret, width).unwrap();
-    assert_eq!(
-        ids.inspect(last),
-        layout.unpack(cipher.decrypt(last.to_u64()))
-    );
-}
-
-#[test]
-fn positive_ids_are_below_their_bound_and_come_once() {
-    let sequence = ringflake_kit::short_or_long(13, 17);
-    exhaust(IdWidth::Positive, layout(47 - sequence, 16, sequence), 2, 8);
-}
-
-#[cfg(feature = "js-safe")]
-#[test]
-fn js_safe_ids_are_below_their_bound_and_come_once() {
-    exhaust(IdWidth::JsSafe, layout(31, 10, 12), 2, 3);
 }
 
 #[test]
@@ -102,26 +35,6 @@ fn the_width_holds_whatever_is_given_first() {
             let raw = layout.pack(5, node, 0).unwrap();
             assert_eq!(id.to_u64(), cipher.encrypt(raw), "{width}, node {node}");
         }
-    }
-}
-
-#[test]
-fn a_generator_does_not_read_ids_that_are_wider_than_its_own() {
-    for (width, layout) in available() {
-        if width == IdWidth::Full {
-            continue;
-        }
-        let ids = DirectGenerator::builder(layout)
-            .secret(secret_of_its_own())
-            .id_width(width)
-            .lease(lease(layout, 0..1, 0..1))
-            .clock(clock_at(layout, 0))
-            .build()
-            .unwrap();
-        let id_bits = width.bits();
-        let id = 1 << id_bits;
-        let why = LayoutError::NotOfCipher { id, id_bits };
-        assert_eq!(ids.inspect(Id::from_u64(id)), Err(why));
     }
 }
 
