@@ -9,18 +9,18 @@ mod waiting;
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use ringflake::{
-    CachedGenerator, CachedGeneratorBuilder, Clock, Id, Layout, ManualClock, OnEmpty, PaddingFill,
-    Refused, RingEmpty, ScheduledFill, Stats, TakeError, ThresholdFill,
+    CachedGenerator, CachedGeneratorBuilder, Id, ManualClock, OnEmpty, PaddingFill, Refused,
+    ScheduledFill, TakeError, ThresholdFill,
 };
 
 use ringflake_kit::eventually;
 use ringflake_kit::oracle::Oracle;
-use ringflake_kit::small::{cached, clock_at, layout, lease, shared_layout};
+use ringflake_kit::small::{cached, clock_at, layout, shared_layout};
 use ringflake_kit::tricky_clock::TrickyClock;
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -51,15 +51,11 @@ fn tricky_builder() -> (CachedGeneratorBuilder, TrickyClock) {
 
 /// One node of 16 IDs a tick, by a clock that stands at the first, which may be `ahead`
 /// seconds behind the IDs.
-fn sixteen_a_tick(ticks: Range<u64>, ahead: u64) -> (CachedGeneratorBuilder, Layout, ManualClock) {
+fn sixteen_a_tick(ticks: Range<u64>, ahead: u64) -> (CachedGeneratorBuilder, ManualClock) {
     let layout = layout(40, 8, 4);
     let clock = clock_at(layout, ticks.start);
     let builder = cached(layout, 0..1, ticks).clock(clock.clone());
-    (
-        builder.borrow_limit(Duration::from_secs(ahead)),
-        layout,
-        clock,
-    )
+    (builder.borrow_limit(Duration::from_secs(ahead)), clock)
 }
 
 fn take_some(ids: &CachedGenerator, count: usize) {
@@ -92,27 +88,11 @@ fn padding_in_the_background_lets_the_build_go_on() {
     eventually("the fill is counted", || ids.stats().fills.padding == 1);
 }
 
-#[test]
-fn padding_that_is_off_leaves_the_ring_to_the_takes() {
-    let ids = builder()
-        .capacity(64)
-        .padding_fill(PaddingFill::Off)
-        .build()
-        .unwrap();
-    assert_eq!(level(&ids), 0);
-    // Empty, unless the fill that it asks for comes before it has looked for the last time.
-    let taken = usize::from(ids.take().is_ok());
-    eventually("the take has asked for a fill", || {
-        level(&ids) == 64 - taken
-    });
-    assert_eq!(ids.stats().fills.padding, 0);
-}
-
 /// It is no error.
 #[test]
 fn r4_padding_that_the_borrow_limit_cuts_short_goes_on_when_it_can() {
     for threshold in [None, Some(ThresholdFill::percent(50))] {
-        let (builder, _, clock) = sixteen_a_tick(0..100, 2);
+        let (builder, clock) = sixteen_a_tick(0..100, 2);
         let builder = builder.capacity(64).threshold_fill(threshold);
         let ids = builder.build().unwrap();
         let stats = ids.stats();
@@ -171,22 +151,16 @@ fn r4_after_any_drain_the_level_comes_back() {
 
 // Schedule
 
-/// One node of 4 IDs a tick: a ring of 64 is 16 ticks deep.
-fn four_a_tick() -> (Layout, CachedGeneratorBuilder) {
-    let layout = layout(50, 2, 2);
-    let builder = cached(layout, 1..2, 0..200)
-        .borrow_limit(HOUR)
-        .capacity(64)
-        .on_empty(OnEmpty::Error);
-    (layout, builder)
-}
-
 #[test]
 fn r1_the_schedule_retires_what_is_too_old_and_nothing_else() {
-    let (layout, builder) = four_a_tick();
+    // One node of 4 IDs a tick: a ring of 64 is 16 ticks deep.
+    let layout = layout(50, 2, 2);
     let clock = clock_at(layout, 0);
-    let ids = builder
+    let ids = cached(layout, 1..2, 0..200)
         .clock(clock.clone())
+        .borrow_limit(HOUR)
+        .capacity(64)
+        .on_empty(OnEmpty::Error)
         .scheduled_fill(OFTEN.max_age(Duration::from_secs(5)))
         .build()
         .unwrap();
@@ -231,107 +205,6 @@ fn r1_the_schedule_retires_what_is_too_old_and_nothing_else() {
     assert_eq!(stats.issued + stats.retired, 800);
 }
 
-#[test]
-fn r1_with_all_fills_and_many_consumers_all_is_accounted_for() {
-    // Whether anything grows old depends on who runs when.
-    eventually("a round in which some are retired", || {
-        every_fill_and_several_consumers().retired > 0
-    });
-}
-
-/// IDs that were made, but for those that leave the ring between the two looks. No handle may be
-/// dropped meanwhile: what it gives back would count twice.
-fn made_at_least(ids: &CachedGenerator) -> u64 {
-    let gone = ids.stats();
-    let left = ids.stats().level as u64;
-    gone.issued + gone.retired + left
-}
-
-/// A round in which all is accounted for, with its figures.
-fn every_fill_and_several_consumers() -> Stats {
-    let (layout, builder) = four_a_tick();
-    let clock = clock_at(layout, 0);
-    let ids = builder
-        .clock(clock.clone())
-        .threshold_fill(ThresholdFill::percent(80))
-        .scheduled_fill(OFTEN.max_age(Duration::from_secs(2)))
-        .producers(3)
-        .build()
-        .unwrap();
-    let oracle = Oracle::new(layout, 1..2, 0..200);
-    let setting = Mutex::new(());
-    thread::scope(|scope| {
-        for consumer in 0..3 {
-            let (ids, oracle, clock, setting) = (&ids, &oracle, &clock, &setting);
-            scope.spawn(move || {
-                let mut handle = ids.handle().unwrap();
-                for now in 0..150 {
-                    // Late ones move it back, which must not matter either. It never passes the
-                    // line, which would go on behind a gap then.
-                    let set = setting.lock().unwrap();
-                    let now = (now / 2).min(made_at_least(ids) / 4);
-                    clock.set(layout.tick_start_unix_ms(now));
-                    drop(set);
-                    let id = match consumer {
-                        0 => handle.take(),
-                        _ => ids.take(),
-                    };
-                    if let Ok(id) = id {
-                        oracle.mark(ids.inspect(id).unwrap()).unwrap();
-                    }
-                    thread::sleep(Duration::from_micros(100));
-                }
-                let _set = setting.lock().unwrap();
-                drop(handle);
-            });
-        }
-    });
-    eventually("all that was made is accounted for", || {
-        // One at a time: what grows too old is to be retired rather than taken.
-        if let Ok(id) = ids.take() {
-            oracle.mark(ids.inspect(id).unwrap()).unwrap();
-        }
-        let stats = ids.stats();
-        let sum = stats.issued + stats.retired;
-        (sum, stats.issued, stats.level) == (800, oracle.marked(), 0)
-    });
-    ids.stats()
-}
-
-#[test]
-fn r4_a_scheduled_fill_that_fails_is_made_up_for() {
-    // On a slow machine the next period may come first, and a round shows nothing.
-    eventually(
-        "a failed fill is made up for before the next period",
-        a_failed_fill_is_made_up_for_early,
-    );
-}
-
-/// Whether a scheduled fill that failed was made up for before the next one was due.
-fn a_failed_fill_is_made_up_for_early() -> bool {
-    const PERIOD: Duration = Duration::from_secs(2);
-    let (builder, clock) = tricky_builder();
-    // Stops the producer at its first read, which is that of the scheduled fill.
-    clock.hold(1);
-    let started = Instant::now();
-    let ids = builder
-        .capacity(64)
-        .scheduled_fill(ScheduledFill::every(PERIOD).max_age(Duration::from_secs(5)))
-        .build()
-        .unwrap();
-    clock.wait_until_held();
-    clock.advance(Duration::from_secs(60));
-    // The first read says what is too old; the second is the fill's.
-    clock.panic_after(1, 1);
-    clock.release();
-    eventually("the clock fails the fill", || ids.stats().panics == 1);
-    assert_eq!(ids.stats().retired, 64);
-    eventually("the ring is full", || level(&ids) == 64);
-    // The fill was due a period after the start at the earliest, so the next one is not
-    // due before two.
-    started.elapsed() < 2 * PERIOD
-}
-
 // Several policies and producers
 
 #[test]
@@ -369,6 +242,7 @@ fn r4_each_policy_alone_and_all_together_with_several_producers() {
                     eventually("the level comes back", || level(&ids) >= 128);
                 }
                 let fills = ids.stats().fills;
+                assert!(padding != Off || fills.padding == 0);
                 assert!(threshold.is_some() || fills.threshold == 0);
                 assert!(schedule.is_some() || fills.scheduled == 0);
                 drop(ids);
@@ -378,43 +252,10 @@ fn r4_each_policy_alone_and_all_together_with_several_producers() {
     }
 }
 
-#[test]
-fn r3_a_producer_stopped_in_a_fill_holds_back_its_block_alone() {
-    const BLOCK: usize = 1024;
-    let (builder, clock) = tricky_builder();
-    let ids = builder
-        .capacity(4 * BLOCK)
-        .threshold_fill(ThresholdFill::percent(50))
-        .producers(2)
-        .build()
-        .unwrap();
-    let mut batch = vec![Id::default(); 3000];
-    // Both work, so that the clock knows them.
-    clock.hold(2);
-    assert_eq!(ids.take_batch(&mut batch), Ok(3000));
-    clock.wait_until_these_are_held(2);
-    clock.release();
-    eventually("the ring is full", || level(&ids) == 4 * BLOCK);
-    for round in 0..5 {
-        // One that is awake needs nobody to wake it.
-        clock.wait_until_asleep(2);
-        if round == 0 {
-            clock.hold(1);
-        }
-        assert_eq!(ids.take_batch(&mut batch), Ok(3000));
-        clock.wait_until_held();
-        eventually("the other producer fills the rest", || {
-            level(&ids) == 3 * BLOCK
-        });
-    }
-    clock.release();
-    eventually("its IDs come after all", || level(&ids) > 3 * BLOCK);
-}
-
 /// The producer without work has read the clock once a block, once at the end of a
 /// fill, and perhaps once more for a fill that found no room.
 #[test]
-fn without_room_a_producer_rests_though_the_level_is_low() {
+fn r3_a_producer_without_room_rests_though_the_level_is_low() {
     const BLOCK: usize = 1024;
     const FEW: u64 = 50;
     let (builder, clock) = tricky_builder();
@@ -438,62 +279,6 @@ fn without_room_a_producer_rests_though_the_level_is_low() {
     clock.release();
     assert!(reads <= FEW, "it tried again and again: {reads} looks");
     eventually("the ring is full", || level(&ids) == 4 * BLOCK);
-}
-
-// Hooks
-
-#[test]
-fn the_hook_on_a_full_ring_runs_at_scheduled_fills_without_work() {
-    let (sender, calls) = mpsc::channel();
-    let ids = builder()
-        .capacity(32)
-        .scheduled_fill(OFTEN)
-        .on_full_hook(move |full| {
-            let here = thread::current().name().map(str::to_owned);
-            // The test may have seen enough.
-            let _ = sender.send((full.capacity, here));
-        })
-        .build()
-        .unwrap();
-    for _ in 0..3 {
-        let call = calls.recv_timeout(Duration::from_secs(20)).unwrap();
-        assert_eq!(call, (32, Some("ringflake-0".to_owned())));
-    }
-    assert_eq!(ids.stats().fills.scheduled, 0);
-}
-
-#[test]
-fn the_hook_on_an_empty_ring_is_told_before_the_answer() {
-    let calls = Arc::new(Mutex::new(Vec::new()));
-    let record = Arc::clone(&calls);
-    let ids = builder()
-        .capacity(4)
-        .threshold_fill(None)
-        .on_empty(OnEmpty::Generate)
-        .on_empty_hook(move |ring: RingEmpty| {
-            assert_eq!(ring.answer, OnEmpty::Generate);
-            let call = (ring.empties, thread::current().id());
-            record.lock().unwrap().push(call);
-        })
-        .build()
-        .unwrap();
-    let me = thread::current().id();
-    take_some(&ids, 4);
-    assert_eq!(*calls.lock().unwrap(), []);
-    take_some(&ids, 1);
-    assert_eq!(*calls.lock().unwrap(), [(1, me)]);
-    // With the one that this take has put into the ring.
-    assert_eq!(ids.take_batch(&mut [Id::default(); 4]), Ok(4));
-    assert_eq!(*calls.lock().unwrap(), [(1, me), (2, me)]);
-    thread::scope(|scope| {
-        let other = scope.spawn(|| {
-            take_some(&ids, 1);
-            thread::current().id()
-        });
-        let other = other.join().unwrap();
-        assert_eq!(calls.lock().unwrap().last(), Some(&(3, other)));
-    });
-    assert_eq!(ids.stats().empties, 3);
 }
 
 // A dry ring
@@ -553,30 +338,6 @@ fn on_empty_wait_gives_up_when_nobody_comes() {
     assert_eq!(error, a_second_early(), "the reason rather than the time");
 }
 
-#[test]
-fn on_empty_generate_says_why_it_can_not() {
-    let (builder, layout, clock) = sixteen_a_tick(0..2, 0);
-    let ids = builder
-        .padding_fill(PaddingFill::Off)
-        .threshold_fill(None)
-        .build()
-        .unwrap();
-    take_some(&ids, 10);
-    // The rest of the tick, and no more.
-    assert_eq!(ids.take_batch(&mut [Id::default(); 10]), Ok(6));
-    assert_eq!(ids.take(), Err(a_second_early()));
-    clock.advance(Duration::from_secs(1));
-    take_some(&ids, 16);
-    clock.advance(Duration::from_secs(1));
-    let ended = Refused::LeaseEnded {
-        end_unix_ms: layout.tick_start_unix_ms(2),
-        now_unix_ms: clock.unix_ms(),
-    };
-    assert_eq!(ids.take(), Err(TakeError::Refused(ended)));
-    let stats = ids.stats();
-    assert_eq!((stats.issued, stats.in_place, stats.level), (32, 32, 0));
-}
-
 // The end
 
 #[test]
@@ -629,33 +390,6 @@ fn dropping_the_last_clone_in_a_hook_does_not_hang() {
             Arc::strong_count(&clock) == 1
         });
     }
-}
-
-#[test]
-fn a_drop_during_a_fill_does_not_wait_for_the_brim() {
-    const BLOCKS: u64 = 4096;
-    let (builder, clock) = tricky_builder();
-    clock.hold(1);
-    let layout = shared_layout(40, 8, 10);
-    let ids = builder
-        // A run is a block: there are more of them than the ring has room for.
-        .lease(lease(layout, 0..16, 0..BLOCKS))
-        .capacity(BLOCKS as usize * 1024)
-        .padding_fill(PaddingFill::InBackground)
-        .build()
-        .unwrap();
-    clock.wait_until_held();
-    // All blocks are ahead of the producer, one look at the clock for each.
-    thread::scope(|scope| {
-        let stopper = scope.spawn(move || drop(ids));
-        // A fill to the brim takes 82 s, much longer than the drop needs to ask for
-        // the end, also where it has to wait for a core.
-        clock.delay_reads(Duration::from_millis(20));
-        clock.release();
-        stopper.join().unwrap();
-    });
-    let reads = clock.reads();
-    assert!(reads < BLOCKS, "{reads} blocks were filled");
 }
 
 #[test]

@@ -109,23 +109,6 @@ fn breaking_builder() -> (CachedGeneratorBuilder, Arc<AtomicBool>) {
 }
 
 #[test]
-fn r1_a_clock_that_panics_in_a_batch_loses_nothing() {
-    let (builder, broken) = breaking_builder();
-    let ids = builder.build().unwrap();
-    let mut batch = [Id::default(); 8];
-    broken.store(true, Relaxed);
-    // The ring has four, and the rest is to be made in place.
-    let died = catch_unwind(AssertUnwindSafe(|| ids.take_batch(&mut batch)));
-    assert!(died.is_err());
-    broken.store(false, Relaxed);
-    assert_eq!(level(&ids), 4, "they went back");
-    assert_eq!(ids.stats().issued, 0);
-    let mut taken = [Id::default(); 4];
-    assert_eq!(ids.take_batch(&mut taken), Ok(4));
-    assert_eq!(taken, batch[..4]);
-}
-
-#[test]
 fn r1_a_clock_that_goes_on_panicking_drops_what_may_be_too_old() {
     let build = || {
         let (builder, broken) = breaking_builder();
