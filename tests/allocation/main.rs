@@ -2,12 +2,9 @@
 
 use std::alloc::{GlobalAlloc, Layout as Memory, System};
 use std::cell::Cell;
-use std::io::Write;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
-use ringflake::{
-    BackfillGenerator, CachedGenerator, Handle, Id, OnEmpty, StaticLease, TakeError, ThresholdFill,
-};
+use ringflake::{CachedGenerator, Handle, Id, OnEmpty, TakeError, ThresholdFill};
 
 use ringflake_kit::small::{cached, direct, layout};
 use ringflake_kit::{eventually, short_or_long};
@@ -17,26 +14,23 @@ struct Counting;
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-    /// Bytes that this thread has asked for, less those that it has freed.
-    static BYTES: Cell<i64> = const { Cell::new(0) };
 }
 
-fn count(bytes: i64) {
+fn count() {
     // A thread that is ending has no counter any more, and is none of a test.
     let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
-    let _ = BYTES.try_with(|count| count.set(count.get() + bytes));
 }
 
 // SAFETY: passes everything on to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, memory: Memory) -> *mut u8 {
-        count(memory.size() as i64);
+        count();
         // SAFETY: the caller's promise is the same.
         unsafe { System.alloc(memory) }
     }
 
     unsafe fn dealloc(&self, start: *mut u8, memory: Memory) {
-        count(-(memory.size() as i64));
+        count();
         // SAFETY: the caller's promise is the same.
         unsafe { System.dealloc(start, memory) }
     }
@@ -142,46 +136,6 @@ fn p1_a_direct_take_allocates_nothing() {
     let ids = direct(layout, 0..64, 0..100).build().unwrap();
     let taken = || (0..100_000).for_each(|_| _ = ids.take().unwrap());
     assert_eq!(allocations(taken), 0);
-}
-
-/// As the docs of `BackfillGenerator` say.
-#[test]
-fn a_tick_of_the_past_costs_20_to_40_bytes() {
-    let layout = layout(40, 8, 12);
-    let lease = StaticLease::assume_unique_past(layout, 0..1, 0..1_000_000).unwrap();
-    let past = BackfillGenerator::builder(layout).plain().lease(lease);
-    let past = past.build().unwrap();
-    let take = |tick| {
-        let moment = Duration::from_millis(layout.tick_start_unix_ms(tick));
-        past.take_at(UNIX_EPOCH + moment).unwrap();
-    };
-    let before = BYTES.get();
-    for tick in 0..200_000 {
-        take(tick);
-        if tick >= 1_000 {
-            let each = (BYTES.get() - before) as f64 / (tick + 1) as f64;
-            assert!((19.0..=40.0).contains(&each), "{each} at {tick} ticks");
-        }
-    }
-    // One more of a tick that is known costs nothing.
-    assert_eq!(allocations(|| (0..1_000).for_each(take)), 0);
-}
-
-#[test]
-fn p1_writing_an_id_allocates_nothing() {
-    let ids = live_ring();
-    let mut text = [0; 16];
-    let written = || {
-        for _ in 0..10_000 {
-            let id = ids.take().unwrap();
-            let mut left = text.as_mut_slice();
-            write!(left, "{id}").unwrap();
-            let len = 16 - left.len();
-            let text = std::str::from_utf8(&text[..len]).unwrap();
-            assert_eq!(text.parse(), Ok(id));
-        }
-    };
-    assert_eq!(allocations(written), 0);
 }
 
 /// No system call: the takes run in a process of their own, in a thread whose

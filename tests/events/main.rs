@@ -48,10 +48,6 @@ impl Emitted {
         &found.unwrap_or_else(|| panic!("no {name} in {self:?}")).1
     }
 
-    fn number(&self, name: &str) -> u64 {
-        self.field(name).parse().unwrap()
-    }
-
     fn is(&self, event: &str) -> bool {
         self.field("message").starts_with(event)
     }
@@ -127,7 +123,7 @@ impl Recording {
     #[track_caller]
     fn assert_throttled(&self, event: &str) {
         let emitted = self.of(event);
-        assert_eq!(emitted[0].number("suppressed"), 0);
+        assert_eq!(emitted[0].field("suppressed"), "0");
         for (passed, emitted) in emitted.iter().enumerate() {
             // A throttle that counts whole milliseconds may be short of one each.
             let earliest = Duration::from_millis(999) * passed as u32;
@@ -546,26 +542,6 @@ fn a_subscriber_may_ask_how_the_leases_stand() {
     unpoisoned(&REACTION).take();
     take_some(&ids, 2);
     end(ids);
-}
-
-#[test]
-fn what_is_held_back_is_counted_in_the_next_event() {
-    let recording = Recording::start();
-    let ids = four_a_tick(0).padding_fill(PaddingFill::Off);
-    let ids = ids.build().unwrap();
-    take_some(&ids, 4);
-    let mut refusals = 0;
-    eventually("a second refusal is emitted", || {
-        refusal(&ids);
-        refusals += 1;
-        recording.of("refused").len() == 2
-    });
-    recording.assert_throttled("refused");
-    recording.assert_throttled("ring ran dry");
-    assert_eq!(
-        recording.of("refused")[1].number("suppressed"),
-        refusals - 2
-    );
 }
 
 #[test]

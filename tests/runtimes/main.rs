@@ -4,10 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringflake::lease::{
-    Fingerprint, History, Init, LeaseStore, MemoryStore, Namespace, StoreLimits,
-};
-use ringflake::{CachedGenerator, Id, Layout, OnEmpty, SystemClock};
+use ringflake::{CachedGenerator, Id, OnEmpty};
 use smol::future::{or, yield_now};
 
 use ringflake_kit::oracle::Oracle;
@@ -106,61 +103,4 @@ fn r1_tasks_of_smol_get_each_id_once() {
         taken
     };
     assert_each_id_once(run, smol::block_on);
-}
-
-#[test]
-fn a_timeout_of_tokio_ends_a_take_and_leaves_its_id() {
-    let layout = layout(40, 8, 3);
-    let ids = cached(layout, 0..1, 0..400)
-        .borrow_limit(Duration::ZERO)
-        .capacity(8)
-        .on_empty(OnEmpty::Wait(Duration::ZERO))
-        .build()
-        .unwrap();
-    let mut handle = ids.handle().unwrap();
-    handle.take().unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread();
-    let runtime = { runtime }.enable_time().build().unwrap();
-    runtime.block_on(async {
-        let take = tokio::time::timeout(Duration::from_millis(1), ids.take_async());
-        assert!(take.await.is_err());
-        drop(handle);
-        // A producer may be looking for IDs to fill a stripe with, which has no room meanwhile
-        // for those that come back.
-        let stats = ids.stats();
-        assert_eq!((stats.level as u64 + stats.retired, stats.issued), (7, 1));
-        ids.take_async().await.unwrap();
-    });
-}
-
-#[test]
-fn every_task_that_waits_for_the_first_lease_is_woken() {
-    let clock = Arc::new(SystemClock);
-    let mut store = MemoryStore::new(clock);
-    let build = CachedGenerator::builder(Layout::RANDFLAKE)
-        .plain()
-        .lease_store(store.clone())
-        .namespace("runtimes")
-        .capacity(1024);
-    let ids = Arc::new(build.build_detached().unwrap());
-    let runtime = tokio::runtime::Builder::new_current_thread();
-    let runtime = { runtime }.build().unwrap();
-    runtime.block_on(async {
-        let waiting = || {
-            let ids = Arc::clone(&ids);
-            tokio::spawn(async move { ids.ready().await && ids.take().is_ok() })
-        };
-        let tasks = [(); 8].map(|()| waiting());
-        yield_now().await;
-        assert!(!ids.is_ready());
-        let namespace = Namespace::new("runtimes", &Layout::RANDFLAKE, Fingerprint::PLAIN);
-        let now = ringflake::Clock::unix_ms(&SystemClock);
-        // What a busy machine may take between the client's look at the clock and the store's.
-        let limits = StoreLimits::default().with_skew(Duration::from_secs(30));
-        let init = Init::new(History::New, now).with_limits(limits);
-        store.init(&namespace.unwrap(), &init).unwrap();
-        for task in tasks {
-            assert!(task.await.unwrap());
-        }
-    });
 }
