@@ -6,15 +6,16 @@
 //! primary key keeps apart. Rounds go through all kinds, each time from another one on, and
 //! medians are given.
 //!
-//! Usage: `cargo run --release -- [ROWS] [ROUNDS] [PICTURE.svg]`, by default 1000000 rows and
-//! 4 rounds.
+//! Usage: `cargo run --release -- [ROWS] [ROUNDS] [POINTS.csv]`, by default 1000000 rows and
+//! 4 rounds. The file gets the cost of each transaction, to be plotted.
 
 mod key;
-mod picture;
 mod postgres;
 mod sqlite;
 
 use std::error::Error;
+use std::fs::File;
+use std::io::Write;
 use std::time::Duration;
 
 use self::key::{Key, Kind};
@@ -62,7 +63,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .next()
         .map_or(Ok(1_000_000), |rows| rows.parse())?;
     let rounds: usize = arguments.next().map_or(Ok(4), |rounds| rounds.parse())?;
-    let picture = arguments.next();
+    let points = arguments.next();
 
     let all_keys: Vec<(Kind, Vec<Key>)> = Kind::ALL
         .iter()
@@ -114,8 +115,28 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         println!();
     }
-    if let Some(file) = picture {
-        picture::draw(&file, &databases)?;
+    if let Some(file) = points {
+        write_points(File::create(file)?, &databases)?;
+    }
+    Ok(())
+}
+
+/// How long an insert took against the rows that were there.
+fn write_points(mut file: File, databases: &[Costs]) -> Result<(), Box<dyn Error>> {
+    writeln!(file, "database,key,rows,us a row")?;
+    for costs in databases {
+        for (kind, rounds) in &costs.kinds {
+            let (database, key) = (costs.database, kind.name());
+            for step in 0..rounds.first().map_or(0, |cost| cost.steps.len()) {
+                let rows = (step + 1) * STEP;
+                let seconds = median(rounds.iter().map(|cost| cost.steps[step].as_secs_f64()));
+                writeln!(
+                    file,
+                    "{database},\"{key}\",{rows},{}",
+                    seconds * 1e6 / STEP as f64
+                )?;
+            }
+        }
     }
     Ok(())
 }
@@ -132,7 +153,7 @@ impl Costs {
 }
 
 /// The mean of the two in the middle, or the one.
-pub fn median(figures: impl Iterator<Item = f64>) -> f64 {
+fn median(figures: impl Iterator<Item = f64>) -> f64 {
     let mut figures: Vec<f64> = figures.collect();
     figures.sort_by(f64::total_cmp);
     match figures.len() {
