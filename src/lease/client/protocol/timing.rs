@@ -134,17 +134,20 @@ mod tests {
             let longest = Duration::from_secs(longest);
             let step = timing.longest_step(Duration::from_secs(left));
             assert_eq!(step, longest);
-            let mut waits = [Duration::ZERO; 12];
+            let mut waits = [(Duration::MAX, Duration::ZERO); 12];
             for _ in 0..2000 {
                 let mut backoff = Backoff::new();
-                for wait in &mut waits {
+                for (least, most) in &mut waits {
                     backoff.fail(Duration::ZERO, step, &mut jitter);
-                    *wait = backoff.until.max(*wait);
+                    *least = backoff.until.min(*least);
+                    *most = backoff.until.max(*most);
                 }
             }
-            for (failures, wait) in waits.iter().enumerate() {
+            // Spread over the whole step, so that a fleet does not retry at once.
+            for (failures, (least, most)) in waits.iter().enumerate() {
                 let max = Duration::from_millis(100 << failures).min(longest);
-                assert!((max * 9 / 10..=max).contains(wait), "{wait:?}");
+                assert!(*least < max / 10, "{least:?}");
+                assert!((max * 9 / 10..=max).contains(most), "{most:?}");
             }
         }
     }
