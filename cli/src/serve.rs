@@ -159,19 +159,19 @@ impl Life<'_> {
         self.manager.is_alive();
     }
 
-    /// Reads everything anew; what can't be read changes nothing.
+    /// Reads tokens, certificates and the level of the log again; what can't be read changes
+    /// nothing.
     fn reload(&mut self) {
         self.manager.reloading();
         let reloaded = read(self.args, self.data_dir).and_then(|config| {
-            let waits = self.server.reload(&config)?;
+            self.server.reload()?;
             self.log.set_level(config.log_level())?;
-            Ok((config, waits))
+            Ok(self.config.needs_restart(&config))
         });
         match reloaded {
-            Ok((config, waits)) => {
-                self.config = config;
+            Ok(keys) => {
                 // Left out of the line where there are none.
-                let needs_restart = (!waits.is_empty()).then(|| waits.join(", "));
+                let needs_restart = (!keys.is_empty()).then(|| keys.join(", "));
                 tracing::info!(needs_restart, "reloaded");
             }
             Err(error) => {

@@ -248,8 +248,9 @@ impl Config {
         })
     }
 
-    /// The keys with which `other` differs where only a new server can follow.
-    pub(crate) fn needs_restart(&self, other: &Self) -> Vec<&'static str> {
+    /// The keys with which `other` differs where only a new server can follow: all but the level
+    /// of the log.
+    pub fn needs_restart(&self, other: &Self) -> Vec<&'static str> {
         let differ = [
             ("data-dir", self.data_dir != other.data_dir),
             ("on-demand", self.on_demand != other.on_demand),
@@ -258,13 +259,15 @@ impl Config {
                 self.on_demand_names != other.on_demand_names,
             ),
             ("best-effort", self.best_effort != other.best_effort),
+            ("drain", self.drain != other.drain),
             (
                 "open-to-the-network-without-tokens-or-tls",
                 self.open != other.open,
             ),
             ("resp", self.resp != other.resp),
             ("http", self.http != other.http),
-            ("tls", self.tls.is_some() != other.tls.is_some()),
+            ("tls", self.tls != other.tls),
+            ("tokens", self.tokens != other.tokens),
             ("limits", self.limits != other.limits),
             ("log.format", self.log_format != other.log_format),
             ("namespaces", self.namespaces != other.namespaces),

@@ -3,9 +3,8 @@
 //! What the files of a namespace say when it is opened counts for as long as the server runs,
 //! whatever they say later. One that can't be opened keeps the server from starting.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ringflake::lease::{self, Fingerprint, OpenOptions, StoreError};
@@ -24,31 +23,18 @@ const WAIT: Duration = Duration::from_secs(5);
 
 pub(crate) struct GeneratorFactory {
     config: Arc<Config>,
-    /// The stores that generators use, by namespace.
-    kept: Mutex<HashMap<String, Upstream>>,
 }
 
 /// The store of a namespace.
-#[derive(Clone)]
 struct Upstream {
     url: StoreUrl,
     /// None where IDs are plain.
     secret: Option<Secret>,
 }
 
-/// A namespace that is ready to be built. Nothing was written and no store was asked.
-struct Draft {
-    builder: CachedGeneratorBuilder,
-    /// Its store, and how long to wait for that; none for the data directory.
-    upstream: Option<(Upstream, Duration)>,
-}
-
 impl GeneratorFactory {
     pub(crate) fn new(config: Arc<Config>) -> Self {
-        Self {
-            config,
-            kept: Mutex::default(),
-        }
+        Self { config }
     }
 
     /// Sees that local namespaces can be begun.
@@ -68,17 +54,19 @@ impl GeneratorFactory {
     /// The generator of this namespace. Waits for a store as long as the configuration
     /// says, and then goes on without a lease, which comes once the store is back.
     pub(crate) fn build(&self, name: &str) -> Result<CachedGenerator, OpenError> {
-        let draft = self.draft(name)?;
-        let Some((upstream, wait)) = draft.upstream else {
-            return draft.builder.build().map_err(OpenError::from);
+        let (settings, layout) = self.settings(name)?;
+        let Some(upstream) = self.upstream(name, &settings)? else {
+            let builder = self.local(name, &settings, layout);
+            return builder.build().map_err(OpenError::from);
         };
-        let upstream = self.keep(name, upstream);
+        let builder = || self.shared(name, &settings, layout, &upstream);
+        let wait = settings.wait.unwrap_or(WAIT);
         let data_dir = DataDir::new(self.data_dir().map_err(local)?);
         // It must not make IDs elsewhere.
         if let Some(secret) = &upstream.secret {
             beside(&data_dir, |directory| directory.refuse_used(secret))?;
         }
-        let generator = match draft.builder.first_lease_within(wait).build() {
+        let generator = match builder()?.first_lease_within(wait).build() {
             // Of a lease whose grant is not known, a block lies idle until its end.
             Err(
                 BuildError::NoLeaseYet { error, .. }
@@ -90,7 +78,7 @@ impl GeneratorFactory {
                     help = help_of_store(&error),
                     "no lease yet: the server starts without one and keeps trying"
                 );
-                self.draft(name)?.builder.build_detached()
+                builder()?.build_detached()
             }
             outcome => outcome,
         }
@@ -103,7 +91,12 @@ impl GeneratorFactory {
 
     /// What [`build`](Self::build) would do.
     pub(crate) fn check(&self, name: &str) -> Result<BuildCheck, OpenError> {
-        self.draft(name)?.builder.check().map_err(OpenError::from)
+        let (settings, layout) = self.settings(name)?;
+        let builder = match self.upstream(name, &settings)? {
+            Some(upstream) => self.shared(name, &settings, layout, &upstream)?,
+            None => self.local(name, &settings, layout),
+        };
+        builder.check().map_err(OpenError::from)
     }
 
     /// Refuses a name that clients may not begin. Reads no file and asks no store.
@@ -132,16 +125,26 @@ impl GeneratorFactory {
         store.map_err(|error| OpenError::Store(Arc::new(error)))
     }
 
-    fn draft(&self, name: &str) -> Result<Draft, OpenError> {
-        let (settings, layout) = self.settings(name)?;
-        let builder = with_settings(CachedGenerator::builder(layout), &settings);
-        let Some(upstream) = self.upstream(name, &settings)? else {
-            let local = self.in_data_dir(Local::new(name));
-            return Ok(Draft {
-                builder: builder.local(local),
-                upstream: None,
-            });
-        };
+    /// A namespace of the data directory.
+    fn local(
+        &self,
+        name: &str,
+        settings: &NamespaceSettings,
+        layout: Layout,
+    ) -> CachedGeneratorBuilder {
+        let builder = with_settings(CachedGenerator::builder(layout), settings);
+        builder.local(self.in_data_dir(Local::new(name)))
+    }
+
+    /// A namespace of a store, which is not asked yet.
+    fn shared(
+        &self,
+        name: &str,
+        settings: &NamespaceSettings,
+        layout: Layout,
+        upstream: &Upstream,
+    ) -> Result<CachedGeneratorBuilder, OpenError> {
+        let builder = with_settings(CachedGenerator::builder(layout), settings);
         let store = self.open_store(&upstream.url)?;
         let mut builder = builder.namespace(name).lease_store(store);
         if let Some(bits) = settings.block_bits {
@@ -153,62 +156,11 @@ impl GeneratorFactory {
         if let Some(secret) = &upstream.secret {
             builder = builder.secret(secret);
         }
-        Ok(Draft {
-            builder,
-            upstream: Some((upstream, settings.wait.unwrap_or(WAIT))),
-        })
+        Ok(builder)
     }
 
-    /// The keys of the configuration whose files say something else now than when a generator
-    /// was made, which goes on with what they said then.
-    pub(crate) fn changed_files(&self) -> Vec<&'static str> {
-        let mut changed = Vec::new();
-        let all = self.kept().clone();
-        for (name, kept) in &all {
-            let Ok((settings, _)) = self.settings(name) else {
-                continue;
-            };
-            // A file that can't be read says nothing.
-            let Ok(Some(now)) = self.read_upstream(name, &settings) else {
-                continue;
-            };
-            if now.url != kept.url {
-                changed.push("store-url-file");
-            }
-            if now.secret.as_ref().map(Secret::expose) != kept.secret.as_ref().map(Secret::expose) {
-                changed.push("secret-file");
-            }
-        }
-        changed.sort_unstable();
-        changed.dedup();
-        changed
-    }
-
-    /// Keeps this store, unless there is one; which of them counts.
-    fn keep(&self, name: &str, upstream: Upstream) -> Upstream {
-        let mut kept = self.kept();
-        kept.entry(name.to_owned()).or_insert(upstream).clone()
-    }
-
-    fn kept(&self) -> MutexGuard<'_, HashMap<String, Upstream>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The store of this namespace, if it is not the data directory: the one that its generator
-    /// has, if it has one.
+    /// The store of this namespace, if it is not the data directory.
     fn upstream(
-        &self,
-        name: &str,
-        settings: &NamespaceSettings,
-    ) -> Result<Option<Upstream>, OpenError> {
-        let kept = self.kept().get(name).cloned();
-        match kept {
-            Some(kept) => Ok(Some(kept)),
-            None => self.read_upstream(name, settings),
-        }
-    }
-
-    fn read_upstream(
         &self,
         name: &str,
         settings: &NamespaceSettings,

@@ -331,40 +331,24 @@ impl Server {
         self.namespaces.unready()
     }
 
-    /// Reads tokens and certificates anew, from the files that `config` names. All of them
-    /// count from now on, or, after an error, none. Connections that are open go on as they
-    /// began, but one of the Redis protocol is closed if its token is no longer known. Whatever else `config` says needs a new server; the keys with which it
-    /// differs from the one that runs are returned, and those of files that say something
-    /// else than when a namespace was opened, which goes on as it began.
+    /// Reads the files of tokens and certificates again. All of them count from now on, or, after
+    /// an error, none. Connections that are open go on as they began, but one of the Redis
+    /// protocol is closed if its token is no longer known.
     ///
     /// # Errors
     /// [`ConfigError`].
-    pub fn reload(&self, config: &Config) -> Result<Vec<&'static str>, ConfigError> {
-        self.files.replace(config.reloadable_files());
-        // The sockets stay as they are, so what protects them is checked as it will be.
-        let effective = Config {
-            open: self.config.open,
-            tls: self.config.tls.clone(),
-            ..config.clone()
-        };
-        let rights = Access::read(&effective.tokens, self.is_local, effective.open)?;
-        for (_, address) in &self.addresses {
-            if let Address::Tcp(address) = address {
-                effective.check_exposure(*address)?;
-            }
-        }
-        let loaded = match (&self.tls, &config.tls) {
-            (Some(tls), Some(files)) => Some((tls, Loaded::from_files(files)?)),
-            _ => None,
-        };
+    pub fn reload(&self) -> Result<(), ConfigError> {
+        // Before they are read: a change meanwhile is one to come.
+        self.files.mark_read();
+        let config = &self.config;
+        let rights = Access::read(&config.tokens, self.is_local, config.open)?;
+        let loaded = config.tls.as_ref().map(Loaded::from_files).transpose()?;
         self.access.replace(rights);
         self.drain.rights_changed();
-        if let Some((tls, loaded)) = loaded {
+        if let (Some(tls), Some(loaded)) = (&self.tls, loaded) {
             tls.replace(loaded);
         }
-        let mut waits = self.config.needs_restart(config);
-        waits.extend(self.factory.changed_files());
-        Ok(waits)
+        Ok(())
     }
 
     /// Whether a file of tokens or of TLS was replaced since it was read, and is not being

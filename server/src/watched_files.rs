@@ -39,11 +39,11 @@ impl WatchedFiles {
         }))
     }
 
-    /// The same for other files.
-    pub(crate) fn replace(&self, paths: Vec<PathBuf>) {
-        let Self(fresh) = Self::new(paths);
-        let fresh = fresh.into_inner().unwrap_or_else(PoisonError::into_inner);
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = fresh;
+    /// Takes the files as they are now for those that were read.
+    pub(crate) fn mark_read(&self) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.read = stamps(&state.paths);
+        state.seen = state.read.clone();
     }
 
     /// Whether one of them has changed and was the same at the look before this one. Reports
@@ -99,8 +99,8 @@ mod tests {
         fs::remove_file(path("a.key")).unwrap();
         assert!(!files.have_changed());
         assert!(files.have_changed());
-        files.replace(vec![path("a.key")]);
         fs::write(path("a.pem"), "another length").unwrap();
+        files.mark_read();
         assert_eq!([files.have_changed(), files.have_changed()], [false; 2]);
     }
 

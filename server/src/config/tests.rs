@@ -102,6 +102,40 @@ fn a_file_may_say_everything() {
 }
 
 #[test]
+fn all_but_the_log_level_needs_a_restart() {
+    let config = |text: &str| Config::new(from(text).unwrap()).unwrap();
+    let running = config(WHOLE);
+    assert_eq!(running.needs_restart(&running), [""; 0]);
+    let level = config(&WHOLE.replace("\"debug\"", "\"error\""));
+    assert_ne!(running, level);
+    assert_eq!(running.needs_restart(&level), [""; 0]);
+    let on_demand = "on-demand = true\n";
+    let names = &*format!("{on_demand}on-demand-names = ['app-*']\n");
+    for (key, before, after) in [
+        ("data-dir", "\"data\"", "\"other\""),
+        ("on-demand", on_demand, "on-demand = false\n"),
+        ("on-demand-names", on_demand, names),
+        ("best-effort", "best-effort = true", "best-effort = false"),
+        ("drain", "\"3s\"", "\"4s\""),
+        (
+            "open-to-the-network-without-tokens-or-tls",
+            "or-tls = false",
+            "or-tls = true",
+        ),
+        ("resp", "workers = 2", "workers = 3"),
+        ("http", "Ids.example.com", "other.example.com"),
+        ("tls", "server.key", "other.key"),
+        ("tokens", "take.tokens", "other.tokens"),
+        ("limits", "count = 1000", "count = 5"),
+        ("log.format", "\"json\"", "\"text\""),
+        ("namespaces", "widen-to = 4", "widen-to = 8"),
+    ] {
+        let changed = config(&WHOLE.replace(before, after));
+        assert_eq!(running.needs_restart(&changed), [key]);
+    }
+}
+
+#[test]
 fn nothing_is_needed() {
     let config = Config::new(Settings::default()).unwrap();
     assert_eq!(config.resp.listen, Protocol::Resp.default_addresses());

@@ -120,7 +120,7 @@ fn a_certificate_is_changed_while_connections_go_on() {
     let home = Home::new();
     write_identity(&home, "server");
     let config = home.config("tls.certificate = 'server.pem'\ntls.key = 'server.key'");
-    let server = Server::start(config.clone()).unwrap();
+    let server = Server::start(config).unwrap();
     let address = port(&server, Protocol::Resp);
     let connect = || connect_tls(address, &[]);
 
@@ -149,14 +149,14 @@ fn a_certificate_is_changed_while_connections_go_on() {
         goes_on();
 
         write_identity(&home, "client");
-        assert_eq!(server.reload(&config).unwrap(), [""; 0]);
+        server.reload().unwrap();
         assert_is(&connect(), "client");
         goes_on();
 
         // A pair that does not match changes nothing.
         let other = fs::read_to_string(file("server.pem")).unwrap();
         home.write("server.pem", &other);
-        let error = server.reload(&config).unwrap_err().to_string();
+        let error = server.reload().unwrap_err().to_string();
         assert!(error.contains("can't be used with the key"), "{error}");
         let stream = connect();
         assert_is(&stream, "client");
@@ -173,36 +173,6 @@ fn a_certificate_is_changed_while_connections_go_on() {
     });
     let Stopped { leases, .. } = server.stop(PATIENCE);
     assert_eq!(leases, [("orders".to_owned(), Shutdown::Released)]);
-}
-
-#[test]
-fn a_reload_is_checked_against_the_sockets_that_stay() {
-    const OPEN: &str = "open-to-the-network-without-tokens-or-tls";
-    let home = Home::new();
-    write_identity(&home, "server");
-    home.write("tokens", "take-0123456789abcdef");
-    let tls = "tls.certificate = 'server.pem'\ntls.key = 'server.key'";
-    let take = "tokens.take = 'tokens'";
-    let config = |lines: &[&str]| {
-        let network = "http.listen = 'off'\nresp.listen = '0.0.0.0:0'";
-        home.config(&[&[network], lines].concat().join("\n"))
-    };
-    let open = &*format!("{OPEN} = true");
-
-    let server = Server::start(config(&[tls, take])).unwrap();
-    let reloaded = server.reload(&config(&[tls, take, open])).unwrap();
-    assert_eq!(reloaded, [OPEN]);
-    let error = server.reload(&config(&[tls, open])).unwrap_err();
-    assert!(error.help().unwrap().contains(OPEN), "{error}");
-    // It has TLS until its end.
-    let reloaded = server.reload(&config(&[take, open])).unwrap();
-    assert_eq!(reloaded, [OPEN, "tls"]);
-    server.stop(PATIENCE);
-
-    let server = Server::start(config(&[open])).unwrap();
-    let reloaded = server.reload(&config(&[tls, take])).unwrap();
-    assert_eq!(reloaded, [OPEN, "tls"], "the socket stays open");
-    server.stop(PATIENCE);
 }
 
 /// It takes no slot, so it can't keep others from theirs.
@@ -280,37 +250,6 @@ fn a_namespace_that_is_refused_keeps_the_server_from_starting() {
     let stopped = server.stop(PATIENCE);
     let released = |name: &str| (name.to_owned(), Shutdown::Released);
     assert_eq!(stopped.leases, [released("local"), released("orders")]);
-}
-
-#[test]
-fn a_namespace_keeps_its_store_and_secret_until_the_next_start() {
-    let home = Home::new();
-    let secret = home.write("secret", "00112233445566778899aabbccddeeff");
-    let url_of = |name: &str| format!("sqlite:{}", home.file(name).display());
-    home.write("url", &url_of("first.db"));
-    for store in ["first.db", "second.db"] {
-        init(&url_of(store), &secret);
-    }
-    let config = home.config(
-        "
-        [namespaces.orders]
-        store-url-file = 'url'
-        secret-file = 'secret'
-        block-bits = 5
-        ",
-    );
-    let server = Server::start(config.clone()).unwrap();
-    assert_eq!(server.reload(&config).unwrap(), [""; 0]);
-    home.write("url", &url_of("second.db"));
-    home.write("secret", "ffeeddccbbaa99887766554433221100");
-    let waits = server.reload(&config).unwrap();
-    assert_eq!(waits, ["secret-file", "store-url-file"]);
-
-    server.stop(PATIENCE);
-
-    // One that begins now has what the files say now.
-    let refused = Server::start(config).unwrap_err();
-    assert!(matches!(refused, StartError::Namespace { .. }));
 }
 
 /// A tier has its file in the data directory.

@@ -107,8 +107,7 @@ fn no_secret_no_token_and_no_id_is_logged() {
         [namespaces.local]
         "
     );
-    let config = home.config(&text);
-    let server = Server::start(config.clone()).unwrap();
+    let server = Server::start(home.config(&text)).unwrap();
 
     let mut ids = HashSet::new();
     let auth = format!("AUTH {TAKE}\r\n");
@@ -172,9 +171,9 @@ fn no_secret_no_token_and_no_id_is_logged() {
     let _ = malformed.read_to_end(&mut Vec::new());
 
     home.write("take.tokens", &format!("{LATER}\nshort"));
-    server.reload(&config).unwrap_err();
+    server.reload().unwrap_err();
     home.write("take.tokens", LATER);
-    server.reload(&config).unwrap();
+    server.reload().unwrap();
     assert_eq!(http(&server, target, TAKE, "*/*"), Err(401));
     http(&server, target, LATER, "*/*").unwrap();
     assert!(server.stop(PATIENCE).is_clean());
