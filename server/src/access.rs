@@ -79,7 +79,7 @@ pub(crate) struct Access {
 }
 
 /// By role, in the order of [`Role::ALL`].
-type Table = [Right; 3];
+pub(crate) type Table = [Right; 3];
 
 /// The holders of a role.
 #[derive(Debug)]
@@ -231,14 +231,21 @@ impl fmt::Debug for Access {
 #[cfg(test)]
 impl Access {
     /// Everybody has every role.
+    pub(crate) fn everybody() -> Table {
+        Role::ALL.map(|_| Right::Everybody)
+    }
+
     pub(crate) fn open() -> Arc<Self> {
-        Arc::new(Self::new(Role::ALL.map(|_| Right::Everybody)))
+        Arc::new(Self::new(Self::everybody()))
     }
 
     /// Each role has a token of its name.
+    pub(crate) fn named() -> Table {
+        Role::ALL.map(|role| Right::Tokens(Tokens::limited(role.name(), None, f64::MAX)))
+    }
+
     pub(crate) fn by_name() -> Arc<Self> {
-        let right = |role: Role| Right::Tokens(Tokens::limited(role.name(), None, f64::MAX));
-        Arc::new(Self::new(Role::ALL.map(right)))
+        Arc::new(Self::new(Self::named()))
     }
 
     /// Each role has the token `t`, for these namespaces and this many IDs or requests.

@@ -55,8 +55,6 @@ mod problem;
 mod routes;
 mod take;
 mod take_request;
-#[cfg(test)]
-mod tests;
 
 use std::convert::Infallible;
 use std::io;
@@ -70,11 +68,15 @@ use tokio::sync::mpsc;
 use self::app::App;
 pub(crate) use self::app::{DRAIN_TIME, Setup};
 use self::listen::Listening;
+#[cfg(test)]
+use crate::counters::Counters;
 
 pub(crate) struct HttpServer {
     runtime: Runtime,
     /// Each task has a sender; when all are gone, this ends.
     tasks: mpsc::Receiver<Infallible>,
+    #[cfg(test)]
+    counters: [Arc<Counters>; 1],
 }
 
 impl HttpServer {
@@ -95,6 +97,8 @@ impl HttpServer {
             .build()?;
         let listeners = std::mem::take(&mut setup.listeners);
         let draining = setup.drain.subscribe();
+        #[cfg(test)]
+        let counters = [Arc::clone(&setup.counters)];
         let (task, tasks) = mpsc::channel(1);
         let app = Arc::new(App::new(setup)?);
         let listening = Listening::new(app, draining, task);
@@ -105,13 +109,25 @@ impl HttpServer {
                 runtime.spawn(accepting);
             }
         }
-        Ok(Self { runtime, tasks })
+        Ok(Self {
+            runtime,
+            tasks,
+            #[cfg(test)]
+            counters,
+        })
+    }
+
+    #[cfg(test)]
+    pub(crate) fn counters(&self) -> &[Arc<Counters>] {
+        &self.counters
     }
 
     /// Waits until all connections have ended after the drain has begun, at most until
     /// `deadline`; then ends the rest. Returns whether all ended by themselves.
     pub(crate) fn join(self, deadline: Instant) -> bool {
-        let Self { runtime, mut tasks } = self;
+        let Self {
+            runtime, mut tasks, ..
+        } = self;
         let ended = runtime.block_on(async {
             let all = tasks.recv();
             tokio::time::timeout_at(deadline.into(), all).await.is_ok()

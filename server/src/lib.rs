@@ -42,6 +42,8 @@ mod rate;
 mod readiness;
 mod resp;
 mod server;
+#[cfg(test)]
+mod socket_tests;
 mod status;
 mod tls;
 mod tokens;

@@ -85,15 +85,17 @@ pub struct Server {
     config: Arc<Config>,
     is_local: bool,
     addresses: Vec<(Protocol, Address)>,
-    access: Arc<Access>,
+    pub(crate) access: Arc<Access>,
     tls: Option<Arc<Tls>>,
     /// Those of tokens and TLS.
     files: WatchedFiles,
     factory: Arc<GeneratorFactory>,
-    namespaces: Arc<Namespaces>,
-    drain: Drain,
-    resp: Option<resp::RespServer>,
-    http: Option<http::HttpServer>,
+    pub(crate) namespaces: Arc<Namespaces>,
+    pub(crate) drain: Drain,
+    /// For how long HTTP answers new requests while it drains.
+    pub(crate) drain_time: Duration,
+    pub(crate) resp: Option<resp::RespServer>,
+    pub(crate) http: Option<http::HttpServer>,
     socket_files: Vec<SocketFile>,
 }
 
@@ -124,6 +126,15 @@ impl Server {
     /// # Errors
     /// [`StartError`]; nothing is left behind then.
     pub fn start_on(config: Config, inherited: Vec<Inherited>) -> Result<Self, StartError> {
+        Self::start_changed(config, inherited, |_| {})
+    }
+
+    /// As [`start_on`](Self::start_on), with this changed before anything is opened.
+    pub(crate) fn start_changed(
+        config: Config,
+        inherited: Vec<Inherited>,
+        change: impl FnOnce(&mut Self),
+    ) -> Result<Self, StartError> {
         let config = Arc::new(config);
         // Before they are read: a change meanwhile is one to come.
         let files = WatchedFiles::new(config.reloadable_files());
@@ -144,11 +155,13 @@ impl Server {
             namespaces: Arc::new(namespaces(&factory, &config)),
             factory,
             drain: Drain::default(),
+            drain_time: http::DRAIN_TIME,
             resp: None,
             http: None,
             socket_files: Vec::new(),
             config,
         };
+        change(&mut server);
         let bound = server.bind(inherited)?;
         if !server.is_local {
             let tokens = &server.config.tokens;
@@ -302,7 +315,7 @@ impl Server {
                         tls: self.tls.clone(),
                         limits: limits.clone(),
                         drain: self.drain.clone(),
-                        drain_time: http::DRAIN_TIME,
+                        drain_time: self.drain_time,
                         counters: Arc::default(),
                         others: std::mem::take(&mut others),
                     });

@@ -1,5 +1,5 @@
-//! Malformed requests, and connections that are idle. `server/src/http/tests` and
-//! `server/src/resp/tests.rs` have slow clients and full tables.
+//! Malformed requests, and connections that are idle. `server/src/socket_tests.rs` has slow clients
+//! and full tables.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};

@@ -1,14 +1,9 @@
 //! Browsers that the page of another site has made to send something.
 
-use std::sync::atomic::Ordering;
-
-use tempfile::TempDir;
-
 use super::served::{Served, serve};
 use super::wire::Reply;
 use crate::access::Access;
-use crate::listener::Listener;
-use crate::wire::Wire;
+use crate::config::Protocol::Http;
 
 const EVIL: &str = "host: evil.example:7464";
 const TAKE: &str = "/v1/ids?namespace=orders";
@@ -18,7 +13,7 @@ const OF_ALL: [&str; 4] = ["/", "/livez", "/readyz", "/openapi.json"];
 
 /// Every operation that the server describes.
 fn operations(served: &Served) -> Vec<(String, String)> {
-    let document = served.connect().get("/openapi.json").json();
+    let document = served.connect(Http).get("/openapi.json").json();
     let paths = document["paths"].as_object().unwrap();
     let of_path = |(path, methods): (&String, &serde_json::Value)| {
         let methods = methods.as_object().unwrap();
@@ -31,7 +26,7 @@ fn operations(served: &Served) -> Vec<(String, String)> {
 
 /// The answer to exactly these fields, on a connection of its own.
 fn ask(served: &Served, method: &str, path: &str, fields: &[&str]) -> Reply {
-    let mut wire = served.connect();
+    let mut wire = served.connect(Http);
     wire.exactly(method, path, fields);
     wire.reply()
 }
@@ -45,12 +40,12 @@ fn assert_no_cors(reply: &Reply) {
 
 #[track_caller]
 fn assert_none_taken(served: &Served) {
-    assert_eq!(served.counters().ids.load(Ordering::Relaxed), 0);
+    assert_eq!(served.count(Http, |it| &it.ids), 0);
 }
 
 #[test]
 fn a_page_whose_name_leads_here_is_not_served() {
-    let served = serve(|_| {});
+    let served = serve("");
     let operations = operations(&served);
     assert!(operations.len() > OF_ALL.len() + 3, "{operations:?}");
     for (method, path) in operations {
@@ -69,8 +64,8 @@ fn a_page_whose_name_leads_here_is_not_served() {
 
 #[test]
 fn a_page_whose_name_leads_here_sees_no_namespaces() {
-    let served = serve(|_| {});
-    served.connect().post(TAKE, &[]);
+    let served = serve("");
+    served.connect(Http).post(TAKE, &[]);
     let names = |host| ask(&served, "GET", "/readyz", &[host]).json();
     assert_eq!(names(EVIL).get("namespaces"), None);
     assert!(names("host: localhost").get("namespaces").is_some());
@@ -78,7 +73,7 @@ fn a_page_whose_name_leads_here_sees_no_namespaces() {
 
 #[test]
 fn a_target_with_a_name_counts_beside_the_host() {
-    let served = serve(|_| {});
+    let served = serve("");
     let target = format!("http://evil.example{TAKE}");
     let reply = ask(&served, "POST", &target, &["host: localhost"]);
     assert_eq!((reply.status, &*reply.problem()), (421, "unknown-host"));
@@ -89,8 +84,8 @@ fn a_target_with_a_name_counts_beside_the_host() {
 
 #[test]
 fn the_page_of_another_site_makes_nobody_take() {
-    let served = serve(|_| {});
-    let own = format!("host: {}", served.at);
+    let served = serve("");
+    let own = format!("host: {}", served.address(Http));
     let form = "content-type: text/plain";
     let field = "sec-fetch-site: cross-site";
     for (method, path) in [("POST", TAKE), ("GET", "/v1/status"), ("GET", "/metrics")] {
@@ -110,7 +105,7 @@ fn the_page_of_another_site_makes_nobody_take() {
 
 #[test]
 fn a_request_of_http_1_1_has_one_host() {
-    let served = serve(|_| {});
+    let served = serve("");
     for fields in [&[][..], &["host: localhost", "host: localhost"]] {
         for path in ["/livez", "/v1/status"] {
             let reply = ask(&served, "GET", path, fields);
@@ -118,14 +113,15 @@ fn a_request_of_http_1_1_has_one_host() {
             assert_eq!(found, (400, "malformed"), "{path} {fields:?}");
         }
     }
-    let mut wire = served.connect();
+    let mut wire = served.connect(Http);
     wire.send("GET /v1/status HTTP/1.0\r\n\r\n");
     assert_eq!(wire.reply().status, 200, "no browser");
 }
 
 #[test]
 fn where_a_token_is_needed_it_is_enough() {
-    let served = serve(|setup| setup.rights = Access::by_name());
+    let served = serve("");
+    served.set_rights(Access::named());
     let token = "authorization: Bearer take";
     let site = "sec-fetch-site: cross-site";
     assert_eq!(ask(&served, "POST", TAKE, &[EVIL, site, token]).status, 200);
@@ -135,12 +131,9 @@ fn where_a_token_is_needed_it_is_enough() {
 
 #[test]
 fn a_unix_socket_is_asked_by_any_name() {
-    let directory = TempDir::new().unwrap();
-    let path = directory.path().join("http.sock");
-    let (listener, _file) = Listener::bind_unix(&path, 0o600).unwrap();
-    let _served = serve(|setup| setup.listeners.push(listener));
+    let served = serve("");
     let status = |fields: &[&str]| {
-        let mut wire = Wire::unix(&path);
+        let mut wire = served.connect_unix(Http);
         wire.exactly("POST", TAKE, fields);
         wire.reply().status
     };

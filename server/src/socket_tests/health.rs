@@ -6,12 +6,12 @@ use ringflake_kit::eventually;
 use serde_json::json;
 
 use super::served::{Served, serve, serve_ahead};
-use crate::namespaces::{Namespaces, OpenError};
+use crate::config::Protocol::Http;
 
 #[test]
 fn a_health_check_says_for_how_long() {
-    let served = serve(|_| {});
-    let mut wire = served.connect();
+    let served = serve("");
+    let mut wire = served.connect(Http);
     assert_eq!(wire.get("/livez").text(), "live\n");
     let none = json!({ "ready": true, "draining": false, "seconds": null, "namespaces": [] });
     assert_eq!(wire.get("/readyz").json(), none);
@@ -26,7 +26,7 @@ fn a_health_check_says_for_how_long() {
 
 /// The status of `/readyz`, its `seconds`, when it is ready, and what keeps it from that.
 fn readiness(served: &Served) -> (u16, u64, Option<u64>, Option<String>) {
-    let answer = served.connect().get("/readyz");
+    let answer = served.connect(Http).get("/readyz");
     let status = answer.status;
     let all = answer.json();
     let one = &all["namespaces"][0];
@@ -48,7 +48,7 @@ fn readiness(served: &Served) -> (u16, u64, Option<u64>, Option<String>) {
 /// Asserts that a take has this status, and that the status document agrees.
 #[track_caller]
 fn assert_takes(served: &Served, status: u16) {
-    let mut wire = served.connect();
+    let mut wire = served.connect(Http);
     assert_eq!(wire.post("/v1/ids?namespace=ahead", &[]).status, status);
     let now = wire.get("/v1/status").json();
     let one = &now["namespaces"][0];
@@ -91,13 +91,13 @@ fn a_lease_that_begins_later_than_may_be_borrowed_is_not_ready() {
     let (status, seconds, in_seconds, detail) = readiness(&served);
     assert_eq!((status, seconds, in_seconds), (503, 0, None));
     assert_eq!(detail.unwrap(), "no lease is in force");
-    assert_eq!(served.connect().get("/livez").status, 200);
+    assert_eq!(served.connect(Http).get("/livez").status, 200);
 }
 
 #[test]
 fn a_server_without_a_namespace_exports_its_version() {
-    let served = serve(|_| {});
-    let text = served.connect().get("/metrics").text();
+    let served = serve("");
+    let text = served.connect(Http).get("/metrics").text();
     let line = format!(
         "ringflake_build_info{{version=\"{}\"}} 1",
         env!("CARGO_PKG_VERSION")
@@ -107,17 +107,12 @@ fn a_server_without_a_namespace_exports_its_version() {
 
 #[test]
 fn an_on_demand_server_without_its_data_directory_is_not_ready() {
-    let directory = tempfile::TempDir::new().unwrap();
-    let data = directory.path().join("data");
-    std::fs::create_dir(&data).unwrap();
-    let namespaces = Namespaces::new(Box::new(|_| Err(OpenError::Unknown)), 8);
-    let namespaces = std::sync::Arc::new(namespaces.on_demand(data.clone()));
-    let served = serve(|setup| setup.namespaces = namespaces);
-    assert_eq!(served.connect().get("/readyz").status, 200);
-    std::fs::remove_dir(&data).unwrap();
+    let served = serve("");
+    assert_eq!(served.connect(Http).get("/readyz").status, 200);
+    std::fs::remove_dir_all(served.path("data")).unwrap();
     let mut reply = None;
     eventually("it is not ready", || {
-        let answer = served.connect().get("/readyz");
+        let answer = served.connect(Http).get("/readyz");
         let is_unready = answer.status == 503;
         reply = Some(answer);
         is_unready
@@ -126,9 +121,9 @@ fn an_on_demand_server_without_its_data_directory_is_not_ready() {
     assert_eq!(reply["ready"], false, "{reply}");
     let detail = reply["detail"].as_str().unwrap();
     assert!(detail.contains("data directory"), "{detail}");
-    let status = served.connect().get("/v1/status").json();
+    let status = served.connect(Http).get("/v1/status").json();
     assert_eq!(status["data_dir"], detail, "{status}");
-    let metrics = served.connect().get("/metrics").text();
+    let metrics = served.connect(Http).get("/metrics").text();
     let line = "\nringflake_server_data_dir_ready 0\n";
     assert!(metrics.contains(line), "{metrics}");
 }
