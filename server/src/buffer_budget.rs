@@ -11,7 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::clients::Client;
 
-pub(crate) const STRANGER_PARTS: usize = 8;
+const STRANGER_PARTS: usize = 8;
 
 /// A permit stands for as many bytes.
 const UNIT: usize = 1 << 10;

@@ -48,8 +48,6 @@ mod status;
 mod tls;
 mod tokens;
 mod watched_files;
-#[cfg(test)]
-mod wire;
 mod wording;
 
 pub use self::access::Role;

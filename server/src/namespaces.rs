@@ -368,4 +368,4 @@ impl fmt::Debug for Namespaces {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

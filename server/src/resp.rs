@@ -181,11 +181,6 @@ impl RespServer {
         &self.shared.counters
     }
 
-    #[cfg(test)]
-    fn shared(&self) -> &Shared {
-        &self.shared
-    }
-
     /// Waits until all connections have ended after the drain has begun. Closes what is left
     /// at `deadline`. Returns whether nothing was left.
     pub(crate) fn join(self, deadline: Instant) -> bool {
@@ -233,6 +228,3 @@ fn worker(
         })?;
     Ok((handle, thread))
 }
-
-#[cfg(test)]
-mod tests;

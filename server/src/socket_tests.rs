@@ -4,6 +4,7 @@ mod cross_origin;
 mod health;
 mod http;
 mod limits;
+mod resp;
 mod served;
 mod wire;
 

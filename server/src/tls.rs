@@ -137,44 +137,6 @@ fn expiry(certificate: &CertificateDer<'_>) -> Option<u64> {
     Some(validity.not_after.to_unix_duration().as_secs())
 }
 
-/// TLS of servers and clients that tests start, for `localhost`.
-#[cfg(test)]
-pub(crate) mod testing {
-    use ringflake_kit::tls::file;
-    use rustls::ClientConfig;
-
-    use super::*;
-
-    pub(crate) fn server() -> Arc<Tls> {
-        let chain = CertificateDer::pem_file_iter(file("server.pem")).unwrap();
-        let key = PrivateKeyDer::from_pem_file(file("server.key")).unwrap();
-        let config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(chain.collect::<Result<_, _>>().unwrap(), key)
-            .unwrap();
-        let config = Arc::new(config);
-        Arc::new(Tls::new(Loaded {
-            resp: Arc::clone(&config),
-            http: config,
-            expires: 0,
-        }))
-    }
-
-    pub(crate) fn client() -> Arc<ClientConfig> {
-        let mut roots = RootCertStore::empty();
-        let authority = CertificateDer::from_pem_file(file("ca.pem")).unwrap();
-        roots.add(authority).unwrap();
-        let config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        Arc::new(config)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;

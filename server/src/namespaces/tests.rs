@@ -1,4 +1,4 @@
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Barrier, mpsc};
 
 use ringflake::{Layout, StaticLease};
@@ -6,16 +6,14 @@ use ringflake_kit::events::{Fields, OnEvent};
 
 use super::*;
 
-/// A generator whose nodes no other test uses: only this one has the layout.
-fn generator() -> CachedGenerator {
-    static NODES: AtomicU32 = AtomicU32::new(0);
-    let node = u64::from(NODES.fetch_add(1, Ordering::Relaxed));
-    let layout: Layout = "28/22/13@2026-03-04T05:06:07Z/1s".parse().unwrap();
-    CachedGenerator::builder(layout)
+/// A generator on nodes that no other of this process has.
+pub(crate) fn generator() -> CachedGenerator {
+    static NEXT: AtomicU64 = AtomicU64::new(40_000);
+    let node = NEXT.fetch_add(64, Ordering::Relaxed);
+    let lease = StaticLease::assume_unique(Layout::RANDFLAKE, node..node + 64);
+    CachedGenerator::builder(Layout::RANDFLAKE)
         .plain()
-        .lease(StaticLease::assume_unique(layout, node..node + 1))
-        .capacity(1 << 6)
-        .stripes(1)
+        .lease(lease)
         .build()
         .unwrap()
 }

@@ -59,12 +59,6 @@ impl Budget {
         let client = share.all.client();
         share.tls = self.tls.client(client).acquire(TLS_BYTES).await;
     }
-
-    /// How many more unauthenticated connections with TLS there may be.
-    #[cfg(test)]
-    pub(super) fn free_tls(&self) -> usize {
-        self.tls.free() / TLS_BYTES
-    }
 }
 
 /// What one connection uses of a [`Budget`].
@@ -101,10 +95,8 @@ impl Share {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::buffer_budget::STRANGER_PARTS;
 
     const A: Client = Client::V4([192, 0, 2, 1]);
-    const B: Client = Client::V4([192, 0, 2, 2]);
     const KIB: usize = 1 << 10;
 
     #[test]
@@ -123,36 +115,6 @@ mod tests {
         drop(user);
         assert_eq!(budget.all.free(), 100 * KIB);
         assert_eq!(budget.unauthenticated.free(), 40 * KIB);
-    }
-
-    #[test]
-    fn strangers_of_one_address_leave_tls_to_others() {
-        let budget = Budget::default();
-        let runtime = tokio::runtime::Builder::new_current_thread().build();
-        runtime.unwrap().block_on(async {
-            let mut held = Vec::new();
-            let mut add = async |client| {
-                let mut share = budget.share(client);
-                tokio::select! {
-                    biased;
-                    () = budget.add_tls(&mut share) => {}
-                    () = tokio::task::yield_now() => return false,
-                }
-                held.push(share);
-                true
-            };
-            for number in 0..UNAUTHENTICATED_TLS / STRANGER_PARTS {
-                assert!(add(A).await, "{number}");
-            }
-            assert!(!add(A).await);
-            assert!(add(B).await);
-            // Authenticated, it makes room.
-            held[0].set(0, true);
-            assert!(
-                budget.tls.client(A).try_acquire(TLS_BYTES).is_some(),
-                "another one of the first address"
-            );
-        });
     }
 
     #[test]

@@ -449,7 +449,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
 #[cfg(test)]
 mod tests {
     use std::io::{Read as _, Write as _};
+    use std::os::unix::net::UnixStream as Socket;
     use std::sync::mpsc;
+    use std::thread::JoinHandle;
 
     use tokio::net::UnixStream;
 
@@ -459,28 +461,79 @@ mod tests {
     use crate::drain::Drain;
     use crate::limits::Limits;
     use crate::namespaces::Namespaces;
-    use crate::resp::tests::kit::generator;
+    use crate::namespaces::tests::generator;
+
+    const CLIENT: Client = Client::User(None);
 
     #[test]
     fn an_idle_connection_is_small() {
-        let shared = shared(Namespaces::new(Box::new(|_| Ok(generator())), 2));
+        let namespaces = Namespaces::new(Box::new(|_| Ok(generator())), 2);
+        let shared = shared(namespaces, Access::open());
         let session = Session::new(1, String::new(), &shared);
-        let share = shared.budget.share(Client::User(None));
+        let share = shared.budget.share(CLIENT);
         let stream = tokio::io::empty();
         let served = serve(stream, session, share, &shared, watch::channel(false).1);
         let bytes = size_of_val(&served);
         assert!(bytes <= 2048, "{bytes}");
     }
 
-    /// Of one worker.
-    fn shared(namespaces: Namespaces) -> Arc<Shared> {
+    /// Of two workers.
+    fn shared(namespaces: Namespaces, rights: Arc<Access>) -> Arc<Shared> {
         let limits = Limits {
             request_time: Duration::from_secs(3600),
             ..Limits::default()
         };
-        let (rights, namespaces) = (Access::open(), Arc::new(namespaces));
-        let drain = Drain::default();
-        Arc::new(Shared::new(rights, limits, namespaces, drain, 1))
+        let (namespaces, drain) = (Arc::new(namespaces), Drain::default());
+        Arc::new(Shared::new(rights, limits, namespaces, drain, 2))
+    }
+
+    /// Serves this socket until its end.
+    fn serving(near: Socket, shared: Arc<Shared>) -> JoinHandle<()> {
+        near.set_nonblocking(true).unwrap();
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap();
+            runtime.block_on(async {
+                let stream = UnixStream::from_std(near).unwrap();
+                let session = Session::new(1, String::new(), &shared);
+                let share = shared.budget.share(CLIENT);
+                let (_ends, draining) = watch::channel(false);
+                serve(stream, session, share, &shared, draining).await;
+            });
+        })
+    }
+
+    #[test]
+    fn a_client_over_the_budget_is_closed_with_an_error() {
+        let namespaces = Namespaces::new(Box::new(|_| Ok(generator())), 2);
+        let shared = shared(namespaces, Access::by_name());
+        // Another connection of the same client has all of its half.
+        let mut other = shared.budget.share(CLIENT);
+        let half = (0..).find(|kib| !other.set(kib << 10, false)).unwrap() - 1;
+        assert_eq!(half, 4 << 10);
+        let part = [b"*1\r\n$900\r\n", &[b'x'; 800][..]].concat();
+        let (near, mut far) = Socket::pair().unwrap();
+        let server = serving(near, Arc::clone(&shared));
+        far.write_all(&part).unwrap();
+        let mut reply = String::new();
+        far.read_to_string(&mut reply).unwrap();
+        let expected = "-ERR no memory for unfinished requests";
+        assert!(reply.starts_with(expected), "{reply}");
+        server.join().unwrap();
+        // One that is authenticated has another budget.
+        let (near, mut far) = Socket::pair().unwrap();
+        let server = serving(near, Arc::clone(&shared));
+        far.write_all(b"AUTH take\r\n").unwrap();
+        far.read_exact(&mut [0; 5]).unwrap();
+        far.write_all(&part).unwrap();
+        far.write_all(&[&[b'x'; 100][..], b"\r\nQUIT\r\n"].concat())
+            .unwrap();
+        let mut reply = String::new();
+        far.read_to_string(&mut reply).unwrap();
+        assert!(reply.starts_with("-ERR unknown command"), "{reply}");
+        server.join().unwrap();
     }
 
     #[test]
@@ -493,11 +546,10 @@ mod tests {
             }
             Ok(generator())
         };
-        let shared = shared(Namespaces::new(Box::new(build), 2));
+        let shared = shared(Namespaces::new(Box::new(build), 2), Access::open());
         shared.namespaces.open("made").unwrap();
-        let (near, far) = std::os::unix::net::UnixStream::pair().unwrap();
+        let (near, mut far) = Socket::pair().unwrap();
         near.set_nonblocking(true).unwrap();
-        let mut far = far;
         // The socket has room for 100 bytes of the replies only.
         let mut filled = 0;
         while let Ok(more) = (&near).write(&[b'x'; 100]) {
@@ -506,27 +558,13 @@ mod tests {
         far.read_exact(&mut [0; 100]).unwrap();
         far.write_all(b"LPOP made 2000\r\nINCR slow\r\nQUIT\r\n")
             .unwrap();
-
-        let server = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()
-                .unwrap();
-            runtime.block_on(async {
-                let stream = UnixStream::from_std(near).unwrap();
-                let session = Session::new(1, String::new(), &shared);
-                let share = shared.budget.share(Client::User(None));
-                let (_ends, draining) = watch::channel(false);
-                serve(stream, session, share, &shared, draining).await;
-            });
-        });
+        let server = serving(near, shared);
         let mut read = vec![0; filled - 100 + "*2000\r\n".len() + 2_000 * 20];
         far.read_exact(&mut read).unwrap();
         assert!(read[filled - 100..].starts_with(b"*2000\r\n"));
         drop(opens);
-        let mut rest = Vec::new();
-        far.read_to_end(&mut rest).unwrap();
-        let rest = String::from_utf8(rest).unwrap();
+        let mut rest = String::new();
+        far.read_to_string(&mut rest).unwrap();
         assert!(
             rest.contains("\r\n:") && rest.ends_with("+OK\r\n"),
             "{rest}"

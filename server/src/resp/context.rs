@@ -405,7 +405,7 @@ impl WorkerContext {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resp::tests::kit::generator;
+    use crate::namespaces::tests::generator;
 
     #[test]
     fn every_open_failure_reads_as_in_its_snapshot() {

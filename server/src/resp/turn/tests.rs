@@ -17,9 +17,9 @@ use crate::access::Access;
 use crate::drain::Drain;
 use crate::limits::Limits;
 use crate::namespaces::Namespaces;
-use crate::resp::context::{Announced, Shared};
+use crate::namespaces::tests::generator;
+use crate::resp::context::{Announced, OpenFailure, Shared};
 use crate::resp::decode::tests::cut;
-use crate::resp::tests::kit::generator;
 
 struct Bench {
     session: Session,
@@ -442,6 +442,42 @@ fn a_header_of_the_proxy_protocol_gets_no_reply() {
     // Anywhere else it is a request like any other, and empty lines are none.
     let (output, goes_on) = Bench::new(Access::open()).answer(&[b"\r\n", b"\r\nPING\r\n", v1]);
     assert!(goes_on && output.starts_with(b"+PONG\r\n-ERR unknown command 'PROXY'"));
+}
+
+#[test]
+fn a_browser_is_closed_before_its_body_is_read() {
+    for (line, count) in [("POST", 1), ("GET", 2), ("PUT", 2)] {
+        let mut bench = Bench::new(Access::open());
+        let head = format!("{line} / HTTP/1.1\r\nHost: localhost:6379\r\n\r\n");
+        let body = b"*2\r\n$4\r\nINCR\r\n$2\r\nns\r\nINCR ns\r\n";
+        let (output, goes_on) = bench.answer(&[head.as_bytes(), body]);
+        let replies = all_shown(&frames(&output));
+        assert_eq!((replies.len(), goes_on, bench.ids()), (count, false, 0));
+        assert!(
+            replies[count - 1].contains("not HTTP"),
+            "{line}: {replies:?}"
+        );
+    }
+}
+
+#[test]
+fn a_namespace_that_can_not_be_opened_is_tried_again() {
+    let mut bench = Bench::new(Access::open());
+    let input = b"INCR later\r\nINCR later\r\nPING\r\n";
+    let open = NextAction::Open("later".to_owned());
+    assert_eq!(bench.turn(input), (0, open, Vec::new()));
+    bench
+        .session
+        .open_failed("later".to_owned(), OpenFailure::Build);
+    let (used, next, replies) = bench.turn(input);
+    assert_eq!((used, next), (input.len(), NextAction::Input));
+    let replies = all_shown(&frames(&replies));
+    assert!(
+        replies[..2].iter().all(|it| it.starts_with("-TRYAGAIN ")),
+        "{replies:?}"
+    );
+    assert_eq!(replies[2], "+PONG");
+    bench.check("INCR later => :*");
 }
 
 #[test]
