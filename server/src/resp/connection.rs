@@ -23,11 +23,13 @@ use tokio::task::{spawn_blocking, yield_now};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::budget::{Share, UNAUTHENTICATED_BYTES};
-use super::context::{OpenFailure, READ, Shared, Worker};
+use super::context::{READ, Shared, Worker};
+use super::reply::Rejection;
 use super::session::Session;
 use super::spin;
 use super::turn::NextAction;
 use crate::limits::LEAST_BYTES_PER_SECOND;
+use crate::namespaces::OpenError;
 
 /// Turns in a row before other connections of the worker get theirs.
 const TURNS: usize = 4;
@@ -392,13 +394,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
         let mut opening = spawn_blocking({
             let (shared, name) = (Arc::clone(shared), name.clone());
             move || match shared.drain.has_begun() {
-                true => Some(OpenFailure::Ends),
-                false => shared
-                    .namespaces
-                    .open(&name)
-                    .err()
-                    .as_ref()
-                    .map(OpenFailure::from),
+                true => Err(OpenError::Stopping),
+                false => shared.namespaces.open(&name).map(drop),
             }
         });
         let opened = poll_fn(|context| {
@@ -407,9 +404,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
             Pin::new(&mut opening).poll(context)
         });
         let failure = match timeout(shared.limits.request_time, opened).await {
-            Ok(Ok(failure)) => failure,
-            Ok(Err(_)) => Some(OpenFailure::Build),
-            Err(_) => Some(OpenFailure::Slow),
+            Ok(Ok(Ok(()))) => None,
+            Ok(Ok(Err(error))) => Some(Rejection::from(&error)),
+            Ok(Err(_)) => Some(Rejection::CANNOT_OPEN),
+            Err(_) => Some(Rejection::STILL_OPENING),
         };
         self.opening_time += began.elapsed();
         // One that no thread has begun is not needed any more.

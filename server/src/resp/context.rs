@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -183,76 +182,40 @@ pub(super) enum Lookup<'a> {
     Made(NamespaceIndex),
     /// It is to be opened.
     Unknown(&'a str),
-    Impossible(OpenFailure),
+    Impossible(Rejection),
 }
 
-/// Why a namespace can't be had, as a client may know it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum OpenFailure {
-    Name,
-    /// It was not begun, and this does not begin it.
-    NotInUse,
-    /// In the words of the error, which name nothing of the server's inside.
-    Refused(String),
-    /// The server's log has more.
-    Build,
-    /// It goes on.
-    Slow,
-    /// The server drains.
-    Ends,
+/// Why there is no namespace, as a client may know it.
+impl Rejection {
+    pub(super) const NOT_IN_USE: Self = Self::new(
+        "ERR",
+        "no ID was taken in this namespace yet: take one first",
+    );
+    pub(super) const CANNOT_OPEN: Self = Self::new(
+        "TRYAGAIN",
+        "the namespace can't be opened at the moment: try again in a second; the server's log has \
+         the cause",
+    );
+    pub(super) const STILL_OPENING: Self = Self::new(
+        "TRYAGAIN",
+        "the namespace is still being opened, because its store is slow: try again in a second",
+    );
 }
 
-impl From<&OpenError> for OpenFailure {
+impl From<&OpenError> for Rejection {
     fn from(error: &OpenError) -> Self {
-        match error {
+        let code = match error {
             OpenError::Unknown
             | OpenError::TooMany { .. }
             | OpenError::Name(_)
-            | OpenError::LocalName(_) => Self::Refused(error.to_string()),
-            OpenError::Stopping => Self::Ends,
-            _ => Self::Build,
-        }
-    }
-}
-
-impl OpenFailure {
-    pub(super) const fn code(&self) -> &'static str {
-        match self {
-            Self::Name | Self::NotInUse | Self::Refused(_) => "ERR",
-            Self::Build | Self::Slow | Self::Ends => "TRYAGAIN",
-        }
-    }
-}
-
-impl fmt::Display for OpenFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Name => write!(
-                f,
-                "the namespace's name must be UTF-8 of 1 to {NAME_BYTES} bytes"
-            ),
-            Self::NotInUse => f.write_str("no ID was taken in this namespace yet: take one first"),
-            Self::Refused(why) => f.write_str(why),
-            Self::Build => f.write_str(
-                "the namespace can't be opened at the moment: try again in a second; the \
-                 server's log has the cause",
-            ),
-            Self::Slow => f.write_str(
-                "the namespace is still being opened, because its store is slow: try again in a \
-                 second",
-            ),
-            Self::Ends => {
-                f.write_str("the server is stopping: use another one, or try again later")
-            }
-        }
-    }
-}
-
-impl From<OpenFailure> for Rejection {
-    fn from(failure: OpenFailure) -> Self {
+            | OpenError::LocalName(_) => "ERR",
+            OpenError::Stopping => "TRYAGAIN",
+            // The rest names files and servers, which are not the client's business.
+            _ => return Self::CANNOT_OPEN,
+        };
         Self {
-            code: failure.code(),
-            why: failure.to_string().into(),
+            code,
+            why: error.to_string().into(),
         }
     }
 }
@@ -286,7 +249,10 @@ impl WorkerContext {
         }
         let name = match std::str::from_utf8(name) {
             Ok(name) if (1..=NAME_BYTES).contains(&name.len()) => name,
-            _ => return Lookup::Impossible(OpenFailure::Name),
+            _ => {
+                let why = format!("the namespace's name must be UTF-8 of 1 to {NAME_BYTES} bytes");
+                return Lookup::Impossible(Rejection::of(why));
+            }
         };
         let index = match self.by_name.get(name) {
             Some(&index) => index,
@@ -409,17 +375,24 @@ mod tests {
 
     #[test]
     fn every_open_failure_reads_as_in_its_snapshot() {
-        let show = |name: &str, failure: &OpenFailure| {
-            ringflake_kit::snapshot::entry(name, format!("{} {failure}", failure.code()), &[])
+        let Lookup::Impossible(name) = context().find(b"") else {
+            panic!("no name is empty");
         };
-        let text = ringflake_kit::messages!(show, OpenFailure {
-            Name,
-            NotInUse,
-            Refused(OpenError::Unknown.to_string()),
-            Build,
-            Slow,
-            Ends,
-        });
+        let rejections = [
+            ("a wrong name", name),
+            ("not in use", Rejection::NOT_IN_USE),
+            ("unknown", Rejection::from(&OpenError::Unknown)),
+            ("can't be opened", Rejection::CANNOT_OPEN),
+            ("still being opened", Rejection::STILL_OPENING),
+            (
+                "the server is stopping",
+                Rejection::from(&OpenError::Stopping),
+            ),
+        ];
+        let show = |(name, Rejection { code, why }): &(&str, Rejection)| {
+            ringflake_kit::snapshot::entry(name, format!("{code} {why}"), &[])
+        };
+        let text: String = rejections.iter().map(show).collect();
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/messages/resp.txt");
         ringflake_kit::snapshot::assert_snapshot(path, &text);
     }
@@ -462,29 +435,19 @@ mod tests {
 
     #[test]
     fn a_client_knows_of_a_failure_what_it_can_do() {
+        let file = OpenError::UrlFile {
+            path: "private".into(),
+            source: std::io::Error::other("inside").into(),
+        };
         for (error, code, said) in [
-            (OpenError::Unknown, "ERR", OpenError::Unknown.to_string()),
-            (
-                OpenError::Stopping,
-                "TRYAGAIN",
-                OpenFailure::Ends.to_string(),
-            ),
-            (
-                OpenError::TooMany { most: 7 },
-                "ERR",
-                OpenError::TooMany { most: 7 }.to_string(),
-            ),
-            (
-                OpenError::UrlFile {
-                    path: "private".into(),
-                    source: std::io::Error::other("inside").into(),
-                },
-                "TRYAGAIN",
-                OpenFailure::Build.to_string(),
-            ),
+            (OpenError::Unknown, "ERR", "unknown namespace"),
+            (OpenError::Stopping, "TRYAGAIN", "the server is stopping"),
+            (OpenError::TooMany { most: 7 }, "ERR", "the limit of 7"),
+            (file, "TRYAGAIN", "can't be opened at the moment"),
         ] {
-            let failure = OpenFailure::from(&error);
-            assert_eq!((failure.code(), failure.to_string()), (code, said));
+            let rejection = Rejection::from(&error);
+            assert_eq!(rejection.code, code, "{error}");
+            assert!(rejection.why.contains(said), "{}", rejection.why);
         }
     }
 

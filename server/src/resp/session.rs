@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use super::budget::UNAUTHENTICATED_BYTES;
-use super::context::{Lookup, NamespaceIndex, OpenFailure, Shared, WorkerContext};
+use super::context::{Lookup, NamespaceIndex, Shared, WorkerContext};
 use super::decode::Decoder;
 use super::reply::{Protocol, Rejection, Replies};
 use super::transaction::Transaction;
@@ -28,7 +28,7 @@ pub(super) struct Session {
     /// Whether a byte of a request was seen.
     pub(super) has_begun: bool,
     /// The namespace that was to be opened for the request in front.
-    failed: Option<(String, OpenFailure)>,
+    failed: Option<(String, Rejection)>,
 }
 
 impl Session {
@@ -145,8 +145,8 @@ impl Session {
     }
 
     /// The request in front can't be answered: its namespace was not opened.
-    pub(super) fn open_failed(&mut self, name: String, failure: OpenFailure) {
-        self.failed = Some((name, failure));
+    pub(super) fn open_failed(&mut self, name: String, why: Rejection) {
+        self.failed = Some((name, why));
     }
 
     pub(super) fn find(
@@ -156,10 +156,10 @@ impl Session {
     ) -> Result<NamespaceIndex, Missing> {
         match context.find(name) {
             Lookup::Made(namespace) => Ok(namespace),
-            Lookup::Impossible(failure) => Err(Missing::Rejected(failure.into())),
+            Lookup::Impossible(rejection) => Err(Missing::Rejected(rejection)),
             Lookup::Unknown(name) => {
                 let failed = self.failed.take_if(|(failed, _)| failed == name);
-                let rejection = failed.map(|(_, failure)| failure.into());
+                let rejection = failed.map(|(_, why)| why);
                 let rejection = rejection.or_else(|| prefixed(name, &context.shared.key_prefix));
                 Err(match rejection {
                     Some(rejection) => Missing::Rejected(rejection),
@@ -171,18 +171,14 @@ impl Session {
 
     /// The namespace of a request that begins none.
     pub(super) fn find_made(
-        &self,
+        &mut self,
         name: &[u8],
         context: &mut WorkerContext,
     ) -> Result<NamespaceIndex, Rejection> {
-        match context.find(name) {
-            Lookup::Made(namespace) => Ok(namespace),
-            Lookup::Impossible(failure) => Err(failure.into()),
-            Lookup::Unknown(name) => {
-                let rejection = prefixed(name, &context.shared.key_prefix);
-                Err(rejection.unwrap_or_else(|| OpenFailure::NotInUse.into()))
-            }
-        }
+        self.find(name, context).map_err(|missing| match missing {
+            Missing::Open(_) => Rejection::NOT_IN_USE,
+            Missing::Rejected(rejection) => rejection,
+        })
     }
 }
 

@@ -18,8 +18,9 @@ use crate::drain::Drain;
 use crate::limits::Limits;
 use crate::namespaces::Namespaces;
 use crate::namespaces::tests::generator;
-use crate::resp::context::{Announced, OpenFailure, Shared};
+use crate::resp::context::{Announced, Shared};
 use crate::resp::decode::tests::cut;
+use crate::resp::reply::Rejection;
 
 struct Bench {
     session: Session,
@@ -468,7 +469,7 @@ fn a_namespace_that_can_not_be_opened_is_tried_again() {
     assert_eq!(bench.turn(input), (0, open, Vec::new()));
     bench
         .session
-        .open_failed("later".to_owned(), OpenFailure::Build);
+        .open_failed("later".to_owned(), Rejection::CANNOT_OPEN);
     let (used, next, replies) = bench.turn(input);
     assert_eq!((used, next), (input.len(), NextAction::Input));
     let replies = all_shown(&frames(&replies));
