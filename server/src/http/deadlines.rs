@@ -324,32 +324,6 @@ mod tests {
     }
 
     #[test]
-    fn a_quiet_connection_is_idle_and_a_head_is_overdue() {
-        let (deadlines, since) = quiet();
-        assert_eq!(deadlines.check(since), Check::Again(since + REQUEST));
-        let almost = since + IDLE - Duration::from_millis(1);
-        assert_eq!(deadlines.check(almost), Check::Again(since + IDLE));
-        assert_eq!(deadlines.check(since + IDLE), Check::Idle);
-        assert!(deadlines.is_quiet());
-        deadlines.received();
-        assert!(!deadlines.is_quiet());
-        let head = deadlines.lock().quiet_since;
-        deadlines.received();
-        assert_eq!(deadlines.check(head), Check::Again(head + REQUEST));
-        assert_eq!(deadlines.check(head + REQUEST), Check::Overdue);
-    }
-
-    #[test]
-    fn a_body_that_is_not_read_keeps_the_connection_from_being_quiet() {
-        let (deadlines, since) = quiet();
-        deadlines.set_body(true);
-        assert!(!deadlines.is_quiet());
-        assert_eq!(deadlines.check(since + REQUEST), Check::Idle);
-        deadlines.set_body(false);
-        assert!(deadlines.is_quiet());
-    }
-
-    #[test]
     fn a_stranger_has_the_time_of_a_request() {
         let (deadlines, since) = quiet();
         deadlines.set_stranger(since);

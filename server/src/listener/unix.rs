@@ -1,14 +1,13 @@
 //! Unix sockets: their rights from the first moment on, and the files they leave.
 //!
-//! A socket has a mode for this user alone when it is bound, where the system allows that, and is
-//! given its own mode before it listens. So nobody can connect who may not.
+//! A socket is given its mode before it listens. Until then nobody can connect, so nobody can who
+//! may not.
 //!
 //! From the look at the name until it is taken or removed, the directory is locked: of two
 //! servers that start or end at once, none takes the name from the other.
 
 use std::fs::{self, File, Permissions, TryLockError};
 use std::io;
-use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -33,7 +32,8 @@ impl Listener {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        let socket = bind_for_owner(path)?;
+        let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+        socket.bind(&SockAddr::unix(path)?)?;
         let open = || {
             fs::set_permissions(path, Permissions::from_mode(mode))?;
             socket.listen(BACKLOG)
@@ -41,17 +41,6 @@ impl Listener {
         open().inspect_err(|_| drop(fs::remove_file(path)))?;
         Ok((Self::Unix(socket.into()), SocketFile(path.to_owned())))
     }
-}
-
-/// A socket at this path to which only this user can connect. On systems other than Linux its
-/// mode depends on the umask.
-fn bind_for_owner(path: &Path) -> io::Result<Socket> {
-    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
-    // Linux binds a socket with the mode that it has; other systems have no mode before.
-    let fd: OwnedFd = socket.try_clone()?.into();
-    let _ = File::from(fd).set_permissions(Permissions::from_mode(0o600));
-    socket.bind(&SockAddr::unix(path)?)?;
-    Ok(socket)
 }
 
 /// The directory of this path. One without a name at the end has none to be in.
@@ -243,16 +232,6 @@ mod tests {
         server.join().unwrap();
         let error = bound.expect("it does not wait").unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::AddrInUse, "{error}");
-    }
-
-    #[test]
-    #[cfg(target_os = "linux")]
-    fn a_socket_is_bound_for_its_user_alone() {
-        let home = tempfile::tempdir().unwrap();
-        let path = home.path().join("socket");
-        let _socket = bind_for_owner(&path).unwrap();
-        let mode = fs::metadata(&path).unwrap().permissions().mode();
-        assert_eq!(mode & 0o777, 0o600);
     }
 
     #[test]
