@@ -3,6 +3,7 @@
 mod cross_origin;
 mod health;
 mod http;
+mod life;
 mod limits;
 mod resp;
 mod served;

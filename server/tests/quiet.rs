@@ -1,14 +1,21 @@
-//! Nothing that a server is given or gives goes into its log.
+//! Nothing that a server is given or gives goes into its log. A process of its own, since it reads
+//! the log of all threads.
+
+#![cfg(unix)]
 
 use std::collections::HashSet;
+use std::fs;
 use std::io::{BufRead, BufReader, Read, Write as _};
+use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use ringflake::Id;
 use ringflake_kit::events::{Fields, OnEvent};
-use ringflake_server::{Protocol, Server};
+use ringflake_server::{Address, Config, Protocol, Server, Settings};
 
-use super::{Home, PATIENCE, connect, init, port};
+/// A hang becomes a failure after this.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 const SECRET: &str = "5d1e77aa90c34b6f8e2213f4b7a6c9d0";
 /// The same as base64.
@@ -45,8 +52,19 @@ impl Log {
     }
 }
 
+fn connect(server: &Server, protocol: Protocol) -> TcpStream {
+    let addresses = server.addresses().iter();
+    let mut addresses = addresses.filter_map(|(of, address)| match address {
+        Address::Tcp(address) if *of == protocol => Some(*address),
+        _ => None,
+    });
+    let stream = TcpStream::connect(addresses.next().unwrap()).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
 fn redis(server: &Server, lines: &[String]) -> Vec<String> {
-    let mut stream = BufReader::new(connect(port(server, Protocol::Resp)));
+    let mut stream = BufReader::new(connect(server, Protocol::Resp));
     for line in lines {
         stream.get_mut().write_all(line.as_bytes()).unwrap();
     }
@@ -60,7 +78,7 @@ fn redis(server: &Server, lines: &[String]) -> Vec<String> {
 
 /// The body of an answer of HTTP/1.1, or its status where that is not 200.
 fn http(server: &Server, target: &str, token: &str, accept: &str) -> Result<Vec<u8>, u16> {
-    let mut stream = connect(port(server, Protocol::Http));
+    let mut stream = connect(server, Protocol::Http);
     let request = format!(
         "{target} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\n\
          accept: {accept}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
@@ -91,23 +109,30 @@ fn forms(id: Id) -> [String; 5] {
 #[test]
 fn no_secret_no_token_and_no_id_is_logged() {
     let log = Log::of_all();
-    let home = Home::new();
-    let secret = home.write("secret", SECRET);
-    home.write("take.tokens", TAKE);
-    home.write("inspect.tokens", INSPECT);
-    let url = format!("sqlite:{}", home.file("leases.db").display());
-    init(&url, &secret);
-    let text = format!(
-        "
+    let home = tempfile::tempdir().unwrap();
+    let write = |name: &str, content: &str| {
+        let path = home.path().join(name);
+        fs::write(&path, content).unwrap();
+        ringflake_kit::tls::only_for_us(&path);
+    };
+    write("secret", SECRET);
+    write("take.tokens", TAKE);
+    write("inspect.tokens", INSPECT);
+    let text = "
+        best-effort = true
+        data-dir = 'data'
+        resp.listen = '127.0.0.1:0'
+        http.listen = '127.0.0.1:0'
         tokens.take = 'take.tokens'
         tokens.inspect = 'inspect.tokens'
         [namespaces.orders]
-        store = '{url}'
+        store = 'sqlite:leases.db'
         secret-file = 'secret'
+        init-if-new = 'new'
         [namespaces.local]
-        "
-    );
-    let server = Server::start(home.config(&text)).unwrap();
+        ";
+    let settings = Settings::from_toml(text, &home.path().join("serve.toml")).unwrap();
+    let server = Server::start(Config::new(settings).unwrap()).unwrap();
 
     let mut ids = HashSet::new();
     let auth = format!("AUTH {TAKE}\r\n");
@@ -158,21 +183,21 @@ fn no_secret_no_token_and_no_id_is_logged() {
     );
     let path = format!("GET /v1/ids/{id}x?namespace=orders&format=text");
     assert_eq!(http(&server, &path, INSPECT, "*/*"), Err(404));
-    let mut cut = connect(port(&server, Protocol::Http));
+    let mut cut = connect(&server, Protocol::Http);
     write!(
         cut,
         "GET /v1/ids/{id} HTTP/1.1\r\nauthorization: Bearer {TAKE}"
     )
     .unwrap();
     drop(cut);
-    let mut malformed = connect(port(&server, Protocol::Http));
+    let mut malformed = connect(&server, Protocol::Http);
     write!(malformed, "{WRONG}\r\nx-field: {WRONG}\r\n\r\n").unwrap();
     // A reset is an end, too.
     let _ = malformed.read_to_end(&mut Vec::new());
 
-    home.write("take.tokens", &format!("{LATER}\nshort"));
+    write("take.tokens", &format!("{LATER}\nshort"));
     server.reload().unwrap_err();
-    home.write("take.tokens", LATER);
+    write("take.tokens", LATER);
     server.reload().unwrap();
     assert_eq!(http(&server, target, TAKE, "*/*"), Err(401));
     http(&server, target, LATER, "*/*").unwrap();
