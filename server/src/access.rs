@@ -13,8 +13,7 @@ use crate::tokens::{Token, Tokens};
 
 /// A permission of a token. None contains another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Role {
+pub(crate) enum Role {
     /// Takes IDs.
     Take,
     /// Reads what an ID consists of.
@@ -25,10 +24,10 @@ pub enum Role {
 
 impl Role {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Take, Self::Inspect, Self::Admin];
+    pub(crate) const ALL: [Self; 3] = [Self::Take, Self::Inspect, Self::Admin];
 
     /// As it is written in the configuration.
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Take => "take",
             Self::Inspect => "inspect",

@@ -9,8 +9,8 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::config::Limits;
 use crate::counters::{Counters, add_shared};
-use crate::limits::Limits;
 
 /// Connections that are counted together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

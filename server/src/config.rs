@@ -26,6 +26,7 @@ use std::time::Duration;
 use ringflake::IdWidth;
 
 pub use self::error::ConfigError;
+pub(crate) use self::limits::{LEAST_BYTES_PER_SECOND, Limits};
 pub use self::log::{LogFormat, LogLevel};
 pub use self::settings::{
     FrontSettings, LimitSettings, LogSettings, NamespaceSettings, Settings, TlsSettings,
@@ -33,7 +34,6 @@ pub use self::settings::{
 };
 pub use self::store_url::StoreUrl;
 pub use self::text::{parse_address, parse_addresses, parse_hosts, parse_mode, parse_time};
-use crate::limits::Limits;
 
 /// A protocol that is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

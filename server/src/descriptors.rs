@@ -4,7 +4,7 @@
 //! asked, and then nobody has IDs any more. So connections have a part of the files, and the
 //! rest is kept for stores.
 
-use crate::limits::Limits;
+use crate::config::Limits;
 
 /// For event loops, sockets that listen, the log and the data directory.
 const OF_A_PROCESS: u64 = 64;

@@ -30,7 +30,6 @@ mod descriptors;
 mod drain;
 mod factory;
 mod http;
-mod limits;
 mod listener;
 mod log_limit;
 #[cfg(test)]
@@ -50,13 +49,11 @@ mod tokens;
 mod watched_files;
 mod wording;
 
-pub use self::access::Role;
 pub use self::config::{
     Config, ConfigError, FrontSettings, LimitSettings, LogFormat, LogLevel, LogSettings,
     NamespaceSettings, Protocol, Settings, StoreUrl, TlsSettings, TokenSettings, parse_address,
     parse_addresses, parse_hosts, parse_mode, parse_time,
 };
-pub use self::limits::Limits;
 pub use self::listener::Address;
 pub use self::namespaces::OpenError;
 pub use self::plan::{Plan, PlannedNamespace, PlannedSocket};

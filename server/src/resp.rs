@@ -90,10 +90,10 @@ use tokio::sync::watch;
 
 use self::context::{Announced, Shared, Worker};
 use crate::access::Access;
+use crate::config::Limits;
 use crate::config::ProtocolConfig;
 use crate::counters::Counters;
 use crate::drain::Drain;
-use crate::limits::Limits;
 use crate::listener::Listener;
 use crate::namespaces::Namespaces;
 use crate::tls::Tls;

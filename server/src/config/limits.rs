@@ -1,11 +1,43 @@
-//! The limits, each in its range.
+//! The limits, each with its default and its range.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::error::ConfigError;
 use super::settings::LimitSettings;
-use crate::limits::{Limits, MAX_COUNT};
+
+/// What one client may cost, in both protocols. [`LimitSettings`] says what each limit is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Limits {
+    pub(crate) connections: usize,
+    pub(crate) connections_per_client: usize,
+    pub(crate) count: usize,
+    pub(crate) request_bytes: usize,
+    pub(crate) request_time: Duration,
+    pub(crate) idle_time: Duration,
+    pub(crate) namespaces: usize,
+}
+
+/// The slowest reader of an answer that is not closed, beside `request_time`.
+pub(crate) const LEAST_BYTES_PER_SECOND: u64 = 1 << 20;
+
+/// The most IDs of an answer. It is built whole, so this bounds its memory and the time that
+/// it keeps a thread busy.
+const MAX_COUNT: usize = 1 << 16;
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 20_000,
+            connections_per_client: 20_000,
+            count: MAX_COUNT,
+            request_bytes: 64 << 10,
+            request_time: Duration::from_secs(10),
+            idle_time: Duration::from_secs(300),
+            namespaces: 64,
+        }
+    }
+}
 
 const TIME: RangeInclusive<Duration> = Duration::from_millis(10)..=Duration::from_secs(86_400);
 

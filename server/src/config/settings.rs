@@ -179,7 +179,7 @@ layers! {
         pub admin: Option<PathBuf>,
     }
 
-    /// [`Limits`](crate::Limits), each by its name there.
+    /// What one client may cost, in both protocols.
     pub struct LimitSettings {
         /// Open connections of each protocol, 1 to 1,048,576. Default: 20,000.
         pub connections: Option<usize>,
@@ -263,7 +263,7 @@ layers! {
 }
 
 impl TokenSettings {
-    /// By role, in the order of [`Role::ALL`](crate::Role::ALL).
+    /// By role, in the order of `Role::ALL`.
     pub(crate) fn files(&self) -> [&Option<PathBuf>; 3] {
         [&self.take, &self.inspect, &self.admin]
     }

@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
 use super::problem::{Kind, PROBLEM_JSON};
-use crate::limits::Limits;
+use crate::config::Limits;
 
 const TEMPLATE: &str = include_str!("openapi.json");
 

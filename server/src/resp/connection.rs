@@ -28,7 +28,7 @@ use super::reply::Rejection;
 use super::session::Session;
 use super::spin;
 use super::turn::NextAction;
-use crate::limits::LEAST_BYTES_PER_SECOND;
+use crate::config::LEAST_BYTES_PER_SECOND;
 use crate::namespaces::OpenError;
 
 /// Turns in a row before other connections of the worker get theirs.
@@ -456,8 +456,8 @@ mod tests {
     use super::*;
     use crate::access::Access;
     use crate::clients::Client;
+    use crate::config::Limits;
     use crate::drain::Drain;
-    use crate::limits::Limits;
     use crate::namespaces::Namespaces;
     use crate::namespaces::tests::generator;
 

@@ -13,9 +13,9 @@ use super::budget::Budget;
 use super::reply::{Errors, Rejection};
 use crate::access::{Access, Exceeded, Role};
 use crate::clients::Clients;
+use crate::config::Limits;
 use crate::counters::{Counters, add};
 use crate::drain::Drain;
-use crate::limits::Limits;
 use crate::log_limit::LogLimit;
 use crate::namespaces::{Namespace, Namespaces, OpenError};
 

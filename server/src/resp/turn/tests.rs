@@ -14,8 +14,8 @@ use ringflake::{CachedGenerator, Layout, StaticLease};
 
 use super::*;
 use crate::access::Access;
+use crate::config::Limits;
 use crate::drain::Drain;
-use crate::limits::Limits;
 use crate::namespaces::Namespaces;
 use crate::namespaces::tests::generator;
 use crate::resp::context::{Announced, Shared};
