@@ -5,7 +5,6 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use rustls::RootCertStore;
@@ -19,47 +18,38 @@ use x509_cert::der::Decode as _;
 
 use crate::config::{ConfigError, Protocol, TlsFiles};
 
-pub(crate) struct Tls {
-    resp: ArcSwap<ServerConfig>,
-    http: ArcSwap<ServerConfig>,
-    /// In Unix seconds; 0 if it can't be read.
-    expires: AtomicU64,
-}
+pub(crate) struct Tls(ArcSwap<Loaded>);
 
-/// What the files say, before it counts.
+/// What the files say.
 pub(crate) struct Loaded {
     resp: Arc<ServerConfig>,
     http: Arc<ServerConfig>,
-    expires: u64,
+    /// In Unix seconds; `None` if it can't be read.
+    expires: Option<u64>,
 }
 
 impl Tls {
     pub(crate) fn new(loaded: Loaded) -> Self {
-        Self {
-            resp: ArcSwap::new(loaded.resp),
-            http: ArcSwap::new(loaded.http),
-            expires: AtomicU64::new(loaded.expires),
-        }
+        Self(ArcSwap::from_pointee(loaded))
     }
 
     /// The current settings for new connections of this protocol.
     pub(crate) fn of(&self, protocol: Protocol) -> Arc<ServerConfig> {
-        match protocol {
-            Protocol::Resp => self.resp.load_full(),
-            Protocol::Http => self.http.load_full(),
-        }
+        let loaded = self.0.load();
+        Arc::clone(match protocol {
+            Protocol::Resp => &loaded.resp,
+            Protocol::Http => &loaded.http,
+        })
     }
 
     /// When the certificate expires, in Unix seconds; `None` if its time can't be read.
     pub(crate) fn expires_unix_seconds(&self) -> Option<u64> {
-        Some(self.expires.load(Ordering::Relaxed)).filter(|&expires| expires > 0)
+        self.0.load().expires
     }
 
     /// Connections that begin from now on use this.
     pub(crate) fn replace(&self, loaded: Loaded) {
-        self.resp.store(loaded.resp);
-        self.http.store(loaded.http);
-        self.expires.store(loaded.expires, Ordering::Relaxed);
+        self.0.store(Arc::new(loaded));
     }
 }
 
@@ -114,7 +104,7 @@ impl Loaded {
                 builder.with_client_cert_verifier(verifier)
             }
         };
-        let expires = chain.first().and_then(expiry).unwrap_or(0);
+        let expires = chain.first().and_then(expiry);
         let resp = builder.with_single_cert(chain, key).map_err(|error| {
             let key = path.display();
             let reason = format!("it can't be used with the key in {key}: {error}");

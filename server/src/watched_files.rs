@@ -10,13 +10,10 @@ use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 #[derive(Debug)]
-pub(crate) struct WatchedFiles(Mutex<State>);
-
-#[derive(Debug)]
-struct State {
+pub(crate) struct WatchedFiles {
     paths: Vec<PathBuf>,
-    read: Vec<Option<Stamp>>,
-    seen: Vec<Option<Stamp>>,
+    /// As they were when they were read, and at the last look.
+    stamps: Mutex<[Vec<Option<Stamp>>; 2]>,
 }
 
 /// Changes when a file is written or replaced; symbolic links are followed.
@@ -31,38 +28,38 @@ struct Stamp {
 impl WatchedFiles {
     /// Takes the files as they are now for those that were read.
     pub(crate) fn new(paths: Vec<PathBuf>) -> Self {
-        let read = stamps(&paths);
-        Self(Mutex::new(State {
+        let files = Self {
             paths,
-            seen: read.clone(),
-            read,
-        }))
+            stamps: Mutex::default(),
+        };
+        files.mark_read();
+        files
     }
 
-    /// Takes the files as they are now for those that were read.
+    /// The same again.
     pub(crate) fn mark_read(&self) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        state.read = stamps(&state.paths);
-        state.seen = state.read.clone();
+        let now = self.look();
+        *self.stamps.lock().unwrap_or_else(PoisonError::into_inner) = [now.clone(), now];
     }
 
     /// Whether one of them has changed and was the same at the look before this one. Reports
     /// each change once.
     pub(crate) fn have_changed(&self) -> bool {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = stamps(&state.paths);
-        let is_settled = now == state.seen;
-        state.seen = now;
-        if !is_settled || state.seen == state.read {
+        let now = self.look();
+        let mut stamps = self.stamps.lock().unwrap_or_else(PoisonError::into_inner);
+        let [read, seen] = &mut *stamps;
+        let is_settled = now == *seen;
+        *seen = now;
+        if !is_settled || read == seen {
             return false;
         }
-        state.read = state.seen.clone();
+        read.clone_from(seen);
         true
     }
-}
 
-fn stamps(paths: &[PathBuf]) -> Vec<Option<Stamp>> {
-    paths.iter().map(|path| Stamp::of(path)).collect()
+    fn look(&self) -> Vec<Option<Stamp>> {
+        self.paths.iter().map(|path| Stamp::of(path)).collect()
+    }
 }
 
 impl Stamp {
