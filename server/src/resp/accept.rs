@@ -49,7 +49,7 @@ pub(super) fn accept_from(
             match Admission::new(client, &shared.clients, counters, task.clone()) {
                 Some(admission) => {
                     let peer = peer.map_or_else(|| "unix".to_owned(), |peer| peer.to_string());
-                    let session = Session::new(shared.next_session(), peer, &shared);
+                    let session = Session::new(shared.next_session(), peer, client, &shared);
                     let drain = drain.clone();
                     let worker = &workers[session.number as usize % workers.len()];
                     spawn(
@@ -157,7 +157,8 @@ async fn identify(
         // No address is a health check of the proxy itself.
         if let Some(address) = Box::pin(begin(header, shared, draining)).await? {
             session.peer = address.to_string();
-            if !admission.transfer(address.ip().into()) {
+            session.client = address.ip().into();
+            if !admission.transfer(session.client) {
                 if !shared.has_tls {
                     // Best effort, as for any other client.
                     let _ = stream.try_write(FULL);

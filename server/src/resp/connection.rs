@@ -467,7 +467,7 @@ mod tests {
     fn an_idle_connection_is_small() {
         let namespaces = Namespaces::new(Box::new(|_| Ok(generator())), 2);
         let shared = shared(namespaces, Access::open());
-        let session = Session::new(1, String::new(), &shared);
+        let session = Session::new(1, String::new(), CLIENT, &shared);
         let share = shared.budget.share(CLIENT);
         let stream = tokio::io::empty();
         let served = serve(stream, session, share, &shared, watch::channel(false).1);
@@ -495,7 +495,7 @@ mod tests {
                 .unwrap();
             runtime.block_on(async {
                 let stream = UnixStream::from_std(near).unwrap();
-                let session = Session::new(1, String::new(), &shared);
+                let session = Session::new(1, String::new(), CLIENT, &shared);
                 let share = shared.budget.share(CLIENT);
                 let (_ends, draining) = watch::channel(false);
                 serve(stream, session, share, &shared, draining).await;

@@ -1,7 +1,5 @@
 //! The session of a client.
 
-use std::net::SocketAddr;
-
 use super::budget::UNAUTHENTICATED_BYTES;
 use super::context::{Lookup, NamespaceIndex, Shared, WorkerContext};
 use super::decode::Decoder;
@@ -15,6 +13,7 @@ use crate::clients::Client;
 pub(super) struct Session {
     pub(super) number: u64,
     pub(super) peer: String,
+    pub(super) client: Client,
     pub(super) protocol: Protocol,
     token: Option<Box<[u8]>>,
     is_authenticated: bool,
@@ -32,10 +31,11 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub(super) fn new(number: u64, peer: String, shared: &Shared) -> Self {
+    pub(super) fn new(number: u64, peer: String, client: Client, shared: &Shared) -> Self {
         let mut session = Self {
             number,
             peer,
+            client,
             protocol: Protocol::default(),
             token: None,
             is_authenticated: false,
@@ -135,10 +135,7 @@ impl Session {
             return Ok(());
         };
         // Each connection has another port, and a network of IPv6 as many addresses as it likes.
-        let client = match self.peer.parse::<SocketAddr>() {
-            Ok(address) => Client::from(address.ip()).to_string(),
-            Err(_) => self.peer.clone(),
-        };
+        let client = self.client.to_string();
         let rights = &context.shared.rights;
         rights.log_refusal(&client, role, self.token(), &rejection.why);
         Err(rejection)

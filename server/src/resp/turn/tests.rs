@@ -14,6 +14,7 @@ use ringflake::{CachedGenerator, Layout, StaticLease};
 
 use super::*;
 use crate::access::Access;
+use crate::clients::Client;
 use crate::config::Limits;
 use crate::drain::Drain;
 use crate::namespaces::Namespaces;
@@ -44,7 +45,7 @@ impl Bench {
         let (all, drain) = (Arc::clone(&namespaces), Drain::default());
         let shared = Arc::new(Shared::new(rights, limits, all, drain, 1));
         Self {
-            session: Session::new(7, "192.0.2.1:5".to_owned(), &shared),
+            session: Session::new(7, "192.0.2.1:5".to_owned(), Client::User(None), &shared),
             context: WorkerContext::new(shared, 0),
             namespaces,
             opened: Vec::new(),
