@@ -11,7 +11,7 @@ mod wire;
 
 use std::io::Write as _;
 use std::net::{Shutdown, TcpStream};
-use std::sync::{Mutex, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -301,4 +301,62 @@ fn a_token_beyond_its_limits_takes_nothing() {
         "none is opened"
     );
     assert_eq!(served.server().access.refused(), ["127.0.0.1 take"]);
+}
+
+#[test]
+fn a_client_learns_of_a_failure_what_it_can_do() {
+    let served = serve_namespaces("", |name| {
+        Err(match name {
+            "unknown" => OpenError::Unknown,
+            "full" => OpenError::TooMany { most: 7 },
+            "stopping" => OpenError::Stopping,
+            _ => OpenError::UrlFile {
+                path: "private".into(),
+                source: Arc::new(std::io::Error::other("inside")),
+            },
+        })
+    });
+    let is_told = |text: &str, said: &str| {
+        assert!(text.contains(said), "{text}");
+        assert!(
+            !text.contains("private") && !text.contains("inside"),
+            "{text}"
+        );
+    };
+    for (name, code, status, kind, said) in [
+        (
+            "unknown",
+            "-ERR ",
+            404,
+            "unknown-namespace",
+            "unknown namespace",
+        ),
+        (
+            "full",
+            "-ERR ",
+            409,
+            "too-many-namespaces",
+            "the limit of 7",
+        ),
+        ("stopping", "-TRYAGAIN ", 503, "busy", "is stopping"),
+        (
+            "file",
+            "-TRYAGAIN ",
+            503,
+            "cannot-open",
+            "namespace can't be opened",
+        ),
+    ] {
+        let mut wire = served.connect(Protocol::Resp);
+        wire.send([&incr(name), &b"QUIT\r\n"[..]].concat());
+        let text = String::from_utf8(wire.read_to_end()).unwrap();
+        assert!(text.starts_with(code), "{text}");
+        is_told(&text, said);
+        let mut wire = served.connect(Protocol::Http);
+        let reply = wire.post(&format!("/v1/ids?namespace={name}"), &[]);
+        assert_eq!((reply.status, &*reply.problem()), (status, kind));
+        let comes_back = reply.headers.contains_key("retry-after");
+        assert_eq!(comes_back, status == 503, "{name}");
+        is_told(&reply.text(), said);
+    }
 }

@@ -115,7 +115,7 @@ fn cannot_open(why: &str) -> Problem {
 }
 
 /// The response for a namespace that can't be opened.
-pub(super) fn refused(error: &OpenError) -> Problem {
+fn refused(error: &OpenError) -> Problem {
     match error {
         OpenError::Unknown => Problem::new(Kind::UNKNOWN_NAMESPACE, error.to_string()),
         OpenError::Name(_) | OpenError::LocalName(_) => Problem::invalid(error.to_string()),
@@ -174,46 +174,5 @@ impl Context {
         let detail = "all memory for answers is in use, of the server or of this client: read the \
                       answers that have come, and try again";
         Problem::new(Kind::BUSY, detail).retry_after(SOON)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::io;
-
-    use axum::http::header::RETRY_AFTER;
-    use axum::response::IntoResponse as _;
-
-    use super::*;
-
-    #[test]
-    fn a_client_learns_of_a_failure_what_it_can_do() {
-        let file = OpenError::UrlFile {
-            path: "private".into(),
-            source: io::Error::other("inside").into(),
-        };
-        let most = OpenError::TooMany { most: 7 };
-        for (error, kind, said, comes_back) in [
-            (
-                OpenError::Unknown,
-                Kind::UNKNOWN_NAMESPACE,
-                "namespace",
-                false,
-            ),
-            (most, Kind::TOO_MANY_NAMESPACES, "7", false),
-            (OpenError::Stopping, Kind::BUSY, "stop", true),
-            (file, Kind::CANNOT_OPEN, "the log of the server", true),
-        ] {
-            let problem = refused(&error);
-            assert_eq!(problem.kind, kind, "{error}");
-            let text = String::from_utf8(problem.to_json()).unwrap();
-            assert!(text.contains(said), "{text}");
-            assert!(
-                !text.contains("private") && !text.contains("inside"),
-                "{text}"
-            );
-            let response = problem.into_response();
-            assert_eq!(response.headers().contains_key(RETRY_AFTER), comes_back);
-        }
     }
 }

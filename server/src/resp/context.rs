@@ -434,24 +434,6 @@ mod tests {
     }
 
     #[test]
-    fn a_client_knows_of_a_failure_what_it_can_do() {
-        let file = OpenError::UrlFile {
-            path: "private".into(),
-            source: std::io::Error::other("inside").into(),
-        };
-        for (error, code, said) in [
-            (OpenError::Unknown, "ERR", "unknown namespace"),
-            (OpenError::Stopping, "TRYAGAIN", "the server is stopping"),
-            (OpenError::TooMany { most: 7 }, "ERR", "the limit of 7"),
-            (file, "TRYAGAIN", "can't be opened at the moment"),
-        ] {
-            let rejection = Rejection::from(&error);
-            assert_eq!(rejection.code, code, "{error}");
-            assert!(rejection.why.contains(said), "{}", rejection.why);
-        }
-    }
-
-    #[test]
     fn an_address_has_a_host_and_a_port() {
         let node = Announced::new("[2001:db8::1]:6379").unwrap();
         assert_eq!((&*node.host, node.port), ("2001:db8::1", 6379));

@@ -109,6 +109,18 @@ fn requests_and_refusals_are_counted() {
         assert_eq!(wire.post(path, &[]).status, status, "{path}");
         assert_eq!(counts(), expected, "{path}");
     }
+    // The request for them is counted behind them.
+    let text = wire.get("/metrics").text();
+    for line in [
+        "ringflake_server_ids_total{front=\"http\"} 1024",
+        "ringflake_server_ids_total{front=\"resp\"} 0",
+        "ringflake_server_requests_total{front=\"http\"} 3",
+        "ringflake_server_request_errors_total{front=\"http\",kind=\"denied\"} 0",
+        "ringflake_server_request_errors_total{front=\"http\",kind=\"invalid\"} 1",
+        "ringflake_server_request_errors_total{front=\"http\",kind=\"unavailable\"} 1",
+    ] {
+        assert!(text.lines().any(|own| own == line), "{line}\n{text}");
+    }
 }
 
 #[test]
