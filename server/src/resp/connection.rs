@@ -485,9 +485,16 @@ mod tests {
         Arc::new(Shared::new(rights, limits, namespaces, drain, 2))
     }
 
+    /// The server's socket and the client's, whose reads end in an error if nothing comes.
+    fn pair() -> (Socket, Socket) {
+        let (near, far) = Socket::pair().unwrap();
+        near.set_nonblocking(true).unwrap();
+        far.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        (near, far)
+    }
+
     /// Serves this socket until its end.
     fn serving(near: Socket, shared: Arc<Shared>) -> JoinHandle<()> {
-        near.set_nonblocking(true).unwrap();
         std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
@@ -512,7 +519,7 @@ mod tests {
         let half = (0..).find(|kib| !other.set(kib << 10, false)).unwrap() - 1;
         assert_eq!(half, 4 << 10);
         let part = [b"*1\r\n$900\r\n", &[b'x'; 800][..]].concat();
-        let (near, mut far) = Socket::pair().unwrap();
+        let (near, mut far) = pair();
         let server = serving(near, Arc::clone(&shared));
         far.write_all(&part).unwrap();
         let mut reply = String::new();
@@ -521,7 +528,7 @@ mod tests {
         assert!(reply.starts_with(expected), "{reply}");
         server.join().unwrap();
         // One that is authenticated has another budget.
-        let (near, mut far) = Socket::pair().unwrap();
+        let (near, mut far) = pair();
         let server = serving(near, Arc::clone(&shared));
         far.write_all(b"AUTH take\r\n").unwrap();
         far.read_exact(&mut [0; 5]).unwrap();
@@ -546,8 +553,7 @@ mod tests {
         };
         let shared = shared(Namespaces::new(Box::new(build), 2), Access::open());
         shared.namespaces.open("made").unwrap();
-        let (near, mut far) = Socket::pair().unwrap();
-        near.set_nonblocking(true).unwrap();
+        let (near, mut far) = pair();
         // The socket has room for 100 bytes of the replies only.
         let mut filled = 0;
         while let Ok(more) = (&near).write(&[b'x'; 100]) {
