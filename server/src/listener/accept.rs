@@ -78,21 +78,17 @@ impl Acceptor {
                 Ok(accepted) => return Some(accepted),
                 Err(error) if is_of_connection(&error) => {}
                 Err(error) => {
-                    self.warn(&error);
+                    if let Some(suppressed) = self.failures.permit("accept") {
+                        tracing::warn!(
+                            protocol = self.protocol,
+                            %error,
+                            suppressed,
+                            "can't accept connections; retrying"
+                        );
+                    }
                     tokio::time::sleep(PAUSE).await;
                 }
             }
-        }
-    }
-
-    fn warn(&self, error: &io::Error) {
-        if let Some(suppressed) = self.failures.permit("accept") {
-            tracing::warn!(
-                protocol = self.protocol,
-                %error,
-                suppressed,
-                "can't accept connections; retrying"
-            );
         }
     }
 }

@@ -11,7 +11,7 @@ use ringflake::{Id, TakeError, lease};
 
 use super::budget::Budget;
 use super::reply::{Errors, Rejection};
-use crate::access::{Access, Exceeded, Role};
+use crate::access::{Access, Role};
 use crate::clients::Clients;
 use crate::config::Limits;
 use crate::counters::{Counters, add};
@@ -313,25 +313,6 @@ impl WorkerContext {
             Role::Take => "this token may not take IDs",
             Role::Inspect => "this token may not inspect IDs",
             Role::Admin => "this token may not read the server's figures",
-        };
-        Some(Rejection::new("NOPERM", why))
-    }
-
-    /// Counts IDs, or one request, against the limits of this token.
-    pub(super) fn spend(
-        &self,
-        role: Role,
-        token: Option<&[u8]>,
-        namespace: &str,
-        amount: usize,
-    ) -> Option<Rejection> {
-        let rights = &self.shared.rights;
-        let why = match rights.spend(role, token, namespace, amount as u64) {
-            Ok(()) => return None,
-            Err(Exceeded::Namespace) => "this token may not use this namespace",
-            Err(Exceeded::Rate { .. }) => {
-                "this token has used up its rate: try again later, or ask for less"
-            }
         };
         Some(Rejection::new("NOPERM", why))
     }

@@ -5,7 +5,7 @@ use super::context::{Lookup, NamespaceIndex, Shared, WorkerContext};
 use super::decode::Decoder;
 use super::reply::{Protocol, Rejection, Replies};
 use super::transaction::Transaction;
-use crate::access::Role;
+use crate::access::{Exceeded, Role};
 use crate::clients::Client;
 
 /// The state of a client from one request to the next.
@@ -109,7 +109,10 @@ impl Session {
 
     /// Whether the client has this role. Logs a rejection.
     pub(super) fn check_right(&self, role: Role, context: &WorkerContext) -> Result<(), Rejection> {
-        self.log(role, context.rejection(role, self.token()), context)
+        match context.rejection(role, self.token()) {
+            Some(rejection) => Err(self.logged(role, rejection, context)),
+            None => Ok(()),
+        }
     }
 
     /// Counts IDs, or one request, against the limits of the token, which has this role. Logs a
@@ -121,24 +124,25 @@ impl Session {
         amount: usize,
         context: &WorkerContext,
     ) -> Result<(), Rejection> {
-        let rejection = context.spend(role, self.token(), namespace, amount);
-        self.log(role, rejection, context)
+        let rights = &context.shared.rights;
+        let spent = rights.spend(role, self.token(), namespace, amount as u64);
+        spent.map_err(|exceeded| {
+            let why = match exceeded {
+                Exceeded::Namespace => "this token may not use this namespace",
+                Exceeded::Rate { .. } => {
+                    "this token has used up its rate: try again later, or ask for less"
+                }
+            };
+            self.logged(role, Rejection::new("NOPERM", why), context)
+        })
     }
 
-    fn log(
-        &self,
-        role: Role,
-        rejection: Option<Rejection>,
-        context: &WorkerContext,
-    ) -> Result<(), Rejection> {
-        let Some(rejection) = rejection else {
-            return Ok(());
-        };
+    fn logged(&self, role: Role, rejection: Rejection, context: &WorkerContext) -> Rejection {
         // Each connection has another port, and a network of IPv6 as many addresses as it likes.
         let client = self.client.to_string();
         let rights = &context.shared.rights;
         rights.log_refusal(&client, role, self.token(), &rejection.why);
-        Err(rejection)
+        rejection
     }
 
     /// The request in front can't be answered: its namespace was not opened.
