@@ -184,15 +184,6 @@ mod tests {
     }
 
     #[test]
-    fn a_client_has_as_many_connections_as_its_limit() {
-        let clients = table(100, 10);
-        assert_eq!(fill(&clients, client(1)), 10);
-        assert_eq!(fill(&clients, client(2)), 10);
-        clients.leave(client(1));
-        assert_eq!(fill(&clients, client(1)), 1);
-    }
-
-    #[test]
     fn a_client_that_fills_the_table_leaves_room_for_others() {
         let clients = table(160, 160);
         assert_eq!(fill(&clients, client(1)), 150);
