@@ -14,7 +14,7 @@ use ringflake_kit::{eventually, small};
 use socket2::{Domain, Socket, Type};
 use tempfile::TempDir;
 
-use super::wire::Wire;
+use super::wire::{PATIENCE, Wire};
 use crate::access::Table;
 use crate::config::{Config, Protocol, Settings};
 use crate::counters::{Counters, total};
@@ -199,5 +199,16 @@ impl Served {
     /// Stops the server.
     pub(super) fn stop(&mut self, patience: Duration) -> Stopped {
         self.server.take().unwrap().stop(patience)
+    }
+}
+
+/// The server must end by itself.
+impl Drop for Served {
+    fn drop(&mut self) {
+        if let Some(server) = self.server.take()
+            && !std::thread::panicking()
+        {
+            assert!(server.stop(PATIENCE).has_answered_all);
+        }
     }
 }

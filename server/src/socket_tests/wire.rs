@@ -186,6 +186,7 @@ pub(super) fn request(words: &[&str]) -> Vec<u8> {
 pub(super) fn incr(name: &str) -> Vec<u8> {
     request(&["INCR", name])
 }
+
 pub(super) struct Reply {
     pub(super) status: u16,
     pub(super) headers: HashMap<String, String>,
