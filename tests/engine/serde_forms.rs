@@ -92,7 +92,11 @@ fn a_form_is_refused_in_place_of_another() {
     let whole = json_of(u64::MAX);
     for (field, value, says) in [
         ("signed", json!("10"), "string \"10\", expected i64"),
-        ("signed", json!(1_u64 << 63), "`9223372036854775808`, expected i64"),
+        (
+            "signed",
+            json!(1_u64 << 63),
+            "`9223372036854775808`, expected i64",
+        ),
         ("signed", json!(1.5), "floating point `1.5`, expected i64"),
         ("unsigned", json!(-1), "integer `-1`, expected u64"),
         ("unsigned", json!("user_10"), "expected u64"),

@@ -1,6 +1,5 @@
 //! The machine's calendar clock is set while a server runs.
 
-use ringflake_kit::assert_says;
 use ringflake_kit::server::Clock;
 
 use crate::load::Load;
@@ -50,8 +49,11 @@ fn a_clock_that_is_set_ahead_and_right_again_makes_no_duplicate() {
         load.wait_for(BETWEEN);
     }
     for taken in load.end() {
+        // The lease from the wrong hour first borrows no further, and then is given back.
         if let Some(refused) = &taken.refused {
-            assert_says(refused, &["no lease is in force"]);
+            let reasons = ["no lease is in force", "ahead of the clock"];
+            let is_one = reasons.iter().any(|reason| refused.contains(reason));
+            assert!(is_one, "{refused}");
         }
         marks.add(taken.ids);
     }
