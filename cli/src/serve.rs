@@ -111,7 +111,9 @@ impl Life<'_> {
         loop {
             self.look();
             if self.server.have_files_changed() {
-                self.reload();
+                // Whatever the settings say by now: they may be half-written.
+                let reloaded = self.server.reload();
+                self.report(reloaded.map(|()| Vec::new()).map_err(Into::into));
             }
             #[cfg(all(target_os = "linux", target_env = "gnu"))]
             self.heap.look(Instant::now());
@@ -168,6 +170,12 @@ impl Life<'_> {
             self.log.set_level(config.log_level())?;
             Ok(self.config.needs_restart(&config))
         });
+        self.report(reloaded);
+        self.manager.ready_again(self.was_ready == Some(true));
+    }
+
+    /// Logs how a reload ended, and which keys need a restart.
+    fn report(&self, reloaded: Result<Vec<&'static str>>) {
         match reloaded {
             Ok(keys) => {
                 // Left out of the line where there are none.
@@ -182,7 +190,6 @@ impl Life<'_> {
                 );
             }
         }
-        self.manager.ready_again(self.was_ready == Some(true));
     }
 
     fn end(self) {
