@@ -20,8 +20,8 @@ const DETAILS: &str = "Examples:
 
 The answer has a layout of 64 bits, one of 63 (positive as signed numbers) and one of
 53 (exact in JavaScript). Each has numbers for twice the nodes, so that all can be
-killed and restarted at once. 'ringflake layout show' prints the same columns of one
-layout, for all of its nodes.
+killed and restarted at once. 'ringflake layout show' prints the same columns for one
+layout, with all its nodes.
 
 JSON, one object: layouts, a list with an object for each width: bits, layout (null
 where there is none, and refused has the reason), ends_unix_ms, ends, nodes,
@@ -46,7 +46,7 @@ enum LayoutSubcommand {
     Sql(SqlArgs),
 }
 
-/// Show a layout: when it ends, its nodes, and how many IDs a second they make for ever
+/// Show a layout: when it ends, its nodes, and how many IDs a second they can sustain
 #[derive(Debug, Args)]
 struct ShowArgs {
     /// A name such as twitter, or time/node/sequence@epoch/tick such as

@@ -248,8 +248,7 @@ impl Config {
         })
     }
 
-    /// The keys with which `other` differs where only a new server can follow: all but the level
-    /// of the log.
+    /// The keys of the settings that differ in `other` and need a restart: all but `log.level`.
     pub fn needs_restart(&self, other: &Self) -> Vec<&'static str> {
         let differ = [
             ("data-dir", self.data_dir != other.data_dir),

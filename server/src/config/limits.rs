@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::error::ConfigError;
 use super::settings::LimitSettings;
 
-/// What one client may cost, in both protocols. [`LimitSettings`] says what each limit is.
+/// Limits on connections and requests, for both protocols. [`LimitSettings`] says what each limit is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Limits {
     pub(crate) connections: usize,

@@ -179,7 +179,7 @@ layers! {
         pub admin: Option<PathBuf>,
     }
 
-    /// What one client may cost, in both protocols.
+    /// Limits on connections and requests, for both protocols.
     pub struct LimitSettings {
         /// Open connections of each protocol, 1 to 1,048,576. Default: 20,000.
         pub connections: Option<usize>,

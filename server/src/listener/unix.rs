@@ -1,7 +1,7 @@
 //! Unix sockets: their rights from the first moment on, and the files they leave.
 //!
-//! A socket is given its mode before it listens. Until then nobody can connect, so nobody can who
-//! may not.
+//! A socket gets its mode before it listens. Nobody can connect earlier, so the mode holds for every
+//! connection.
 //!
 //! From the look at the name until it is taken or removed, the directory is locked: of two
 //! servers that start or end at once, none takes the name from the other.

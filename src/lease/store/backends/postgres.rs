@@ -34,7 +34,7 @@ use crate::lease::store::table::postgres::PostgresTable;
 /// | parameter | value |
 /// |---|---|
 /// | `sslrootcert`, `sslcert`, `sslkey` | other names of `ca`, `cert` and `key` |
-/// | `sslmode` | `require` and `verify-full`: `tls=required`, so `require` verifies the certificate, too; `disable`: `tls=off` |
+/// | `sslmode` | `disable` is `tls=off`; `require` and `verify-full` are `tls=required`, so both verify |
 /// | `channel_binding` | `disable`, `prefer` (default), `require` |
 /// | `host`, `port`, `user`, `password`, `dbname`, `target_session_attrs` | as libpq has them |
 /// | `options` | for instance `-c search_path=ids`: the schema of the tables |
@@ -45,8 +45,8 @@ use crate::lease::store::table::postgres::PostgresTable;
 /// A host that is a directory (`?host=/run/postgresql`, or as `%2Frun%2Fpostgresql` before
 /// the port) is that of a Unix socket.
 ///
-/// Whatever the URL says, a server that asks for the password in the clear gets it over a Unix socket
-/// or TLS, and otherwise not; with `scram-sha-256` and `md5` it gets a proof instead.
+/// A password in the clear is sent only over TLS or a Unix socket; elsewhere a server that asks for one
+/// gets an error. With `scram-sha-256` and `md5` it gets a proof instead.
 ///
 /// # Calls
 /// Each round trip of an operation blocks for the time-out at most, connecting included. The store

@@ -7,7 +7,7 @@
 //! identity are what this store counts on.
 //!
 //! So file systems are accepted from a list. One that is not on it is refused, and can be used
-//! only by accepting best effort. A few are named in the refusal, since people meet them:
+//! only by accepting best effort. The refusal names the common ones:
 //!
 //! | found | why it is refused |
 //! |---|---|
@@ -105,8 +105,7 @@ const LOCAL: [u32; 13] = [
 /// Why a store must not lie on a file system with this number; none if it may.
 fn objection_to(number: u32) -> Option<String> {
     const SHARED: &str = "is shared between machines, and its locks and syncs don't hold";
-    const UNSTABLE: &str =
-        "numbers its files anew whenever it is mounted, so that a copy can't be told";
+    const UNSTABLE: &str = "assigns new inode numbers at each mount, so a copy can't be detected";
 
     if LOCAL.contains(&number) {
         return None;
@@ -116,7 +115,7 @@ fn objection_to(number: u32) -> Option<String> {
         0x517b | 0xff53_4d42 | 0xfe53_4d42 => ("smb", SHARED),
         0x0102_1997 => ("9p", SHARED),
         0x00c3_6400 => ("ceph", SHARED),
-        0x6573_5546 => ("fuse", "does not tell what lies behind it"),
+        0x6573_5546 => ("fuse", "hides the storage behind it"),
         0x0102_1994 => (
             "tmpfs",
             "is gone after a reboot, and with it all knowledge of what was granted",

@@ -22,7 +22,8 @@
 //! waits until the last one has ended. Both counts are in the same word, so of an operation and
 //! a fork that come together one sees the other. An operation takes milliseconds, unless another
 //! process holds the file's lock; after [`PATIENCE`] the fork goes ahead, and its child is refused.
-//! So is a child of `_Fork(3)` or of a raw system call, which run no handler.
+//! So is a child of `_Fork(3)` or of a raw system call, which run no handler, where the kernel wipes
+//! memory in children (Linux); elsewhere it is not noticed.
 //!
 //! The count goes up before SQLite is entered (Acquire: nothing of the operation moves before it)
 //! and down after it was left (Release, which `before_fork` acquires). So where a copy of the
