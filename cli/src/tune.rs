@@ -176,7 +176,7 @@ fn threads(args: &TuneArgs, load: &Load, measured: &Measured) -> Threads {
     }
 }
 
-/// Whether a file can be written, which is not made by this.
+/// Checks that a file can be written, and leaves no new one behind.
 fn check_writable(path: &Path) -> io::Result<()> {
     match File::create_new(path) {
         Ok(_) => fs::remove_file(path),

@@ -248,7 +248,7 @@ impl CoreStocks {
     }
 }
 
-/// The smallest capacity, in slots, of which the stocks of so many cores hold an eighth at most.
+/// The smallest capacity, in slots, of which the stocks of this many cores hold at most an eighth.
 fn smallest_capacity(cores: usize) -> usize {
     (8 * cores * CAPACITY).next_power_of_two()
 }
@@ -409,7 +409,7 @@ impl Stocks {
     }
 }
 
-/// The word of a stock that is being seized. No two are the same.
+/// A word that marks a stock as being seized. No two are the same.
 fn new_ticket() -> u64 {
     static COUNT: atomic::AtomicU64 = atomic::AtomicU64::new(0);
 

@@ -7,6 +7,7 @@
 extern crate ringflake_kit;
 
 mod etcd;
+mod impostor;
 mod kit;
 mod lost;
 mod mysql;
@@ -16,6 +17,5 @@ mod redis;
 mod served;
 mod sql;
 mod sqlite;
-mod thief;
 mod tier;
 mod ways;

@@ -171,8 +171,8 @@ fn protection<'h>(
         Some("require" | "verify-full") => url.add("tls", "required")?,
         Some(_) => {
             return Err(url.wrong(
-                "sslmode is none of disable, require and verify-full: the certificate is \
-                 verified, or there is no TLS",
+                "sslmode must be disable, for no TLS, or require or verify-full, which both \
+                 verify the certificate",
             ));
         }
     }

@@ -19,27 +19,27 @@ fn without_password(url: &str) -> String {
 
 #[test]
 fn a_file_that_is_replaced_is_read_by_the_next_connection() {
-    all_at_once(|thief, url| {
+    all_at_once(|impostor, url| {
         let directory = TempDir::new().unwrap();
         let [ca, password] = ["ca.pem", "password"].map(|name| directory.path().join(name));
         fs::copy(file("client.pem"), &ca).unwrap();
-        let mut store = thief.open(&url.replace("CA", ca.to_str().unwrap()));
+        let mut store = impostor.open(&url.replace("CA", ca.to_str().unwrap()));
         let text = ask(&mut store);
-        assert!(!thief.knows(), "{url}");
+        assert!(!impostor.knows(), "{url}");
         assert!(text.contains("invalid peer certificate"), "{url}: {text}");
         fs::copy(file("ca.pem"), &ca).unwrap();
         let text = ask(&mut store);
-        thief.learns(&format!("{url}: {text}"));
+        impostor.learns(&format!("{url}: {text}"));
 
         fs::write(&password, "old\n").unwrap();
         only_for_us(&password);
         let path = password.display();
-        let mut store = thief.open(&format!("{}&password_file={path}", without_password(url)));
+        let mut store = impostor.open(&format!("{}&password_file={path}", without_password(url)));
         ask(&mut store);
-        assert!(!thief.knows(), "{url}");
+        assert!(!impostor.knows(), "{url}");
         fs::write(&password, format!("{PASSWORD}\n")).unwrap();
         let text = ask(&mut store);
-        thief.learns(&format!("{url}: {text}"));
+        impostor.learns(&format!("{url}: {text}"));
     });
 }
 
@@ -61,11 +61,11 @@ fn each_store_has_a_variable_for_its_password() {
         "REDISCLI_AUTH",
     ];
     let is_given = given_path().is_some();
-    all_at_once(|thief, url| {
-        let text = thief.meet(&without_password(url));
+    all_at_once(|impostor, url| {
+        let text = impostor.meet(&without_password(url));
         match is_given {
-            true => thief.learns(&format!("{url}: {text}")),
-            false => assert!(!thief.knows(), "{url}: {text}"),
+            true => impostor.learns(&format!("{url}: {text}")),
+            false => assert!(!impostor.knows(), "{url}: {text}"),
         }
     });
     if !is_given {
@@ -85,39 +85,39 @@ fn the_authorities_that_the_machine_knows_are_believed() {
         }
         return;
     };
-    all_at_once(|thief, url| {
+    all_at_once(|impostor, url| {
         // The driver of MySQL reads none but those of `ca`.
         if url.starts_with("mysql:") {
             return;
         }
         // They are trusted where the URL asks for TLS and names no others.
-        let text = thief.meet(&url.replace("ca=CA", "tls=required"));
+        let text = impostor.meet(&url.replace("ca=CA", "tls=required"));
         match authority.ends_with("ca.pem") {
-            true => thief.learns(&format!("{url}: {text}")),
-            false => assert!(!thief.knows(), "{url}: {text}"),
+            true => impostor.learns(&format!("{url}: {text}")),
+            false => assert!(!impostor.knows(), "{url}: {text}"),
         }
     });
 }
 
 #[test]
 fn a_private_key_that_others_may_read_or_write_is_refused() {
-    all_at_once(|thief, url| {
+    all_at_once(|impostor, url| {
         let identity = Identity::new();
         let own = identity.parameters();
         let url = format!("{}&{own}", url.replace("CA", &file("ca.pem")));
         for mode in [0o664, 0o660, 0o602] {
             allow(&identity.key(), mode);
-            thief.fails(&url, "key can't be read");
-            thief.fails(&url, &format!("chmod 600 {}", identity.key().display()));
+            impostor.fails(&url, "key can't be read");
+            impostor.fails(&url, &format!("chmod 600 {}", identity.key().display()));
         }
         only_for_us(&identity.key());
-        thief.succeeds(&url);
+        impostor.succeeds(&url);
     });
 }
 
 #[test]
 fn postgres_is_shown_the_clients_certificate() {
-    let thief = super::postgres::thief_that_wants_a_certificate();
+    let impostor = super::postgres::impostor_that_wants_a_certificate();
     let ca = file("ca.pem");
     let url = format!("postgres://me:hunter2@localhost:PORT/app?sslrootcert={ca}");
     let identity = Identity::new();
@@ -125,18 +125,18 @@ fn postgres_is_shown_the_clients_certificate() {
     // libpq's words for them.
     let (cert_path, key_path) = (cert.display(), key.display());
     let own = format!("{url}&sslcert={cert_path}&sslkey={key_path}");
-    thief.fails(&url, "");
-    let mut store = thief.open(&own);
+    impostor.fails(&url, "");
+    let mut store = impostor.open(&own);
     fs::remove_file(&cert).unwrap();
-    thief.fails(&own, "cert can't be read");
+    impostor.fails(&own, "cert can't be read");
     let text = ask(&mut store);
-    assert!(!thief.knows());
+    assert!(!impostor.knows());
     assert!(text.contains("cert can't be read"), "{text}");
     fs::copy(file("client.pem"), &cert).unwrap();
     let text = ask(&mut store);
-    thief.learns(&text);
+    impostor.learns(&text);
     fs::write(&key, "no key").unwrap();
     let text = ask(&mut store);
-    assert!(!thief.knows());
+    assert!(!impostor.knows());
     assert!(text.contains("key holds no private key"), "{text}");
 }

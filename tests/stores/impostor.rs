@@ -30,7 +30,7 @@ use crate::kit::{all_of, serve, space};
 const PASSWORD: &str = "hunter2";
 
 /// One connection, and all that was received on any.
-struct Victim {
+struct Client {
     plain: TcpStream,
     stream: Box<dyn Stream>,
     received: Arc<Mutex<Vec<u8>>>,
@@ -42,7 +42,7 @@ trait Stream: Read + Write {}
 
 impl<S: Read + Write> Stream for S {}
 
-impl Victim {
+impl Client {
     fn say(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream.write_all(bytes)?;
         self.stream.flush()
@@ -62,8 +62,8 @@ impl Victim {
         Ok(())
     }
 
-    /// Sends nothing more, so that the victim does not wait for its time-out, and receives
-    /// until the victim closes the connection.
+    /// Sends nothing more, so that the client does not wait for its time-out, and receives
+    /// until the client closes the connection.
     fn hang_up(&mut self) -> io::Result<()> {
         self.half_closed.fetch_add(1, SeqCst);
         let shut = self.plain.shutdown(Shutdown::Write);
@@ -106,28 +106,28 @@ impl Victim {
 }
 
 /// Listens until the test is over.
-struct Thief {
+struct Impostor {
     port: u16,
     received: Arc<Mutex<Vec<u8>>>,
     half_closed: Arc<AtomicUsize>,
 }
 
-impl Thief {
+impl Impostor {
     /// Does `script` to everybody who connects.
-    fn new(script: impl Fn(&mut Victim) -> io::Result<()> + Send + Sync + 'static) -> Self {
+    fn new(script: impl Fn(&mut Client) -> io::Result<()> + Send + Sync + 'static) -> Self {
         let received = Arc::new(Mutex::new(Vec::new()));
         let sink = Arc::clone(&received);
         let half_closed = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&half_closed);
         let port = serve(move |plain| {
-            let mut victim = Victim {
+            let mut client = Client {
                 stream: Box::new(plain.try_clone().unwrap()),
                 plain,
                 received: Arc::clone(&sink),
                 half_closed: Arc::clone(&count),
             };
-            // Its errors are the victim's escape.
-            let _ = script(&mut victim);
+            // An error means that the client hung up.
+            let _ = script(&mut client);
         });
         Self {
             port,
@@ -138,12 +138,12 @@ impl Thief {
 
     /// One that says this to everything, with TLS or without.
     fn that_answers(tls: bool, answer: &'static [u8]) -> Self {
-        Self::new(move |victim| {
+        Self::new(move |client| {
             if tls {
-                victim.encrypt()?;
+                client.encrypt()?;
             }
-            while !victim.listen(4096)?.is_empty() {
-                victim.say(answer)?;
+            while !client.listen(4096)?.is_empty() {
+                client.say(answer)?;
             }
             Ok(())
         })
@@ -174,7 +174,7 @@ impl Thief {
     /// Whether it got the password since it was asked last.
     fn knows(&self) -> bool {
         // A client may return from its last write before that write is read here.
-        eventually("all victims have closed their connections", || {
+        eventually("all clients have closed their connections", || {
             self.half_closed.load(SeqCst) == 0
         });
         let received = std::mem::take(&mut *self.received.lock().unwrap());
@@ -198,44 +198,49 @@ impl Thief {
 }
 
 /// For each store a server with a certificate for `localhost`, and a URL that leads to it.
-fn thieves() -> [(Thief, &'static str); 4] {
+fn impostors() -> [(Impostor, &'static str); 4] {
     [
         (etcd(true), "etcd://me:hunter2@localhost:PORT?ca=CA"),
         (
-            mysql::thief(true),
+            mysql::impostor(true),
             "mysql://me:hunter2@localhost:PORT/app?ca=CA",
         ),
         (
-            postgres::thief(b'S'),
+            postgres::impostor(b'S'),
             "postgres://me:hunter2@localhost:PORT/app?ca=CA",
         ),
         (redis(true), "redis://:hunter2@localhost:PORT?ca=CA"),
     ]
 }
 
-fn etcd(tls: bool) -> Thief {
-    Thief::that_answers(tls, b"HTTP/1.1 500 Oh\r\ncontent-length: 0\r\n\r\n")
+fn etcd(tls: bool) -> Impostor {
+    Impostor::that_answers(tls, b"HTTP/1.1 500 Oh\r\ncontent-length: 0\r\n\r\n")
 }
 
-fn redis(tls: bool) -> Thief {
-    Thief::that_answers(tls, b"+OK\r\n")
+fn redis(tls: bool) -> Impostor {
+    Impostor::that_answers(tls, b"+OK\r\n")
 }
 
 #[test]
 fn no_password_is_sent_elsewhere_without_tls() {
-    type Case = (fn(bool) -> Thief, &'static str, &'static str, &'static str);
+    type Case = (
+        fn(bool) -> Impostor,
+        &'static str,
+        &'static str,
+        &'static str,
+    );
     let cases: [Case; 2] = [
         (etcd, "etcd", "me:hunter2", "0.0.0.0"),
         // The driver refuses `0.0.0.0`, so that another way to write 127.0.0.1 stands for it.
         (redis, "redis", ":hunter2", "[::ffff:127.0.0.1]"),
     ];
-    for (thief, scheme, login, place) in cases {
+    for (impostor, scheme, login, place) in cases {
         let open = format!("{scheme}://{login}@{place}:PORT");
-        let plain = thief(false);
+        let plain = impostor(false);
         plain.fails(&open, &format!("write {scheme}s://"));
         plain.fails(&format!("{open}?tls=required"), "");
         plain.succeeds(&format!("{open}?tls=off"));
-        is_not_believed_elsewhere(&thief(true), |host, query| {
+        is_not_believed_elsewhere(&impostor(true), |host, query| {
             let host = host.replace("0.0.0.0", place);
             format!("{scheme}s://{login}@{host}:PORT{query}")
         });
@@ -248,21 +253,21 @@ fn no_password_is_sent_elsewhere_without_tls() {
 
 /// A server with a certificate for `localhost` gets the password there, and nowhere else; `url`
 /// is that of a host and a query.
-fn is_not_believed_elsewhere(thief: &Thief, url: impl Fn(&str, &str) -> String) {
+fn is_not_believed_elsewhere(impostor: &Impostor, url: impl Fn(&str, &str) -> String) {
     let ca = file("ca.pem");
-    thief.fails(&url("0.0.0.0", ""), "invalid peer certificate");
+    impostor.fails(&url("0.0.0.0", ""), "invalid peer certificate");
     let trusted = format!("?ca={ca}");
-    thief.fails(&url("0.0.0.0", &trusted), "not valid for name");
+    impostor.fails(&url("0.0.0.0", &trusted), "not valid for name");
     // The holder of the certificate is the server.
-    thief.succeeds(&url("localhost", &trusted));
+    impostor.succeeds(&url("localhost", &trusted));
 }
 
 /// Meets all of them at once, each on a thread that says at which URL it fails.
-fn all_at_once(meet: impl Fn(Thief, &'static str) + Sync) {
+fn all_at_once(meet: impl Fn(Impostor, &'static str) + Sync) {
     thread::scope(|scope| {
-        for (thief, url) in thieves() {
+        for (impostor, url) in impostors() {
             let meet = &meet;
-            scope.spawn(move || meet(thief, url));
+            scope.spawn(move || meet(impostor, url));
         }
     });
 }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::{Thief, Victim, file};
+use super::{Client, Impostor, file};
 
 const SSL: u32 = 0x800;
 /// Protocol 4.1, databases, transactions, secure connections and plug-ins.
@@ -28,53 +28,53 @@ fn greeting(capabilities: u32) -> Vec<u8> {
 
 /// Answers the proof with "I don't know you: send the password", and a request for a key with its
 /// own key. Hangs up after the client's reply.
-fn rob(victim: &mut Victim, number: u8) -> io::Result<()> {
-    victim.listen(4096)?;
-    victim.received.lock().unwrap().clear();
-    victim.say(&packet(number, &[1, 4]))?;
-    if victim.listen(4096)? == packet(number + 1, &[2]) {
+fn ask_for_password(client: &mut Client, number: u8) -> io::Result<()> {
+    client.listen(4096)?;
+    client.received.lock().unwrap().clear();
+    client.say(&packet(number, &[1, 4]))?;
+    if client.listen(4096)? == packet(number + 1, &[2]) {
         let key = std::fs::read(file("rsa.pub.pem"))?;
-        victim.say(&packet(number + 2, &[&[1], &key[..]].concat()))?;
-        if victim.listen(4096)?.len() == 4 + 256 {
-            victim
+        client.say(&packet(number + 2, &[&[1], &key[..]].concat()))?;
+        if client.listen(4096)?.len() == 4 + 256 {
+            client
                 .received
                 .lock()
                 .unwrap()
-                .extend(b"hunter2, with the thief's key");
+                .extend(b"hunter2, with the impostor's key");
         }
     }
-    victim.hang_up()
+    client.hang_up()
 }
 
-pub(super) fn thief(tls: bool) -> Thief {
-    Thief::new(move |victim| {
+pub(super) fn impostor(tls: bool) -> Impostor {
+    Impostor::new(move |client| {
         let more = if tls { SSL } else { 0 };
-        victim.say(&greeting(CAPABILITIES | more))?;
+        client.say(&greeting(CAPABILITIES | more))?;
         if !tls {
-            return rob(victim, 2);
+            return ask_for_password(client, 2);
         }
         // 32 bytes that ask for TLS.
-        victim.listen(4 + 32)?;
-        victim.encrypt()?;
-        rob(victim, 3)
+        client.listen(4 + 32)?;
+        client.encrypt()?;
+        ask_for_password(client, 3)
     })
 }
 
 #[test]
 fn it_gets_no_password_without_tls() {
-    let thief = thief(false);
+    let impostor = impostor(false);
     for url in [
         "mysql://me:hunter2@127.0.0.1:PORT/app",
         "mysql://me:hunter2@localhost:PORT/app?tls=off",
         "mysql://me:hunter2@0.0.0.0:PORT/app?tls=off",
     ] {
-        thief.fails(url, "use TLS");
+        impostor.fails(url, "use TLS");
     }
-    thief.fails("mysql://me:hunter2@0.0.0.0:PORT/app", "has no TLS");
+    impostor.fails("mysql://me:hunter2@0.0.0.0:PORT/app", "has no TLS");
 }
 
 #[test]
 fn it_is_not_believed_elsewhere() {
     let url = |place: &str, query: &str| format!("mysql://me:hunter2@{place}:PORT/app{query}");
-    super::is_not_believed_elsewhere(&thief(true), url);
+    super::is_not_believed_elsewhere(&impostor(true), url);
 }
