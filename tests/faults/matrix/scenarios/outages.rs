@@ -1,5 +1,6 @@
 //! Stores that are away, killed, or out of room.
 
+use std::cell::Cell;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
@@ -99,8 +100,15 @@ pub(super) fn disk_full(case: &mut Case<'_>) -> Outcome<()> {
         }
         pool.faults += 1;
         // Writes in flight when the disk became full may still be confirmed.
-        thread::sleep(space::LEASE_DURATION);
-        let confirmed = pool.reports().confirmed;
+        let last = Cell::new((pool.reports().confirmed, Instant::now()));
+        pool.wait("writes end on a full disk", |reports| {
+            let (confirmed, since) = last.get();
+            if reports.confirmed != confirmed {
+                last.set((reports.confirmed, Instant::now()));
+            }
+            reports.confirmed == confirmed && since.elapsed() > space::LEASE_DURATION
+        })?;
+        let (confirmed, _) = last.get();
         thread::sleep(space::LEASE_DURATION);
         let more = pool.reports().confirmed - confirmed;
         if more > 0 {
