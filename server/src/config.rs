@@ -20,10 +20,12 @@ mod text;
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::num::NonZeroU16;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ringflake::IdWidth;
+use ringflake::lease::{Fingerprint, Namespace};
+use ringflake::{IdWidth, Layout};
 
 pub use self::error::ConfigError;
 pub(crate) use self::limits::{LEAST_BYTES_PER_SECOND, Limits};
@@ -112,6 +114,7 @@ pub(crate) struct ProtocolConfig {
     pub(crate) proxy_protocol: bool,
     pub(crate) announce: Option<String>,
     pub(crate) key_prefix: String,
+    pub(crate) colon: Option<char>,
     pub(crate) hosts: Vec<String>,
 }
 
@@ -202,6 +205,9 @@ impl Config {
                 "on-demand-names",
                 "clients may begin no namespace: give on-demand = true, or leave this out",
             ));
+        }
+        for pattern in &config.on_demand_names {
+            check_pattern(pattern)?;
         }
         let has_tokens = !config.tokens.is_empty();
         for protocol in Protocol::ALL {
@@ -318,6 +324,7 @@ impl ProtocolConfig {
             proxy_protocol,
             announce,
             key_prefix,
+            replace_colons,
             hosts,
         } = settings;
         let refuse = |key: &str, reason: String| {
@@ -334,22 +341,39 @@ impl ProtocolConfig {
             let reason = format!("{workers} is out of range: give 1 to {MOST_WORKERS}");
             return Err(refuse("workers", reason));
         }
+        let is_off = unix.is_none() && listen.as_ref().is_some_and(Vec::is_empty);
         for (key, is_given, of) in [
             ("hosts", hosts.is_some(), Protocol::Http),
             ("announce", announce.is_some(), Protocol::Resp),
             ("key-prefix", key_prefix.is_some(), Protocol::Resp),
+            ("replace-colons", replace_colons.is_some(), Protocol::Resp),
         ] {
             if is_given && protocol != of {
                 let reason =
                     format!("only {of} has this setting: give {of}.{key}, or leave it out");
                 return Err(refuse(key, reason));
             }
+            if is_given && is_off {
+                let reason = format!("{protocol} listens nowhere: leave it out, or give");
+                return Err(refuse(key, format!("{reason} {protocol}.listen")));
+            }
         }
-        let port = |address: &String| address.rsplit_once(':')?.1.parse::<u16>().ok();
-        if announce.as_ref().is_some_and(|it| port(it).is_none()) {
+        let is_address = |it: &str| match it.rsplit_once(':') {
+            Some((host, port)) => !host.is_empty() && port.parse::<NonZeroU16>().is_ok(),
+            None => false,
+        };
+        if announce.as_deref().is_some_and(|it| !is_address(it)) {
             let reason = "it needs a host and a port, such as ids.example.com:6379";
             return Err(refuse("announce", reason.to_owned()));
         }
+        let colon = match replace_colons.as_deref() {
+            None => None,
+            Some("." | "-" | "_") => replace_colons.and_then(|it| it.chars().next()),
+            Some(other) => {
+                let reason = format!("{other:?} is none of \".\", \"-\" and \"_\"");
+                return Err(refuse("replace-colons", reason));
+            }
+        };
         let hosts = hosts.unwrap_or_default();
         let hosts: Result<Vec<_>, _> = hosts.iter().map(|name| text::read_host(name)).collect();
         let hosts = hosts.map_err(|reason| refuse("hosts", reason))?;
@@ -368,6 +392,7 @@ impl ProtocolConfig {
             proxy_protocol: proxy_protocol.unwrap_or(false),
             announce,
             key_prefix: key_prefix.unwrap_or_default(),
+            colon,
             hosts,
         })
     }
@@ -396,6 +421,23 @@ impl TlsFiles {
 }
 
 /// Refuses keys that have no meaning beside others.
+/// Refuses a pattern of `on-demand-names` that no name fits.
+fn check_pattern(pattern: &str) -> Result<(), ConfigError> {
+    if pattern == "*" {
+        return Ok(());
+    }
+    let beginning = pattern.strip_suffix('*').unwrap_or(pattern);
+    let fits = Namespace::new(beginning, &Layout::RANDFLAKE, Fingerprint::PLAIN);
+    fits.map(drop).map_err(|error| {
+        ConfigError::value(
+            "on-demand-names",
+            format!(
+                "no name fits {pattern:?}: {error}: give a name, or how it begins, as \"app-*\""
+            ),
+        )
+    })
+}
+
 fn check_namespace(name: &str, of: &NamespaceSettings) -> Result<(), ConfigError> {
     let refuse = |key: &str, reason: &str| {
         Err(ConfigError::value(

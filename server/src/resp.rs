@@ -144,6 +144,7 @@ impl RespServer {
         shared.has_tls = options.tls.is_some();
         shared.announced = config.announce.as_deref().and_then(Announced::new);
         shared.key_prefix = config.key_prefix;
+        shared.colon = config.colon;
         let shared = Arc::new(shared);
         let mut server = Self {
             workers: Vec::new(),

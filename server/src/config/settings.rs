@@ -98,8 +98,8 @@ layers! {
         pub data_dir: Option<PathBuf>,
         /// Whether clients may begin namespaces. By default they may if the file names none.
         pub on_demand: Option<bool>,
-        /// Names that clients may begin if `on-demand` is true: exact names, or prefixes such as
-        /// `app-*`. By default every name.
+        /// Names that clients may begin if `on-demand` is true: exact names, or beginnings of names
+        /// such as `app-*`. By default every name.
         pub on_demand_names: Option<Vec<String>>,
         /// Whether to accept a data directory or store that can lose confirmed writes, such as one
         /// in memory. If it loses any, IDs repeat. Default: false.
@@ -151,6 +151,10 @@ layers! {
         /// Redis protocol only: what is cut off from the beginning of keys, such as the prefix that
         /// a client puts in front of all its keys. Default: none.
         pub key_prefix: Option<String>,
+        /// Redis protocol only: `.`, `-` or `_`, which takes the place of each `:` in keys. With
+        /// `.`, the key `app:orders` is the namespace `app.orders`. Default: none; such keys are
+        /// refused, since names of namespaces have no colon.
+        pub replace_colons: Option<String>,
         /// HTTP only: names of this server that contain a dot and that requests without a token
         /// may use over TCP without TLS. Addresses, names without a dot and `localhost` are
         /// always allowed.

@@ -191,12 +191,17 @@ fn what_contradicts_itself_is_refused_by_its_key() {
         on-demand = false            | on-demand
         drain = '2h'                 | drain
         on-demand-names = ['a']; [namespaces.a] | on-demand-names
+        on-demand-names = ['a*b']    | on-demand-names
+        on-demand-names = ['Orders'] | on-demand-names
         http.proxy-protocol = true   | http.proxy-protocol
         resp.workers = 0             | resp.workers
         resp.hosts = ['a']           | resp.hosts
         http.announce = 'a:1'        | http.announce
         http.key-prefix = 'a'        | http.key-prefix
         resp.announce = 'a'          | resp.announce
+        resp.announce = ':6379'      | resp.announce
+        resp.listen = 'off'; resp.announce = 'a:1' | resp.announce
+        resp.replace-colons = ':'    | resp.replace-colons
         http.unix-mode = '0660'      | http.unix-mode
         tls.key = 'a'                | tls.certificate
         tls.certificate = 'a'        | tls.key

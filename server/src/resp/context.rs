@@ -1,5 +1,6 @@
 //! What a worker thread keeps for all of its connections.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -66,8 +67,10 @@ pub(super) struct Shared {
     pub(super) has_tls: bool,
     /// For cluster and Sentinel clients.
     pub(super) announced: Option<Announced>,
-    /// The prefix that is cut off from names.
+    /// The prefix that is cut off from keys.
     pub(super) key_prefix: String,
+    /// What takes the place of colons in keys.
+    pub(super) colon: Option<char>,
     pub(super) started: Instant,
     /// Those of the accept loops first, then those of each worker.
     pub(super) counters: Vec<Arc<Counters>>,
@@ -95,6 +98,7 @@ impl Shared {
             has_tls: false,
             announced: None,
             key_prefix: String::new(),
+            colon: None,
             started: Instant::now(),
             counters: (0..=workers).map(|_| Arc::default()).collect(),
             budget: Budget::default(),
@@ -178,10 +182,10 @@ pub(super) struct NamespaceIndex(usize);
 
 /// The state of a name.
 #[derive(Debug)]
-pub(super) enum Lookup<'a> {
+pub(super) enum Lookup {
     Made(NamespaceIndex),
-    /// It is to be opened.
-    Unknown(&'a str),
+    /// The one of this name is to be opened.
+    Unknown(String),
     Impossible(Rejection),
 }
 
@@ -233,15 +237,22 @@ impl WorkerContext {
         }
     }
 
-    /// The name without the prefix of all keys.
-    pub(super) fn without_prefix<'a>(&self, name: &'a [u8]) -> &'a [u8] {
+    /// The name of the namespace that a key stands for.
+    pub(super) fn name_of<'a>(&self, key: &'a [u8]) -> Cow<'a, [u8]> {
         let prefix = self.shared.key_prefix.as_bytes();
-        name.strip_prefix(prefix).unwrap_or(name)
+        let name = key.strip_prefix(prefix).unwrap_or(key);
+        match self.shared.colon {
+            Some(colon) if name.contains(&b':') => {
+                let with = |&byte: &u8| if byte == b':' { colon as u8 } else { byte };
+                name.iter().map(with).collect()
+            }
+            _ => Cow::Borrowed(name),
+        }
     }
 
-    /// The namespace of that name, if it is made.
-    pub(super) fn find<'a>(&mut self, name: &'a [u8]) -> Lookup<'a> {
-        let name = self.without_prefix(name);
+    /// The namespace of that key, if it is made.
+    pub(super) fn find(&mut self, key: &[u8]) -> Lookup {
+        let name = &*self.name_of(key);
         if let Some(last) = self.known.get(self.last)
             && last.name.as_bytes() == name
         {
@@ -263,7 +274,7 @@ impl WorkerContext {
                     self.by_name.insert(name.into(), index);
                     index
                 }
-                None => return Lookup::Unknown(name),
+                None => return Lookup::Unknown(name.to_owned()),
             },
         };
         self.last = index.0;

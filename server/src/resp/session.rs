@@ -159,12 +159,12 @@ impl Session {
             Lookup::Made(namespace) => Ok(namespace),
             Lookup::Impossible(rejection) => Err(Missing::Rejected(rejection)),
             Lookup::Unknown(name) => {
-                let failed = self.failed.take_if(|(failed, _)| failed == name);
+                let failed = self.failed.take_if(|(failed, _)| *failed == name);
                 let rejection = failed.map(|(_, why)| why);
-                let rejection = rejection.or_else(|| prefixed(name, &context.shared.key_prefix));
+                let rejection = rejection.or_else(|| has_colon(&name, &context.shared.key_prefix));
                 Err(match rejection {
                     Some(rejection) => Missing::Rejected(rejection),
-                    None => Missing::Open(name.to_owned()),
+                    None => Missing::Open(name),
                 })
             }
         }
@@ -185,27 +185,18 @@ impl Session {
 
 /// The error for a key such as `app:orders`, of which `name` is left after `stripped` was cut
 /// off. No namespace has a name with a colon.
-fn prefixed(name: &str, stripped: &str) -> Option<Rejection> {
+fn has_colon(name: &str, stripped: &str) -> Option<Rejection> {
     let (prefix, rest) = name.rsplit_once(':')?;
     let dotted = name.replace(':', ".");
-    let wrong = format!("namespace name {name:?} contains ':', which is not allowed");
-    Some(Rejection::of(match (stripped, rest) {
-        ("", "") => format!("{wrong}: use a key such as {dotted:?}"),
-        ("", _) => {
-            let prefix = format!("{prefix}:");
-            format!(
-                "{wrong}: to strip a prefix that all keys have, set resp.key-prefix = {prefix:?} \
-                 in the server's configuration, or use a key such as {dotted:?}"
-            )
-        }
-        _ => {
-            let key = format!("{stripped}{dotted}");
-            format!(
-                "{wrong}, and the server strips only resp.key-prefix = {stripped:?}: use a key \
-                 such as {key:?}"
-            )
-        }
-    }))
+    let mut why = format!(
+        "namespace name {name:?} contains ':', which is not allowed: use {dotted:?}, or set \
+         resp.replace-colons = \".\" in the server's configuration"
+    );
+    if stripped.is_empty() && !rest.is_empty() {
+        let prefix = format!("{prefix}:");
+        why += &format!(", or resp.key-prefix = {prefix:?} to strip that from all keys");
+    }
+    Some(Rejection::of(why))
 }
 
 /// Why there is no namespace for a request.

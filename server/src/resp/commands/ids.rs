@@ -92,7 +92,8 @@ pub(super) fn inspect(call: Call<'_, '_>) -> Flow {
     };
     let (session, context, replies) = (call.session, call.context, call.replies);
     // First, so that a limited token does not learn which other namespaces there are.
-    let used = String::from_utf8_lossy(context.without_prefix(name));
+    let used = context.name_of(name);
+    let used = String::from_utf8_lossy(&used);
     let spent = session.spend(Role::Inspect, &used, 1, context);
     // A look does not begin a namespace.
     let namespace = match spent.and_then(|()| session.find_made(name, context)) {

@@ -273,7 +273,7 @@ fn names_are_compared_whole_and_without_their_prefix() {
 }
 
 #[test]
-fn a_key_with_a_colon_is_refused_with_the_setting_that_strips_it() {
+fn a_key_with_a_colon_is_refused_with_the_settings_that_take_it() {
     let mut bench = Bench::new(Access::open());
     for line in [
         "INCR app:orders",
@@ -282,24 +282,27 @@ fn a_key_with_a_colon_is_refused_with_the_setting_that_strips_it() {
         "RINGFLAKE.INSPECT app:orders 1",
     ] {
         bench.check(&format!(
-            "{line} => -ERR namespace name \"app:orders\" contains ':', which is not allowed: to \
-             strip a prefix that all keys have, set resp.key-prefix = \"app:\" in the server's \
-             configuration, or use a key such as \"app.orders\""
+            "{line} => -ERR namespace name \"app:orders\" contains ':', which is not allowed: use \
+             \"app.orders\", or set resp.replace-colons = \".\" in the server's configuration, or \
+             resp.key-prefix = \"app:\" to strip that from all keys"
         ));
     }
     // As a prefix, the second one would leave nothing.
     bench.check(
-        "INCR app:eu:orders => -ERR *set resp.key-prefix = \"app:eu:\" in*
-         INCR orders: => -ERR namespace name \"orders:\" contains ':', which is not allowed: use *",
+        "INCR app:eu:orders => -ERR *use \"app.eu.orders\"*, or resp.key-prefix = \"app:eu:\" to*
+         INCR orders: => -ERR *use \"orders.\", or set resp.replace-colons = * configuration",
     );
     assert!(bench.opened.is_empty(), "{:?}", bench.opened);
 
     let mut bench = Bench::announcing();
     bench.check(
-        "INCR app:eu:orders => -ERR *strips only resp.key-prefix = \"app:\"*such as \"app:eu.orders\"
-         INCR web:orders => -ERR *strips only resp.key-prefix = \"app:\"*such as \"app:web.orders\"",
+        "INCR app:eu:orders => -ERR *name \"eu:orders\"*use \"eu.orders\", or set * configuration",
     );
     assert!(bench.opened.is_empty(), "{:?}", bench.opened);
+
+    Arc::get_mut(&mut bench.context.shared).unwrap().colon = Some('.');
+    bench.lines("INCR app:eu:orders\nLPOP eu.orders 2\nINCR eu:orders\nRINGFLAKE.TAKE a:b: 1");
+    assert_eq!(bench.opened, ["eu.orders", "a.b."]);
 }
 
 #[test]
