@@ -38,7 +38,7 @@
 //! | upstream lease store recovered | info | since_unix_ms | by a tier, at the first requests to its upstream store that succeed |
 //! | machine's blocks given up | warn | store, recorded, found | by a tier whose file is a copy or was put back |
 //! | block quarantined | warn | namespace, block, reason | when its record is met and can't be true, once for each block and process |
-//! | store not durable | warn | store, reason | on a connection to a store that was accepted nevertheless |
+//! | store not durable | warn | store, reason | once for each store that was accepted nevertheless, and each reason |
 //! | generator stopped | debug | | when the last clone is dropped, but in a forked child |
 //! | unusable backend | warn | value, chosen, available | at a key's set-up |
 //! | unknown RINGFLAKE_RSEQ | warn | value | at the first `build` or `check` that reads it |

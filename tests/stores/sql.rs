@@ -263,5 +263,5 @@ pub(crate) fn to_forget_is_refused(
     let [line]: [String; 1] = logged.try_into().unwrap();
     assert_says(&line, &["store not durable", setting]);
     let mut another = open(&server.url(), &options).unwrap();
-    assert_eq!(warnings(|| drop(another.list(space).unwrap())).len(), 1);
+    assert_eq!(warnings(|| drop(another.list(space).unwrap())), [""; 0]);
 }

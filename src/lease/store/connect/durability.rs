@@ -1,8 +1,18 @@
 //! Stores that can lose what they have confirmed: the one place that decides whether
 //! they are used, logs it and reports it.
 
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+
 use crate::lease::events;
 use crate::lease::store::report::Durability;
+
+/// The most weaknesses that are remembered as logged.
+const REMEMBERED: usize = 256;
+
+/// Stores with their weaknesses, as they were logged: a store that can't be opened is tried
+/// again and again, each time by a new gate.
+static LOGGED: Mutex<BTreeSet<(String, String)>> = Mutex::new(BTreeSet::new());
 
 /// A store's name and weakness, and whether a store that can lose what it has confirmed
 /// was accepted.
@@ -25,7 +35,7 @@ impl DurabilityGate {
     }
 
     /// The reason to refuse a store that can lose what it has confirmed, for these reasons,
-    /// unless that was accepted. An accepted reason is logged once.
+    /// unless that was accepted. This process logs each accepted reason once for each store.
     pub(crate) fn refusal(&mut self, weaknesses: &[String]) -> Option<String> {
         if weaknesses.is_empty() {
             return None;
@@ -34,10 +44,16 @@ impl DurabilityGate {
         if !self.accepts_best_effort {
             return Some(reason);
         }
-        if self.weakness.as_ref() != Some(&reason) {
-            events::best_effort_store(&self.store, &reason);
-            self.weakness = Some(reason);
+        let mut logged = LOGGED.lock().unwrap_or_else(PoisonError::into_inner);
+        if logged.len() == REMEMBERED {
+            logged.clear();
         }
+        let is_new = logged.insert((self.store.clone(), reason.clone()));
+        drop(logged);
+        if is_new {
+            events::best_effort_store(&self.store, &reason);
+        }
+        self.weakness = Some(reason);
         None
     }
 
@@ -73,5 +89,15 @@ mod tests {
         assert_eq!(gate.refusal(&weak), None);
         let reason = "a; b".to_owned();
         assert_eq!(gate.durability(), Durability::BestEffort { reason });
+    }
+
+    #[test]
+    fn an_accepted_weakness_is_logged_once_by_all_gates_of_its_store() {
+        let logged = ringflake_kit::events::warnings(|| {
+            for (store, weakness) in [("one", "a"), ("one", "a"), ("two", "a"), ("one", "b")] {
+                DurabilityGate::new(store.to_owned(), true).refusal(&[weakness.to_owned()]);
+            }
+        });
+        assert_eq!(logged.len(), 3, "{logged:?}");
     }
 }
