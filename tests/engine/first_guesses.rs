@@ -1,6 +1,7 @@
 //! What callers write without looking it up, as far as no other test does. That it builds is
 //! most of the test.
 
+use std::collections::HashSet;
 use std::error::Error;
 use std::fs;
 use std::sync::{Arc, LazyLock};
@@ -39,6 +40,9 @@ fn a_generator_is_used_as_one_guesses() -> Result<(), Box<dyn Error + Send + Syn
     let since: Duration = SystemTime::now().duration_since(IDS.inspect(id)?.time())?;
     assert!(since < Duration::from_secs(3_600));
     assert!(IDS.is_ready() && IDS.capacity() >= IDS.stats().level);
+    let mut batch = [Id::default(); 200];
+    assert_eq!(IDS.handle()?.take_batch(&mut batch)?, batch.len());
+    assert_eq!(batch.iter().collect::<HashSet<_>>().len(), batch.len());
     for id in IDS.into_iter().take(3) {
         assert_eq!(IDS.inspect(id?)?.node, 70_000);
     }

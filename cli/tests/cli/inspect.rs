@@ -125,6 +125,16 @@ fn ids_of_another_secret_are_shown_with_a_warning() {
     assert_says(&stderr(&read("--plain")), &["the IDs are encrypted"]);
 }
 
+#[test]
+fn the_namespaces_that_have_a_secret_are_named_where_none_is_given() {
+    let home = Home::new();
+    for name in ["users", "orders"] {
+        home.print(format!("generate -n 1 --namespace {name}"));
+    }
+    let text = home.refuse("inspect 5");
+    assert_says(&text, &["--namespace orders or --namespace users"]);
+}
+
 /// In a fresh directory `inspect` starts before `generate` has made the secret.
 #[test]
 fn ids_from_a_pipe_are_read_with_the_secret_that_is_made_meanwhile() {
