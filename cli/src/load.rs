@@ -13,9 +13,6 @@ use crate::units::time;
 /// How far ahead of the clock IDs may lie.
 pub(crate) const BORROW_LIMIT: Duration = Duration::from_secs(60);
 
-/// Times a second that a consumer looks at the clock, at most.
-pub(crate) const GROUPS_PER_SECOND: f64 = 1e6;
-
 /// The percentiles of latency that are named: what is written, and the share.
 pub(crate) const PERCENTILES: [(&str, f64); 6] = [
     ("p50", 0.5),

@@ -13,10 +13,9 @@ use ringflake::{CachedGenerator, Secret, StaticLease};
 use serde::Serialize;
 
 use super::answer::{Answer, Setting};
-use crate::drive::measurement::Measurement;
-use crate::drive::open_loop::OpenLoop;
+use crate::drive::{Measurement, OpenLoop};
 use crate::interrupt::Interrupt;
-use crate::load::{BORROW_LIMIT, GROUPS_PER_SECOND, PERCENTILES};
+use crate::load::{BORROW_LIMIT, PERCENTILES};
 use crate::report::say;
 use crate::units::{counted, grouped, time};
 
@@ -303,13 +302,13 @@ fn run_ring(
         .threshold_fill(setting.threshold.fill())
         .build()?;
     let open_loop = OpenLoop {
+        generator: &generator,
         load: &answer.load,
         consumers: answer.threads.consumers,
         time,
         stop: interrupt.flag(),
-        groups_per_second: GROUPS_PER_SECOND,
     };
-    let measured = Measurement::run(open_loop, &generator).context("a thread can't be started")?;
+    let measured = open_loop.run().context("a thread can't be started")?;
     let is_whole = !interrupt.came() && measured.taken + measured.refused > 0;
     Ok(is_whole.then_some(Run { setting, measured }))
 }
@@ -319,7 +318,7 @@ pub(super) mod tests {
     use ringflake::plan::Load;
 
     use super::*;
-    use crate::drive::measurement::Sample;
+    use crate::drive::Sample;
     use crate::threshold::Threshold;
     use crate::tune::answer::tests::answer;
 

@@ -140,7 +140,7 @@ fn level(run: &Run) -> Chart {
     let chunk = samples.len().div_ceil(300).max(1);
     // Of each part the highest and the lowest level.
     let points = samples.chunks(chunk).flat_map(|part| {
-        let by_level = |it: &&crate::drive::measurement::Sample| it.level;
+        let by_level = |it: &&crate::drive::Sample| it.level;
         let both = [
             part.iter().max_by_key(by_level),
             part.iter().min_by_key(by_level),
