@@ -30,10 +30,8 @@
 mod borrow;
 mod burst;
 mod load;
-mod piece;
 mod rate;
 mod ring;
-mod span;
 mod trace;
 
 use std::error::Error;
@@ -41,8 +39,7 @@ use std::fmt;
 
 pub use self::borrow::{Borrowing, borrowing, nodes_for, sustained};
 pub use self::burst::Burst;
-pub use self::load::Load;
-pub use self::piece::Piece;
+pub use self::load::{Load, Piece};
 pub use self::rate::Rate;
 pub use self::ring::{Level, Machine, SizingError, capacity_for, is_enough, lowest_level};
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::LoadError;
 use super::rate::Rate;
-use super::span::{self, Span};
+use super::trace::whole;
 
 /// Another rate at the start of each period: `20M:100ms/1s` is a rate of 20 million IDs a
 /// second for the first 100 ms of every second, so 2 million IDs in each burst.
@@ -91,7 +91,7 @@ impl FromStr for Burst {
         let parts = || {
             let (rate, spans) = text.split_once(':')?;
             let (length, period) = spans.split_once('/')?;
-            Some((rate, span::parse(length)?, span::parse(period)?))
+            Some((rate, parse_span(length)?, parse_span(period)?))
         };
         let Some((rate, length, period)) = parts() else {
             return Err(LoadError(format!(
@@ -104,6 +104,38 @@ impl FromStr for Burst {
     }
 }
 
+/// The units of a length of time in nanoseconds. `s` stands after those that end in it.
+const UNITS: [(&str, u64); 6] = [
+    ("min", 60_000_000_000),
+    ("ms", 1_000_000),
+    ("us", 1_000),
+    ("ns", 1),
+    ("s", 1_000_000_000),
+    ("h", 3_600_000_000_000),
+];
+
+/// The length of time that `text` is, a whole number above 0 and one unit.
+fn parse_span(text: &str) -> Option<Duration> {
+    let in_unit = |(unit, nanos)| Some((text.strip_suffix::<&str>(unit)?, nanos));
+    let (digits, nanos) = UNITS.into_iter().find_map(in_unit)?;
+    let nanos = whole(digits)?.checked_mul(nanos)?;
+    (nanos > 0).then(|| Duration::from_nanos(nanos))
+}
+
+/// Writes a length of time in the largest unit of which it is a multiple.
+pub(super) struct Span(pub(super) Duration);
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let nanos = self.0.as_nanos();
+        let fitting = UNITS
+            .into_iter()
+            .filter(|&(_, unit)| nanos.is_multiple_of(u128::from(unit)));
+        let (unit, size) = fitting.max_by_key(|&(_, size)| size).unwrap_or(("ns", 1));
+        write!(f, "{}{unit}", nanos / u128::from(size))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -113,27 +145,22 @@ mod tests {
 
     #[test]
     fn errors_say_what_to_write() {
-        let form = [
-            "",
-            "20M",
-            "20M:100ms",
-            "100ms/1s",
-            "20M/100ms:1s",
-            "1M:100/1s",
-            "1M:0ms/1s",
-            "1M:1ms/",
-            "1M:1ms/1s/1s",
-        ];
-        for (advice, wrong) in [
-            ("rate:length/period", &form[..]),
-            ("a rate of 0k is out of range", &["0k:100ms/1s"]),
-            ("shorter than its period", &["1M:2s/1s", "1M:1000ms/1s"]),
-            ("at most 8760h", &["1M:1s/8761h"]),
+        let form = "|20M|20M:100ms|100ms/1s|20M/100ms:1s|1M:1ms/|1M:1ms/1s/1s";
+        let spans = "|s|100|0ms|-1s|+1s|1.5s|1 s|1m|1s1ms|184467440737095516150ns|5124096h";
+        let wrong_form = form.split('|').map(str::to_owned);
+        let wrong_spans = spans.split('|').map(|span| format!("1M:{span}/9999h"));
+        for text in wrong_form.chain(wrong_spans) {
+            let error = text.parse::<Burst>().unwrap_err().to_string();
+            assert!(error.contains("rate:length/period"), "{text}: {error}");
+        }
+        for (text, advice) in [
+            ("0k:100ms/1s", "a rate of 0k is out of range"),
+            ("1M:2s/1s", "shorter than its period"),
+            ("1M:1000ms/1s", "shorter than its period"),
+            ("1M:1s/8761h", "at most 8760h"),
         ] {
-            for text in wrong {
-                let error = text.parse::<Burst>().unwrap_err().to_string();
-                assert!(error.contains(advice), "{text}: {error}");
-            }
+            let error = text.parse::<Burst>().unwrap_err().to_string();
+            assert!(error.contains(advice), "{text}: {error}");
         }
         let rate = Rate::new(1).unwrap();
         let none = Burst::new(rate, Duration::ZERO, Duration::from_secs(1));
@@ -142,16 +169,18 @@ mod tests {
 
     #[test]
     fn a_burst_is_a_rate_a_length_and_a_period() {
-        let burst: Burst = "20M:100ms/1s".parse().unwrap();
-        assert_eq!(burst.rate().per_second(), 20_000_000);
-        assert_eq!(burst.length(), Duration::from_millis(100));
-        assert_eq!(burst.period(), Duration::from_secs(1));
-        for text in ["20M:100ms/1s", "20:5min/1h", "1.5G:7ns/9us"] {
-            assert_eq!(text.parse::<Burst>().unwrap().to_string(), text);
+        let (secs, nanos) = (Duration::from_secs, Duration::from_nanos);
+        for (text, rate, length, period) in [
+            ("20M:100ms/1s", 20_000_000, nanos(100_000_000), secs(1)),
+            ("20:5min/1h", 20, secs(300), secs(3600)),
+            ("1.5G:7ns/9us", 1_500_000_000, nanos(7), nanos(9000)),
+            ("1k:1s/8760h", 1000, secs(1), Burst::MAX_PERIOD),
+        ] {
+            let burst: Burst = text.parse().unwrap();
+            assert_eq!(burst.rate().per_second(), rate, "{text}");
+            assert_eq!((burst.length(), burst.period()), (length, period), "{text}");
+            assert_eq!(burst.to_string(), text);
         }
-        let year = Burst::MAX_PERIOD;
-        assert_eq!(year, Duration::from_secs(31_536_000));
-        assert!(Burst::new(burst.rate(), Duration::from_secs(1), year).is_ok());
     }
 
     proptest! {

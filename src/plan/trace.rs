@@ -1,9 +1,8 @@
 //! A recorded load, as text: `seconds,count` a line.
 
 use super::LoadError;
-use super::piece::Piece;
+use super::load::Piece;
 use super::rate::Rate;
-use super::span::whole;
 
 /// The latest moment of a line, in seconds: the year 9999 in Unix time.
 const MAX_SECONDS: f64 = 253_402_300_800.0;
@@ -81,6 +80,11 @@ fn parse_line(text: &str) -> Option<(f64, u64)> {
     let is_plain = seconds.bytes().all(|b| b.is_ascii_digit() || b == b'.');
     let seconds: f64 = seconds.parse().ok().filter(|_| is_plain)?;
     (seconds <= MAX_SECONDS).then_some((seconds, count))
+}
+
+/// A whole number without a sign.
+pub(super) fn whole(text: &str) -> Option<u64> {
+    text.parse().ok().filter(|_| !text.starts_with('+'))
 }
 
 #[cfg(test)]
