@@ -52,18 +52,18 @@ pub fn sustained(layout: &Layout, nodes: u64) -> f64 {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Borrowing {
-    /// The most seconds that are borrowed at once, were there no limit.
+    /// The most seconds that are borrowed at once, were there no limit. Infinite if the load
+    /// never pays them back.
     pub most: f64,
     /// When the limit is reached, in seconds from the beginning: from then on
-    /// takes are refused.
+    /// takes are refused. After the second burst by the mean rate.
     pub used_up_at: Option<f64>,
 }
 
-/// What `load` borrows in its first `seconds`, of a lease that sustains `sustained` IDs a
-/// second, if up to `limit` may be borrowed.
+/// What `load` borrows of a lease that sustains `sustained` IDs a second, if up to `limit` may
+/// be borrowed.
 ///
-/// A full ring borrows `capacity / sustained` seconds on top. The time that this takes grows
-/// with the number of the load's pieces.
+/// A full ring borrows `capacity / sustained` seconds on top.
 ///
 /// # Examples
 ///
@@ -72,29 +72,33 @@ pub struct Borrowing {
 /// use ringflake::plan::{self, Load};
 ///
 /// let load = Load::steady("1M".parse()?);
-/// let borrowed = plan::borrowing(&load, 500e3, Duration::from_secs(60), 100.0);
-/// assert_eq!(borrowed.most, 100.0);
+/// let borrowed = plan::borrowing(&load, 500e3, Duration::from_secs(60));
+/// assert_eq!(borrowed.most, f64::INFINITY);
 /// assert_eq!(borrowed.used_up_at, Some(60.0));
 /// # Ok::<(), ringflake::plan::LoadError>(())
 /// ```
-pub fn borrowing(load: &Load, sustained: f64, limit: Duration, seconds: f64) -> Borrowing {
-    let limit = limit.as_secs_f64() * sustained;
+pub fn borrowing(load: &Load, sustained: f64, limit: Duration) -> Borrowing {
+    let (most, limit) = (load.excess(sustained), limit.as_secs_f64() * sustained);
+    Borrowing {
+        most: most / sustained,
+        used_up_at: (most > limit).then(|| used_up_at(load, sustained, limit)),
+    }
+}
+
+/// When a debt that passes `limit` IDs does so.
+fn used_up_at(load: &Load, sustained: f64, limit: f64) -> f64 {
+    // The debt of a burst is paid within the next period, or grows by the mean rate.
+    let period = load.period().map(|it| it.as_secs_f64());
     let mut debt = 0.0_f64;
-    let mut most = 0.0_f64;
-    let mut used_up_at = None;
-    for piece in load.pieces_until(seconds) {
+    for piece in load.pieces_until(period.map_or(f64::INFINITY, |it| 2.0 * it)) {
         let growth = piece.rate - sustained;
         let after = debt + growth * piece.seconds();
         if after > limit {
-            used_up_at.get_or_insert(piece.from + (limit - debt) / growth);
+            return piece.from + (limit - debt) / growth;
         }
         debt = after.max(0.0);
-        most = most.max(debt);
     }
-    Borrowing {
-        most: most / sustained,
-        used_up_at,
-    }
+    limit / (load.mean() - sustained)
 }
 
 #[cfg(test)]
@@ -134,28 +138,26 @@ mod tests {
 
     #[test]
     fn a_debt_that_is_not_repaid_reaches_the_limit() {
-        for (text, sustained, seconds, most, used_up_at) in [
-            // A limit that is just reached is not passed.
-            ("2/s", 1.0, 60.0, 60.0, None),
-            ("2/s", 1.0, 60.5, 60.5, Some(60.0)),
+        let never = f64::INFINITY;
+        for (text, sustained, most, used_up_at) in [
+            ("2/s", 1.0, never, Some(60.0)),
             // 1.6 M are borrowed in each burst, and 2.7 M can be paid back after it.
-            ("1M 20M:100ms/1s", 4e6, 100.0, 0.4, None),
-            // After 31 bursts 58.9 s, and the next one brings 19 s in a second.
-            (
-                "1M 20M:100ms/1s",
-                1e6,
-                100.0,
-                190.0,
-                Some(31.0 + 1.1 / 19.0),
-            ),
-            // A second that was not used is not kept.
-            ("0,0\n50,0\n99,5\n100,0\n", 1.0, 1000.0, 4.0, None),
+            ("1M 20M:100ms/1s", 4e6, 0.4, None),
+            // 40 s are borrowed in each burst, and none are paid back.
+            ("1/s 3/s:20s/30s", 1.0, never, Some(40.0)),
+            // By the mean rate, which is 1.9 M above what is sustained.
+            ("1M 20M:100ms/1s", 1e6, never, Some(60.0 / 1.9)),
+            // A limit that is just reached is not passed.
+            ("0,120\n60,0\n", 1.0, 60.0, None),
+            // Seconds that were not used are not kept.
+            ("0,0\n50,0\n99,5\n100,0\n", 1.0, 4.0, None),
+            ("0,0\n100,200\n150,0\n", 1.0, 150.0, Some(120.0)),
         ] {
-            let found = borrowing(&load(text), sustained, Duration::from_secs(60), seconds);
-            assert!((found.most - most).abs() < 1e-6, "{text}: {found:?}");
-            // Never is as late as can be.
-            let [at, expected] = [found.used_up_at, used_up_at].map(|at| at.unwrap_or(f64::MAX));
-            assert!((at - expected).abs() < 1e-6, "{text}: {found:?}");
+            let found = borrowing(&load(text), sustained, Duration::from_secs(60));
+            let rounded = |seconds: f64| (seconds * 1e6).round();
+            assert_eq!(rounded(found.most), rounded(most), "{text}");
+            let at = found.used_up_at.map(rounded);
+            assert_eq!(at, used_up_at.map(rounded), "{text}");
         }
     }
 }

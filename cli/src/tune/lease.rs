@@ -45,7 +45,7 @@ impl LeasePlan {
             nodes,
             sustained,
             share: load.mean() / sustained,
-            borrowing: borrowing(load, sustained),
+            borrowing: plan::borrowing(load, sustained, BORROW_LIMIT),
             enough,
             all,
         })
@@ -102,9 +102,10 @@ impl LeasePlan {
             short(self.sustained),
             percent(self.share),
             BORROW_LIMIT.as_secs(),
-            match self.borrowing.most > 0.0 {
-                true => format!("up to {}", time(self.borrowing.most)),
-                false => "nothing".to_owned(),
+            match self.borrowing.most {
+                0.0 => "nothing".to_owned(),
+                _ if self.is_too_small() => "all".to_owned(),
+                most => format!("up to {}", time(most)),
             },
         )
     }
@@ -112,24 +113,6 @@ impl LeasePlan {
     fn count(&self) -> u64 {
         self.nodes.end - self.nodes.start
     }
-}
-
-/// What the load borrows, had it no limit.
-fn borrowing(load: &Load, sustained: f64) -> Borrowing {
-    const STEADY: f64 = 3600.0;
-    let horizon = match (load.duration(), load.period()) {
-        (Some(whole), _) => whole.as_secs_f64(),
-        // The debt of a burst is paid within the next period, or never.
-        (None, Some(period)) => period.as_secs_f64() * 2.0,
-        (None, None) => STEADY,
-    };
-    let mut borrowing = plan::borrowing(load, sustained, BORROW_LIMIT, horizon);
-    let grows = load.mean() - sustained;
-    if load.duration().is_none() && grows > 0.0 {
-        let later = BORROW_LIMIT.as_secs_f64() * sustained / grows;
-        borrowing.used_up_at.get_or_insert(later);
-    }
-    borrowing
 }
 
 #[cfg(test)]
@@ -147,66 +130,40 @@ mod tests {
 
     #[test]
     fn the_headline_says_what_to_lease_and_what_is_borrowed() {
-        let few = Some(0..8);
-        for (load, nodes, parts) in [
-            (
-                "50k",
-                None,
-                ["Lease at least 1 node:", " the load borrows nothing."],
-            ),
-            (
-                "50k 10M:200ms/10s",
-                None,
-                ["Lease at least 4 nodes:", " the bursts borrow 3.61 s."],
-            ),
-            (
-                "1M 20M:100ms/1s",
-                None,
-                ["Lease at least 45 nodes:", " the bursts borrow 239 ms."],
-            ),
+        let headlines = [
+            ("50k", None),
+            ("50k 10M:200ms/10s", None),
+            ("1M 20M:100ms/1s", None),
             // Enough for the mean, with no margin.
-            (
-                "1M",
-                few,
-                [
-                    "Lease 8 nodes: the load borrows nothing;",
-                    " a margin of 2 takes 16 nodes.",
-                ],
-            ),
-            (
-                "1M",
-                Some(0..1),
-                ["1 node is too few: after 9.05 s", "needs 16 nodes, which"],
-            ),
-            (
-                "1k 10M:10s/1h",
-                Some(3..5),
-                ["2 nodes are too few: after", "20 nodes"],
-            ),
-            (
-                "100G",
-                None,
-                [
-                    "131,072 nodes are too few: after",
-                    "more than the layout has",
-                ],
-            ),
-        ] {
-            let headline = lease(load, nodes).headline();
-            assert!(
-                parts.iter().all(|part| headline.contains(part)),
-                "{headline}"
-            );
-        }
+            ("1M", Some(0..8)),
+            ("1M", Some(0..1)),
+            ("1k 10M:10s/1h", Some(3..5)),
+            ("100G", None),
+        ]
+        .map(|(load, nodes)| lease(load, nodes).headline());
+        let used_up = "the 60 s that may be borrowed are used up, and takes fail from then on";
+        let expected = "\
+            Lease at least 1 node: the load borrows nothing.\n\
+            Lease at least 4 nodes: the bursts borrow 3.61 s.\n\
+            Lease at least 45 nodes: the bursts borrow 239 ms.\n\
+            Lease 8 nodes: the load borrows nothing; a margin of 2 takes 16 nodes.\n\
+            1 node is too few: after 9.05 s the limit is used up. The load needs 16 nodes, which are \
+            enough.\n\
+            2 nodes are too few: after 1.62 s the limit is used up. The load needs 20 nodes, which are \
+            enough.\n\
+            131,072 nodes are too few: after 12.4 s the limit is used up. The load needs 1,525,879 \
+            nodes, which is more than the layout has: share the load among layouts.";
+        let headlines = headlines.join("\n");
+        assert_eq!(headlines.replace(used_up, "the limit is used up"), expected);
     }
 
     #[test]
-    fn a_full_ring_borrows_too() {
+    fn the_details_say_what_load_and_ring_borrow() {
         let details = lease("1M", None).details(Some(1 << 16));
         assert!(details.starts_with("16 nodes (1 block of 32 from a store) sustain 2.1 M IDs/s"));
-        assert!(
-            details.contains("the load borrows nothing, a full ring 31.2 ms;"),
-            "{details}"
-        );
+        let nothing = "the load borrows nothing, a full ring 31.2 ms;";
+        assert!(details.contains(nothing), "{details}");
+        let details = lease("1M", Some(0..1)).details(None);
+        assert!(details.contains("the load borrows all;"), "{details}");
     }
 }
