@@ -470,37 +470,24 @@ mod tests {
 
     #[test]
     fn a_load_that_no_ring_serves_has_its_reason() {
-        let refused = |text, machine: Machine, expected, said| {
-            let error = capacity_for(&load(text), &machine, HALF).unwrap_err();
-            assert_eq!(error, expected, "{text}");
-            assert!(error.to_string().contains(said), "{error}");
-        };
         let mut slow_takes = machine("400M", 10);
         slow_takes.take_rate = Rate::of(1_000_000);
-        let (wanted, taken) = (2e6, 1e6);
-        refused(
-            "2M",
-            slow_takes,
-            SizingError::Takes { wanted, taken },
-            "take batches",
-        );
-        let (wanted, made) = (5e8, 399.9e6);
-        let said = "500M IDs/s on average, and producers and takes generate at most 400M";
-        refused(
-            "500M",
-            machine("200M", 10),
-            SizingError::TooSlow { wanted, made },
-            said,
-        );
-        let slow = unassisted("50M", 0);
-        refused(
-            "1M 100M:10s/1h",
-            slow,
-            SizingError::TooLarge,
-            "share the load",
-        );
-        let late = unassisted("1G", 2_000_000);
-        refused("1G", late, SizingError::TooLarge, "1073741824 slots");
+        let takes =
+            "needs 2M IDs/s, and the threads take at most 1M IDs/s one by one; take batches";
+        let too_slow = "500M IDs/s on average, and producers and takes generate at most 400M";
+        for (text, machine, said) in [
+            ("2M", slow_takes, takes),
+            ("500M", machine("200M", 10), too_slow),
+            (
+                "1M 100M:10s/1h",
+                unassisted("50M", 0),
+                "the largest ring holds",
+            ),
+            ("1G", unassisted("1G", 2_000_000), "1073741824 slots"),
+        ] {
+            let error = capacity_for(&load(text), &machine, HALF).unwrap_err();
+            assert!(error.to_string().contains(said), "{text}: {error}");
+        }
     }
 
     #[test]
