@@ -12,6 +12,7 @@ use super::answer::Answer;
 use super::replay::{Replay, Run};
 use super::snippet;
 use super::text;
+use crate::drive::Sample;
 use crate::timestamp;
 use crate::units::{grouped, short};
 
@@ -26,8 +27,7 @@ pub(super) fn html(answer: &Answer, replay: &Replay, command: &str) -> String {
 }
 
 fn write(html: &mut String, answer: &Answer, replay: &Replay, command: &str) -> fmt::Result {
-    let title = answer.load.to_string();
-    let title = escaped(&title);
+    let title = escaped(&answer.load.to_string());
     let (class, sign, verdict) = match answer.is_served() && replay.finding.is_good() {
         true => ("good", "\u{2713}", "Served"),
         false => ("bad", "\u{d7}", "Not confirmed"),
@@ -58,9 +58,8 @@ fn write(html: &mut String, answer: &Answer, replay: &Replay, command: &str) -> 
         write_code(html, "The program", &code)?;
         writeln!(html, "</section>")?;
     }
-    let charts = replay
-        .decisive()
-        .map(|run| [level(run), thresholds(answer, replay)]);
+    let run = replay.decisive();
+    let charts = run.map(|run| [level(run), thresholds(answer, replay)]);
     for chart in charts.into_iter().flatten() {
         let (title, text) = (chart.title, escaped(&chart.text));
         writeln!(
@@ -120,13 +119,13 @@ fn write_table(html: &mut String, heads: &[&str], rows: &[Vec<String>]) -> fmt::
     }
     writeln!(html, "</tr></thead>\n<tbody>")?;
     for row in rows {
-        let mut cells = row.iter().map(|cell| escaped(cell));
-        let name = cells
-            .next()
-            .map_or_else(String::new, |name| name.to_string());
-        write!(html, "<tr><th scope=\"row\">{name}</th>")?;
-        for cell in cells {
-            write!(html, "<td>{cell}</td>")?;
+        write!(html, "<tr>")?;
+        for (column, cell) in row.iter().enumerate() {
+            let cell = escaped(cell);
+            match column {
+                0 => write!(html, "<th scope=\"row\">{cell}</th>")?,
+                _ => write!(html, "<td>{cell}</td>")?,
+            }
         }
         writeln!(html, "</tr>")?;
     }
@@ -140,12 +139,10 @@ fn level(run: &Run) -> Chart {
     let chunk = samples.len().div_ceil(300).max(1);
     // Of each part the highest and the lowest level.
     let points = samples.chunks(chunk).flat_map(|part| {
-        let by_level = |it: &&crate::drive::Sample| it.level;
-        let both = [
-            part.iter().max_by_key(by_level),
-            part.iter().min_by_key(by_level),
-        ];
-        let mut both = both.map(|it| it.map_or((0.0, 0.0), |it| (it.seconds, it.level as f64)));
+        let highest = part.iter().max_by_key(|it| it.level);
+        let lowest = part.iter().min_by_key(|it| it.level);
+        let point = |it: &Sample| (it.seconds, it.level as f64);
+        let mut both = [highest, lowest].map(|it| it.map_or((0.0, 0.0), point));
         both.sort_by(|one, other| one.0.total_cmp(&other.0));
         both
     });
@@ -181,26 +178,16 @@ fn level(run: &Run) -> Chart {
 /// The lowest level by threshold.
 fn thresholds(answer: &Answer, replay: &Replay) -> Chart {
     let levels = answer.levels();
-    let names: Vec<_> = levels
-        .iter()
-        .map(|(it, _)| it.threshold.to_string())
-        .collect();
-    let measured = levels.iter().enumerate().filter_map(|(at, (setting, _))| {
-        Some((at as f64, replay.run_of(*setting)?.lowest() as f64))
-    });
-    let worst = levels
-        .iter()
-        .enumerate()
-        .map(|(at, (_, level))| (at as f64, level.lowest));
+    let numbered = || (0..).map(f64::from).zip(&levels);
+    let measured = numbered()
+        .filter_map(|(at, (setting, _))| Some((at, replay.run_of(*setting)?.lowest() as f64)));
+    let worst = numbered().map(|(at, (_, level))| (at, level.lowest));
     let lines = vec![
         Line::new("measured", Style::Marked, measured),
         Line::new("in the worst case, computed", Style::Dashed, worst),
     ];
-    let most = lines
-        .iter()
-        .flat_map(|it| &it.points)
-        .map(|it| it.1)
-        .fold(0.0, f64::max);
+    let points = lines.iter().flat_map(|it| &it.points);
+    let most = points.map(|it| it.1).fold(0.0, f64::max);
     Chart {
         id: "thresholds",
         title: "Thresholds",
@@ -209,7 +196,7 @@ fn thresholds(answer: &Answer, replay: &Replay) -> Chart {
             .to_owned(),
         up: "lowest level, IDs".to_owned(),
         across: "threshold",
-        x: Axis::names(names.iter().map(String::as_str)),
+        x: Axis::names(levels.iter().map(|(it, _)| it.threshold.to_string())),
         y: Axis::from_zero(most, 4.0, short),
         lines,
     }

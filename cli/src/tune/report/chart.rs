@@ -70,11 +70,7 @@ impl Line {
 impl Axis {
     /// From 0 to a bit more than `most`, with about `count` round labels.
     pub(super) fn from_zero(most: f64, count: f64, label: impl Fn(f64) -> String) -> Self {
-        let most = if most > 0.0 && most.is_finite() {
-            most
-        } else {
-            1.0
-        };
+        let most = if most > 0.0 { most } else { 1.0 };
         let step = round_below(most / count);
         let last = (most / step).ceil() as u32;
         Self {
@@ -89,12 +85,8 @@ impl Axis {
     }
 
     /// One label beside the other.
-    pub(super) fn names<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
-        let labels: Vec<_> = names
-            .into_iter()
-            .enumerate()
-            .map(|(at, name)| (at as f64, name.to_owned()))
-            .collect();
+    pub(super) fn names(names: impl Iterator<Item = String>) -> Self {
+        let labels: Vec<_> = (0..).map(f64::from).zip(names).collect();
         Self {
             from: -0.3,
             until: labels.len() as f64 - 0.7,
