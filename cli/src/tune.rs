@@ -11,7 +11,6 @@
 use std::env;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
-use std::iter;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -195,9 +194,8 @@ fn not_written(path: &Path) -> String {
 /// The command as it could be given again.
 fn command() -> String {
     let args = env::args_os().skip(1);
-    let words = args.map(|arg| quoted(arg.to_string_lossy()));
-    let all: Vec<_> = iter::once("ringflake".to_owned()).chain(words).collect();
-    all.join(" ")
+    let words = args.map(|arg| format!(" {}", quoted(arg.to_string_lossy())));
+    format!("ringflake{}", words.collect::<String>())
 }
 
 fn print(args: &TuneArgs, answer: &Answer, replay: Option<&Replay>, command: &str) -> Result<()> {

@@ -35,6 +35,15 @@ impl Setting {
     pub(super) fn bytes(self) -> usize {
         self.capacity * size_of::<u64>()
     }
+
+    /// This one, and others of the same capacity, by threshold.
+    pub(super) fn with_thresholds(self) -> Vec<Self> {
+        let mut thresholds = vec![Threshold(25), Threshold(50), Threshold(75), self.threshold];
+        thresholds.sort_unstable();
+        thresholds.dedup();
+        let with = |threshold| Self { threshold, ..self };
+        thresholds.into_iter().map(with).collect()
+    }
 }
 
 impl fmt::Display for Setting {
@@ -76,11 +85,12 @@ impl Answer {
         self.capacity.is_ok() && !self.lease.is_too_small()
     }
 
-    pub(super) fn setting(&self) -> Option<Setting> {
-        let capacity = *self.capacity.as_ref().ok()?;
-        Some(Setting {
+    /// The ring to choose.
+    pub(super) fn setting(&self) -> Result<Setting, SizingError> {
+        let threshold = self.threshold;
+        self.capacity.map(|capacity| Setting {
             capacity,
-            threshold: self.threshold,
+            threshold,
         })
     }
 
@@ -99,17 +109,15 @@ impl Answer {
     /// How low the load drives the ring with some thresholds, in the worst case; none if no
     /// ring serves the load.
     pub(super) fn levels(&self) -> Vec<(Setting, Level)> {
-        let Some(chosen) = self.setting() else {
-            return Vec::new();
-        };
         let machine = self.measured.machine(self.threads);
         let level = |setting: Setting| {
             let fill = setting.threshold.fill();
             let level = plan::lowest_level(&self.load, &machine, setting.capacity, fill);
             Some((setting, level.ok()?))
         };
-        chosen
-            .with_thresholds()
+        let settings = self.setting().map(Setting::with_thresholds);
+        settings
+            .unwrap_or_default()
             .into_iter()
             .filter_map(level)
             .collect()
@@ -117,21 +125,20 @@ impl Answer {
 
     /// What to do, in a few sentences.
     pub(super) fn headline(&self) -> String {
-        let ring = match (&self.capacity, self.setting(), self.asked) {
-            (Err(error), ..) => format!("No ring serves this load: {error}."),
-            (_, Some(setting), Some(asked)) if asked == setting.capacity => {
+        let ring = match (self.setting(), self.asked) {
+            (Err(error), _) => format!("No ring serves this load: {error}."),
+            (Ok(setting), Some(asked)) if asked == setting.capacity => {
                 format!("This ring is enough: {setting}.")
             }
-            (_, Some(setting), Some(asked)) => format!(
+            (Ok(setting), Some(asked)) => format!(
                 "A capacity of {} is not enough with a margin of {MARGIN}: choose {setting} ({}).",
                 grouped(asked as u64),
                 bytes(setting.bytes())
             ),
-            (_, Some(Setting::DEFAULT), None) => {
-                format!("The default ring is enough: {}.", Setting::DEFAULT)
+            (Ok(setting @ Setting::DEFAULT), None) => {
+                format!("The default ring is enough: {setting}.")
             }
-            (_, Some(setting), None) => format!("Choose {setting} ({}).", bytes(setting.bytes())),
-            (Ok(_), None, _) => String::new(),
+            (Ok(setting), None) => format!("Choose {setting} ({}).", bytes(setting.bytes())),
         };
         format!("{ring} {}", self.lease.headline())
     }
@@ -140,10 +147,7 @@ impl Answer {
     pub(super) fn facts(&self) -> Vec<(&'static str, String)> {
         let measured = &self.measured;
         let mut facts = vec![
-            (
-                "lease",
-                self.lease.details(self.setting().map(|it| it.capacity)),
-            ),
+            ("lease", self.lease.details(self.capacity.ok())),
             (
                 "load",
                 format!(
@@ -183,7 +187,7 @@ impl Answer {
     }
 
     fn ring(&self) -> Option<String> {
-        let setting = self.setting()?;
+        let setting = self.setting().ok()?;
         let level = self.levels().into_iter().find(|(it, _)| *it == setting)?.1;
         let assists = match level.assisted {
             true => ", where takes make some IDs themselves while a producer wakes up",
@@ -196,24 +200,10 @@ impl Answer {
     }
 }
 
-impl Setting {
-    /// This one, and others of the same capacity, by threshold.
-    pub(super) fn with_thresholds(self) -> Vec<Self> {
-        let mut thresholds = [25, 50, 75].map(Threshold).to_vec();
-        thresholds.push(self.threshold);
-        thresholds.sort_unstable();
-        thresholds.dedup();
-        let capacity = self.capacity;
-        let setting = |threshold| Self {
-            capacity,
-            threshold,
-        };
-        thresholds.into_iter().map(setting).collect()
-    }
-}
-
 #[cfg(test)]
 pub(super) mod tests {
+    use ringflake_kit::assert_says;
+
     use super::*;
 
     /// For a load on two cores that make 400 M IDs/s.
@@ -282,26 +272,24 @@ pub(super) mod tests {
 
     #[test]
     fn facts_begin_with_the_lease_and_tell_the_burst_in_ids() {
-        let facts = answer("50000", Some("2M:200ms/10s")).facts();
-        assert_eq!(facts[0].0, "lease");
+        let text = |answer: &Answer| {
+            let facts = answer.facts().into_iter();
+            facts
+                .map(|(name, text)| format!("{name}: {text}\n"))
+                .collect::<String>()
+        };
+        let bursts = text(&answer("50000", Some("2M:200ms/10s")));
         assert!(
-            facts[0].1.starts_with("2 nodes (1 block of 32"),
-            "{}",
-            facts[0].1
+            bursts.starts_with("lease: 2 nodes (1 block of 32"),
+            "{bursts}"
         );
-        let load = "50k/s, and 2M/s for the first 200ms of every 10s (400k IDs a burst)";
-        assert!(facts[1].1.starts_with(load), "{}", facts[1].1);
-        assert!(
-            facts[2].1.contains("IDs stay in it in the worst case"),
-            "{}",
-            facts[2].1
-        );
-        let text: Vec<_> = answer("1/s", None)
-            .facts()
-            .into_iter()
-            .map(|(_, it)| it)
-            .collect();
-        assert!(!text.join(" ").contains(" 0 ns"), "{text:?}");
+        let parts = [
+            "load: 50k/s, and 2M/s for the first 200ms of every 10s (400k IDs a burst)",
+            " IDs stay in it in the worst case",
+        ];
+        assert_says(&bursts, &parts);
+        let slow = text(&answer("1/s", None));
+        assert!(!slow.contains(" 0 ns"), "{slow}");
     }
 
     #[test]

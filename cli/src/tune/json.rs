@@ -44,7 +44,7 @@ pub(super) fn object(answer: &Answer, replay: Option<&Replay>, command: &str) ->
             "most_borrowed_s": lease.borrowing.most,
             "used_up_after_s": lease.borrowing.used_up_at,
         },
-        "ring": answer.setting().map(|setting| json!({
+        "ring": answer.setting().ok().map(|setting| json!({
             "capacity": setting.capacity,
             "bytes": setting.bytes(),
             "threshold": setting.threshold.0,

@@ -32,28 +32,20 @@ pub(super) struct Run {
 impl Run {
     /// The lowest level, as far as samples show it.
     pub(super) fn lowest(&self) -> usize {
-        match self.measured.empties {
-            0 => self
-                .measured
-                .lowest_level()
-                .unwrap_or(self.setting.capacity),
-            _ => 0,
+        if self.measured.empties > 0 {
+            return 0;
         }
+        let lowest = self.measured.lowest_level();
+        lowest.unwrap_or(self.setting.capacity)
     }
 
     /// Whether the takes kept pace with what was due. If not, the ring met less than the load.
     fn kept_pace(&self) -> bool {
         /// IDs that may be left when the run ends: some are due at the very end.
         const LEFT: u64 = 20;
-        let Measurement {
-            demanded,
-            by_end,
-            missed,
-            refused,
-            ..
-        } = self.measured;
-        let left = demanded.saturating_sub(by_end).saturating_sub(LEFT);
-        missed == 0 && refused == 0 && left as f64 <= 0.02 * demanded as f64
+        let it = &self.measured;
+        let left = it.demanded.saturating_sub(it.by_end).saturating_sub(LEFT);
+        it.missed == 0 && it.refused == 0 && left as f64 <= 0.02 * it.demanded as f64
     }
 
     /// Whether half of the ring would have the margin.
@@ -124,7 +116,7 @@ impl Replay {
             runs: Vec::new(),
             thresholds: Vec::new(),
         };
-        let Some(first) = answer.setting() else {
+        let Ok(first) = answer.setting() else {
             return Ok(replay);
         };
         let least = match is_part {
@@ -222,15 +214,8 @@ impl Replay {
     }
 
     fn words_about(&self, run: &Run, answer: &Answer) -> String {
-        let Measurement {
-            demanded,
-            by_end,
-            took,
-            taken,
-            empties,
-            ..
-        } = run.measured;
-        let took = time(took.as_secs_f64());
+        let measured = &run.measured;
+        let took = time(measured.took.as_secs_f64());
         let served = format!(
             "no take found {} empty in {took}, and {} IDs were left at the lowest level",
             run.setting,
@@ -248,17 +233,17 @@ impl Replay {
             }
             Finding::RanDry => format!(
                 "Not confirmed: {} of {} takes found {} empty, and made their IDs themselves. {}",
-                grouped(empties),
-                grouped(taken),
+                grouped(measured.empties),
+                grouped(measured.taken),
                 run.setting,
                 self.why_late(run, answer)
             ),
             Finding::NotServed => format!(
                 "Not served: {} of {} IDs were taken when they were due in {took}, {} %. {}",
-                grouped(by_end),
-                grouped(demanded),
+                grouped(measured.by_end),
+                grouped(measured.demanded),
                 // Never rounded up to all of them.
-                (by_end as f64 / demanded.max(1) as f64 * 1e3).floor() / 10.0,
+                (measured.by_end as f64 / measured.demanded.max(1) as f64 * 1e3).floor() / 10.0,
                 self.why_late(run, answer)
             ),
             Finding::NotMeasured => String::new(),

@@ -10,7 +10,7 @@ pub(super) fn code(answer: &Answer) -> Option<String> {
     let Setting {
         capacity,
         threshold,
-    } = answer.setting().filter(|_| answer.is_served())?;
+    } = answer.setting().ok().filter(|_| answer.is_served())?;
     let layout = match answer.layout.name() {
         Some(name) => format!("Layout::{}", name.to_uppercase().replace('-', "_")),
         None => format!("\"{}\".parse::<Layout>()?", answer.layout),
