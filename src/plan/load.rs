@@ -134,30 +134,24 @@ impl Load {
         before + of_turn.sum::<f64>()
     }
 
-    /// The spans of one rate each, in order; without end unless it is a trace.
-    pub fn pieces(&self) -> Box<dyn Iterator<Item = Piece> + '_> {
-        let Some(period) = self.period() else {
-            return Box::new(self.pieces.iter().copied());
+    /// The spans of one rate each, in order, and cut off at `seconds`. With
+    /// [`f64::INFINITY`] they have no end unless the load is a trace.
+    pub fn pieces_until(&self, seconds: f64) -> impl Iterator<Item = Piece> + '_ {
+        let (turns, period) = match self.period() {
+            Some(period) => (u64::MAX, period.as_secs_f64()),
+            None => (1, 0.0),
         };
         let of_turn = move |turn: u64| {
-            let start = turn as f64 * period.as_secs_f64();
+            let start = turn as f64 * period;
             self.pieces.iter().map(move |piece| Piece {
                 from: start + piece.from,
-                until: start + piece.until,
+                until: (start + piece.until).min(seconds),
                 ..*piece
             })
         };
-        Box::new((0..).flat_map(of_turn))
-    }
-
-    /// The same, cut off at `seconds`.
-    pub fn pieces_until(&self, seconds: f64) -> impl Iterator<Item = Piece> + '_ {
-        self.pieces()
+        (0..turns)
+            .flat_map(of_turn)
             .take_while(move |piece| piece.from < seconds)
-            .map(move |piece| Piece {
-                until: piece.until.min(seconds),
-                ..piece
-            })
     }
 
     /// IDs a second on average: over a period, or over the whole trace.
