@@ -48,6 +48,11 @@ impl Run {
         it.missed == 0 && it.refused == 0 && left as f64 <= 0.02 * it.demanded as f64
     }
 
+    /// Whether the whole load was taken, and no take found the ring empty.
+    fn served(&self) -> bool {
+        self.measured.empties == 0 && self.kept_pace()
+    }
+
     /// Whether half of the ring would have the margin.
     fn has_room(&self) -> bool {
         let below = self.setting.below();
@@ -151,13 +156,12 @@ impl Replay {
             let Some(done) = run(setting)? else {
                 break;
             };
-            let (has_room, empties, kept_pace) =
-                (done.has_room(), done.measured.empties, done.kept_pace());
+            let (has_room, served, kept_pace) = (done.has_room(), done.served(), done.kept_pace());
             self.runs.push(done);
             if !kept_pace && clean.is_none() {
                 return Ok((Finding::NotServed, first));
             }
-            if empties == 0 && kept_pace {
+            if served {
                 clean = Some(setting);
                 if !has_room || setting.capacity <= least || setting.capacity > first.capacity {
                     break;
@@ -189,8 +193,8 @@ impl Replay {
 
     /// The run that decided.
     pub(super) fn decisive(&self) -> Option<&Run> {
-        let clean = self.runs.iter().rev().find(|run| run.measured.empties == 0);
-        clean.or(self.runs.last())
+        let last = self.runs.iter().rev().find(|run| run.served());
+        last.or(self.runs.last())
     }
 
     /// What came of it, in a sentence.
@@ -386,6 +390,19 @@ pub(super) mod tests {
             false => (1, 0),
         });
         assert_eq!(chance, (Confirmed, 18, vec![18, 17]));
+    }
+
+    #[test]
+    fn a_run_that_did_not_keep_pace_decides_nothing() {
+        let mut replay = replay(Vec::new(), Finding::NotMeasured);
+        let ran = replay.settle(FIRST, 1 << 16, |setting| {
+            let mut run = run(setting, 0, setting.below());
+            run.measured.missed = u64::from(setting != FIRST);
+            Ok(Some(run))
+        });
+        assert_eq!(ran.unwrap(), (Finding::Confirmed, FIRST));
+        assert_eq!(replay.runs.len(), 2);
+        assert_eq!(replay.decisive().unwrap().setting, FIRST);
     }
 
     #[test]
