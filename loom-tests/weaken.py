@@ -908,6 +908,12 @@ WEAKENINGS = [
         "stripes", "a_move_that_comes_too_late",
     ),
     Weakening(
+        "room-late", "R4",
+        "a consumer looks at the level before it gives its room back",
+        INSERT, "        drop(self.permit.take());\n", "",
+        "stripes", "a_move_that_comes_too_late",
+    ),
+    Weakening(
         "refused-room-unasked", "R4",
         "a consumer whose run is refused does not look at the level",
         INSERT, "        if self.filler.source.timeline().is_forked() {", "        if self.permit.take().is_none() && self.stocked == 0 {",

@@ -136,7 +136,8 @@ impl fmt::Display for LayoutError {
                 write!(
                     f,
                     "the layout {time}/{node}/{sequence} needs a tick: 1ms gives a node {} IDs a \
-                     second, 1s gives it {in_a_tick}",
+                     second, 1s gives it {in_a_tick}; ticks count from Randflake's epoch unless \
+                     epoch_unix_ms says otherwise",
                     in_a_tick * 1_000
                 )
             }

@@ -56,6 +56,8 @@ fn a_run_has_its_finding_its_table_and_its_page() {
     let html = fs::read_to_string(page).unwrap();
     assert!(html.starts_with("<!DOCTYPE html>"));
     assert!(html.contains("ringflake tune --rate 20k"));
+    let line = "tune --rate 20k --run";
+    measured(&home, line, |text| text.contains("by a run of each"));
 }
 
 #[test]

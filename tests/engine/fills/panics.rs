@@ -197,7 +197,7 @@ fn panics_at(counts: fn() -> bool) -> (Arc<AtomicU64>, impl Fn() + Send + Sync +
 fn r1_a_clock_that_panics_between_two_runs_loses_nothing() {
     let layout = layout(40, 8, 10);
     let mut most = 0;
-    for at in 1..=4 {
+    for (at, takes_vec) in (1..=4).flat_map(|at| [(at, false), (at, true)]) {
         let (left, look) = panics_at(|| !in_producer());
         let ids = cached(layout, 0..1, 0..100)
             .clock(Watched(clock_at(layout, 0), look))
@@ -211,7 +211,10 @@ fn r1_a_clock_that_panics_between_two_runs_loses_nothing() {
             .unwrap();
         left.store(at, Relaxed);
         let mut batch = vec![Id::default(); 40_960];
-        let died = catch_unwind(AssertUnwindSafe(|| ids.take_batch(&mut batch)));
+        let died = catch_unwind(AssertUnwindSafe(|| match takes_vec {
+            true => ids.take_vec(40_960).map(|it| it.len()),
+            false => ids.take_batch(&mut batch),
+        }));
         assert!(died.is_err(), "at look {at}");
         let back = level(&ids);
         assert_eq!(ids.stats().issued, 0, "at look {at}");
