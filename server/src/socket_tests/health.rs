@@ -58,15 +58,14 @@ fn assert_takes(served: &Served, status: u16) {
         status == 200,
         "{now}"
     );
-    let figure = format!(
-        "ringflake_server_namespace_ready{{namespace=\"ahead\"}} {}",
-        u8::from(status == 200)
-    );
     let metrics = wire.get("/metrics").text();
-    assert!(
-        metrics.lines().any(|line| line == figure),
-        "{figure}\n{metrics}"
-    );
+    for figure in ["ready", "namespace_ready{namespace=\"ahead\"}"] {
+        let figure = format!("ringflake_server_{figure} {}", u8::from(status == 200));
+        assert!(
+            metrics.lines().any(|line| line == figure),
+            "{figure}\n{metrics}"
+        );
+    }
 }
 
 #[test]
@@ -124,6 +123,8 @@ fn an_on_demand_server_without_its_data_directory_is_not_ready() {
     let status = served.connect(Http).get("/v1/status").json();
     assert_eq!(status["data_dir"], detail, "{status}");
     let metrics = served.connect(Http).get("/metrics").text();
-    let line = "\nringflake_server_data_dir_ready 0\n";
-    assert!(metrics.contains(line), "{metrics}");
+    for figure in ["data_dir_ready", "ready"] {
+        let line = format!("\nringflake_server_{figure} 0\n");
+        assert!(metrics.contains(&line), "{figure}\n{metrics}");
+    }
 }

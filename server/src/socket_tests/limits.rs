@@ -1,9 +1,9 @@
 //! What clients of HTTP may cost, those with TLS of both protocols, and how a drain ends them.
 
 use std::io::{ErrorKind, Read as _, Write as _};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use redis_protocol::resp2::types::OwnedFrame;
 use ringflake_kit::eventually;
@@ -163,6 +163,11 @@ fn kept_and_new_connections_are_answered_while_the_server_drains() {
     let mut kept = served.connect(Http);
     assert_eq!(kept.get("/livez").headers.get("connection"), None);
     served.server().drain.begin();
+    let metrics = served.connect(Http).get("/metrics").text();
+    assert!(
+        metrics.contains("\nringflake_server_ready 0\n"),
+        "{metrics}"
+    );
     for mut wire in [kept, served.connect(Http)] {
         let reply = wire.post("/v1/ids?namespace=orders", &[]);
         assert_eq!(reply.status, 200);
@@ -170,6 +175,28 @@ fn kept_and_new_connections_are_answered_while_the_server_drains() {
         wire.assert_closed();
     }
     assert!(served.stop(PATIENCE).is_clean());
+}
+
+#[test]
+fn a_draining_server_answers_for_a_while_by_default() {
+    let answers = |_| {
+        let served = serve("");
+        served.server().drain.begin();
+        let begun = Instant::now();
+        loop {
+            let asked = begun.elapsed();
+            let Ok(stream) = TcpStream::connect(served.address(Http)) else {
+                return false;
+            };
+            stream.set_read_timeout(Some(PATIENCE)).unwrap();
+            let reply = Wire::new(stream).try_request("GET", "/livez", &[], "");
+            if reply.is_err() || asked > Duration::from_millis(200) {
+                return reply.is_ok();
+            }
+        }
+    };
+    // On a busy machine the later requests may come too late.
+    assert!((0..ATTEMPTS).any(answers));
 }
 
 /// Asks until an answer says that its connection closes, twice. Returns how many were
