@@ -165,7 +165,11 @@ mod tests {
         let [resp, http] = Protocol::ALL.map(|protocol| tls.of(protocol));
         assert_eq!(http.alpn_protocols, [b"http/1.1"]);
         assert!(resp.alpn_protocols.is_empty());
-        tls.replace(Loaded::from_files(&files(&identity)).unwrap());
+        tls.replace(Loaded {
+            expires: None,
+            ..Loaded::from_files(&files(&identity)).unwrap()
+        });
+        assert_eq!(tls.expires_unix_seconds(), None);
         assert!(!Arc::ptr_eq(&resp, &tls.of(Protocol::Resp)));
         assert!(!Arc::ptr_eq(&http, &tls.of(Protocol::Http)));
     }

@@ -56,6 +56,9 @@ fn a_certificate_is_changed_while_connections_go_on() {
     goes_on();
     replace("server.pem", "client.pem");
     replace("server.key", "client.key");
+    eventually("the change is noticed", || {
+        served.server().have_files_changed()
+    });
     served.server().reload().unwrap();
     for protocol in Protocol::ALL {
         assert_eq!(name_of(&connect(protocol)), "client.pem");
@@ -67,6 +70,9 @@ fn a_certificate_is_changed_while_connections_go_on() {
     assert!(error.contains("can't be used with the key"), "{error}");
     assert_eq!(name_of(&connect(Resp)), "client.pem");
     goes_on();
+    let metrics = connect(Http).get("/metrics").text();
+    let expiry = "\nringflake_server_certificate_expiry_timestamp_seconds 4731436800\n";
+    assert!(metrics.contains(expiry), "{metrics}");
     drop(over);
     load.join().unwrap();
     let stopped = served.stop(PATIENCE);
