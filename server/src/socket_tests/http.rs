@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::served::{Served, serve, serve_ahead, serve_few};
 use crate::access::{Access, Right, Role};
-use crate::config::Protocol::Http;
+use crate::config::Protocol::{Http, Resp};
 use crate::tokens::Tokens;
 
 #[test]
@@ -92,6 +92,10 @@ fn a_body_that_is_not_read_is_no_request() {
 #[test]
 fn requests_and_refusals_are_counted() {
     let served = serve_few(1024);
+    served.connect(Resp).ask(b"PING\r\n", 1);
+    eventually("the time of the PING is counted", || {
+        served.count(Resp, |it| &it.closed) == 1
+    });
     let mut wire = served.connect(Http);
     let counts = || {
         [
@@ -118,6 +122,8 @@ fn requests_and_refusals_are_counted() {
         "ringflake_server_request_errors_total{front=\"http\",kind=\"denied\"} 0",
         "ringflake_server_request_errors_total{front=\"http\",kind=\"invalid\"} 1",
         "ringflake_server_request_errors_total{front=\"http\",kind=\"unavailable\"} 1",
+        "ringflake_server_request_duration_seconds_count{front=\"http\"} 3",
+        "ringflake_server_request_duration_seconds_count{front=\"resp\"} 1",
     ] {
         assert!(text.lines().any(|own| own == line), "{line}\n{text}");
     }
@@ -164,6 +170,15 @@ fn a_token_gives_its_own_right_only() {
             assert_eq!(found, (401, "unauthenticated"), "{path} {headers:?}");
             assert!(reply.headers["www-authenticate"].starts_with("Bearer realm="));
         }
+    }
+    // Six requests of each path had no known token, and two had one of another role.
+    let text = wire.request("GET", "/metrics", &[admin], "").text();
+    for line in [
+        "ringflake_server_auth_failures_total{front=\"http\"} 18",
+        "ringflake_server_request_errors_total{front=\"http\",kind=\"denied\"} 24",
+        "ringflake_server_request_errors_total{front=\"http\",kind=\"invalid\"} 0",
+    ] {
+        assert!(text.lines().any(|own| own == line), "{line}\n{text}");
     }
     // Whether it lives and is ready is everybody's to know, and the names are not.
     assert_eq!(wire.get("/livez").status, 200);
