@@ -90,6 +90,23 @@ fn a_body_that_is_not_read_is_no_request() {
 }
 
 #[test]
+fn a_header_of_the_proxy_protocol_is_refused_unless_it_is_expected() {
+    let served = serve("");
+    let v1 = &b"PROXY TCP4 192.0.2.1 192.0.2.2 5 6\r\n"[..];
+    let v2 = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\xc0\0\x02\x01\xc0\0\x02\x02\0\x05\0\x06";
+    for header in [v1, v2] {
+        let mut wire = served.connect(Http);
+        let take =
+            b"POST /v1/ids?namespace=orders HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+        wire.send([header, take].concat());
+        let reply = wire.read_to_end();
+        let is_refused = reply.is_empty() || reply.starts_with(b"HTTP/1.1 400 ");
+        assert!(is_refused, "{}", reply.escape_ascii());
+    }
+    assert_eq!(served.count(Http, |it| &it.ids), 0);
+}
+
+#[test]
 fn requests_and_refusals_are_counted() {
     let served = serve_few(1024);
     served.connect(Resp).ask(b"PING\r\n", 1);
