@@ -283,7 +283,6 @@ mod tests {
             [namespaces.shared]
             store = 'sqlite:leases.db?password=hunter2'
             secret-file = 'a.secret'
-            id-width = 'positive'
             layout = 'positive'
             capacity = 1024
             stripes = 1

@@ -207,6 +207,7 @@ fn what_contradicts_itself_is_refused_by_its_key() {
         tls.certificate = 'a'        | tls.key
         tls.client-ca = 'a'          | tls.certificate
         limits.count = 0             | limits.count
+        limits.count = 65537         | limits.count
         limits.request-bytes = 10    | limits.request-bytes
         limits.idle-time = '1ms'     | limits.idle-time
         limits.connections = 0       | limits.connections

@@ -327,6 +327,19 @@ fn an_id_comes_as_a_signed_number_in_json() {
 }
 
 #[test]
+fn ids_of_a_positive_layout_are_positive_without_an_id_width() {
+    let served = serve("[namespaces.orders]\nlayout = 'positive'");
+    let path = "/v1/ids?namespace=orders&count=100";
+    let json = served.connect(Http).post(path, &[]).json();
+    let ids = json["ids"].as_array().unwrap();
+    assert!(
+        ids.iter().all(|id| !id.as_str().unwrap().starts_with('-')),
+        "{json}"
+    );
+    assert_eq!(ids.len(), 100);
+}
+
+#[test]
 fn no_id_comes_twice_in_whatever_format() {
     let served = serve("");
     let mut wire = served.connect(Http);
