@@ -9,6 +9,7 @@ const ways = [
     { url: `redis://${address}`, RESP: 3, name: 'tests' },
     { socket: { path }, RESP: 2 },
     { socket: { path }, RESP: 3 },
+    { url: `redis://${address}`, database: 1 },
 ];
 
 const ids = [];

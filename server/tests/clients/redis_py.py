@@ -4,6 +4,7 @@ import sys
 import threading
 
 import redis
+from redis.cache import CacheConfig
 
 ADDRESS, SOCKET = sys.argv[1:]
 HOST, PORT = ADDRESS.rsplit(":", 1)
@@ -14,6 +15,8 @@ def connections():
     for protocol in (2, 3):
         yield redis.Redis(host=HOST, port=int(PORT), protocol=protocol, client_name="tests")
         yield redis.Redis(unix_socket_path=SOCKET, protocol=protocol, decode_responses=True)
+    # The cache of the client is refused by servers that it does not know.
+    yield redis.Redis(host=HOST, port=int(PORT), protocol=3, cache_config=CacheConfig())
 
 
 def refused(kind, call):

@@ -545,6 +545,8 @@ fn hello_chooses_the_protocol_and_names_the_client() {
     );
     let hello = texts(&bench.line("HELLO 2"));
     assert_eq!((hello.len(), &*hello[2]), (13, "version"));
+    // The oldest one with which redis-py uses its cache.
+    assert_eq!(hello[3], "7.4.0");
     let info = texts(&bench.line("INFO server")).remove(0);
     assert!(info.contains(&format!("\r\nredis_version:{}\r\n", hello[3])));
 }
@@ -686,9 +688,14 @@ fn cluster_and_sentinel_clients_find_the_one_node() {
     bench.check(&format!(
         r#"CLUSTER SLOTS => [[:0, :16383, ["ids.example.com", :6380, "{id}"]]]
         CLUSTER NODES => "{id} ids.example.com:6380@6380 myself,master *"
+        CLUSTER SHARDS => [["slots", [:0, :16383], "nodes", [["id", "{id}", "ip", "ids.example.com", *"port", :6380, *]]]]
+        CLUSTER INFO => "cluster_enabled:1\r\ncluster_state:ok\r\ncluster_slots_assigned:16384\r\n*"
+        CLUSTER COUNTKEYSINSLOT 12739 => :0
         CLUSTER KEYSLOT 123456789 => :12739
         SENTINEL get-master-addr-by-name anything => ["ids.example.com", "6380"]
         SENTINEL MASTERS => [["name", "mymaster", *]]
+        SENTINEL MASTER any => ["name", "any", "ip", "ids.example.com", "port", "6380", *]
+        SENTINEL SENTINELS any => []
         SENTINEL REPLICAS mymaster => []
         ROLE => ["master", *]"#
     ));
