@@ -435,6 +435,24 @@ fn it_may_have_as_many_files_open_as_it_may_ask_for() {
 
 #[cfg(target_os = "linux")]
 #[test]
+fn fewer_connections_than_the_default_are_no_warning() {
+    for (settings, level) in [("", "INFO"), ("limits.connections = 5000", "WARN")] {
+        let home = Home::new();
+        let config = configure(&home, settings);
+        let serve = home.command(format!("serve {} {config}", on(free_port())));
+        let script = "ulimit -n 1024 && exec \"$@\"";
+        let serving = spawn(in_shell(Command::new("sh"), script, &serve));
+        serving.wait_for("ready");
+        let log = serving.stop();
+        let mut lines = log
+            .lines()
+            .filter(|line| line.contains("limits.connections"));
+        assert!(lines.next().is_some_and(|it| it.contains(level)), "{log}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
 fn without_files_left_it_says_so_once_and_goes_on_when_there_are_some() {
     let home = Home::new();
     let (resp, http) = (free_port(), free_port());
