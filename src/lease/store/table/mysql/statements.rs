@@ -63,9 +63,9 @@ pub(super) const CREATE: [&str; 2] = [
     "CREATE INDEX ringflake_rank ON ringflake (`namespace`, `rank`)",
 ];
 
-/// For people. Nothing depends on it.
+/// For people. Nothing depends on it. `CREATE OR REPLACE` would take the privilege `DROP`.
 pub(super) const CREATE_VIEW: &str = "
-    CREATE OR REPLACE VIEW ringflake_block AS
+    CREATE VIEW ringflake_block AS
         SELECT `namespace`, CAST(SUBSTRING_INDEX(`key`, '/', -1) AS UNSIGNED) AS `block`,
             CAST(JSON_EXTRACT(`json`, '$.epoch') AS SIGNED) AS `epoch`,
             CAST(JSON_UNQUOTE(JSON_EXTRACT(`json`, '$.hwm_end')) AS SIGNED) AS `hwm_end`,
