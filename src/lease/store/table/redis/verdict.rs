@@ -20,9 +20,20 @@ fn verdict(error: &RedisError) -> Verdict {
             | "MISCONF" | "MOVED" | "NOAUTH" | "NOPERM" | "NOREPLICAS" | "NOSCRIPT" | "OOM"
             | "READONLY" | "TRYAGAIN" | "WRONGPASS",
         ) => Verdict::NotDone,
+        // NOPERM within a script, before Redis 7.2. The script's keys were checked when it was
+        // called, and the user lacks the command for all of them.
+        Some("ERR")
+            if error
+                .detail()
+                .is_some_and(|it| it.starts_with(NO_PERMISSION)) =>
+        {
+            Verdict::NotDone
+        }
         _ => Verdict::Unknown,
     }
 }
+
+const NO_PERMISSION: &str = "The user executing the script can't run this command";
 
 /// The failure of a script.
 pub(super) fn failure(error: RedisError) -> Failure {
@@ -75,6 +86,11 @@ mod tests {
             (
                 "WRONGTYPE Operation against a key holding the wrong kind of value",
                 Verdict::Corrupt,
+            ),
+            (
+                "ERR The user executing the script can't run this command or subcommand \
+                 script: 231e3f, on @user_script:152.",
+                Verdict::NotDone,
             ),
             ("ERR Error running script", Verdict::Unknown),
             ("EXECABORT aborted", Verdict::Unknown),
