@@ -149,6 +149,18 @@ fn credentials_log_in_and_are_never_shown() {
     etcd.ctl(0, &["auth", "enable"]);
     take(&mut kept, &orders, 60);
     assert!(!format!("{kept:?}").contains("hunter2"));
+
+    // The history is written after an election only, and a test write finds out before.
+    let root = "--user=root:hunter2root role";
+    for change in [
+        "revoke-permission leases --prefix=true ringflake/",
+        "grant-permission leases --prefix=true readwrite ringflake/orders/",
+        "grant-permission leases read ringflake/.history",
+    ] {
+        etcd.ctl(0, &words(&format!("{root} {change}")));
+    }
+    take(&mut kept, &orders, 60);
+    unavailable(kept.write_test(&orders, now())).says("permission denied");
 }
 
 #[test]

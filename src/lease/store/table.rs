@@ -111,6 +111,7 @@
 //! * The snapshot of a conflict is read when the commit is rejected, or later.
 //! * While [`Snapshot::time`] is an error, reject every commit whose `not_before_unix_ms` is
 //!   above 0.
+//! * A commit that writes `check` takes every permission that the grant of a block takes.
 //! * Without tables, a commit that does not create them is [`TableError::Corrupt`].
 //! * A table that can be copied, as a file can, rejects all commits to a copy that nobody
 //!   [adopted](Txn::adopts). Its original has the same blocks to grant.
@@ -256,6 +257,12 @@ impl Key {
     /// Written by `write_test`, to prove that the table accepts writes.
     pub fn check(namespace: &str) -> Self {
         Self(format!("{namespace}/check"))
+    }
+
+    /// Whether this is the key of a [check](Self::check).
+    #[cfg(any(feature = "etcd", feature = "redis"))]
+    pub(in crate::lease) fn is_check(&self) -> bool {
+        self.0.ends_with("/check")
     }
 
     /// The text that all keys of a namespace's blocks begin with.

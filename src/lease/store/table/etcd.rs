@@ -248,15 +248,17 @@ impl EtcdTable {
             && (txn.not_after_unix_ms == u64::MAX || now <= txn.not_after_unix_ms)
     }
 
-    /// The comparison of the history, and its write where it is new or has a higher term.
-    fn guard_history(&self, compare: &mut Vec<Value>, puts: &mut Vec<Value>) {
+    /// The comparison of the history, and its write where it is new or has a higher term, or
+    /// `always`.
+    fn guard_history(&self, always: bool, compare: &mut Vec<Value>, puts: &mut Vec<Value>) {
         compare.push(wire::holds(HISTORY, self.last.recorded.as_deref()));
         let Some(history) = &self.last.history else {
             return;
         };
         // Of texts and numbers alone; it can't fail.
         let value = serde_json::to_string(history).ok();
-        if let Some(value) = value.filter(|value| self.last.recorded.as_ref() != Some(value)) {
+        let is_new = |value: &String| self.last.recorded.as_ref() != Some(value);
+        if let Some(value) = value.filter(|value| always || is_new(value)) {
             puts.push(wire::put(HISTORY, &value));
         }
     }
@@ -283,7 +285,8 @@ impl Table for EtcdTable {
         }
         let put = |put: &super::Put| wire::put(&path(&put.key), &put.value);
         let mut puts: Vec<_> = txn.puts.iter().map(put).collect();
-        self.guard_history(&mut compare, &mut puts);
+        let tries = txn.puts.iter().any(|put| put.key.is_check());
+        self.guard_history(tries, &mut compare, &mut puts);
         let (ops, rest) = ops(instead);
         let body = wire::txn(compare, puts, ops);
         let reply: Reply<TxnReply> = match self.gateway.send_once("/v3/kv/txn", &body, &deadline) {

@@ -166,7 +166,7 @@ pub(super) const CREATE_TABLES: &str = r#"
         kept bigint;
     BEGIN
         IF TG_OP = 'INSERT' THEN
-            granted := ARRAY(SELECT key FROM after WHERE namespace IS NOT NULL);
+            granted := ARRAY(SELECT key FROM after);
         ELSE
             UPDATE ringflake_ledger AS l
             SET ticks = int8range(n.start, n.hwm_end), changed = clock_timestamp()
@@ -182,14 +182,15 @@ pub(super) const CREATE_TABLES: &str = r#"
                 AND lower(l.ticks) = n.start AND upper(l.ticks) < n.hwm_end;
             -- Nobody grants a block whose epoch can't be read.
             granted := ARRAY(SELECT key FROM after
-                WHERE namespace IS NOT NULL
-                    AND (key, ringflake_number(value, 'epoch', '":', ',')) NOT IN
+                WHERE namespace IS NULL
+                    OR (key, ringflake_number(value, 'epoch', '":', ',')) NOT IN
                         (SELECT key, ringflake_number(value, 'epoch', '":', ',') FROM before));
         END IF;
         IF cardinality(granted) = 0 THEN
             RETURN NULL;
         END IF;
-        -- Marks of repaired blocks have no start.
+        -- Marks of repaired blocks have no start. Of entries that are no blocks nothing is left: a
+        -- test write takes the rights that a grant takes.
         granted := ARRAY(SELECT key FROM after
             WHERE key = ANY (granted) AND ringflake_block_of(key) IS NOT NULL
                 AND ringflake_number(value, 'epoch') IS NOT NULL

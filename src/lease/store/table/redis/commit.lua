@@ -3,7 +3,8 @@
 --
 -- Arguments: the earliest and the latest time; the incarnation, or '' for any; how many
 -- replicas are needed; the fields to compare, and their values as '=VALUE', or '' if absent;
--- the entries to write, each as hash, field, value, ranks (0 for none) and rank.
+-- the entries to write, each as hash, field, value, ranks (0 for none) and rank ('' to try the
+-- permissions that writing one takes).
 
 local not_before, not_after, required = number(), number(), word()
 local replicas = number()
@@ -49,7 +50,10 @@ for _, put in ipairs(puts) do
 end
 -- Ranks first: if the user lacks a permission, no value is written.
 for _, put in ipairs(puts) do
-  if put.ranks then
+  if put.ranks and put.rank == '' then
+    -- Changes a rank that is there, and there is none.
+    redis.call('ZADD', put.ranks, 'XX', 0, put.field)
+  elseif put.ranks then
     redis.call('ZADD', put.ranks, put.rank, put.field)
   end
 end

@@ -94,9 +94,10 @@ impl Call {
             call.add(&*put.value);
             match put.rank {
                 Some(_) => call.add_key(&ranks_of(&hash)),
+                None if put.key.is_check() => call.add_key(&ranks_of(&hash)),
                 None => call.add_number(0),
             }
-            call.add_number(put.rank.unwrap_or(0));
+            call.add(put.rank.map_or(String::new(), |rank| rank.to_string()));
         }
         call.add_query(instead);
         call
