@@ -136,6 +136,7 @@ pub(crate) fn a_dropped_or_emptied_table_is_not_initialised(server: &dyn Databas
         server.execute(statement);
         not_initialised(store.list(&space));
         not_initialised(acquire(&mut store, &space));
+        not_initialised(store.check(&space, now()));
         not_initialised(renew(&mut server.store(), &space, &grants[0]));
         let init = Init::new(History::Unknown, now()).with_limits(limits());
         let record = store.init(&space, &init).unwrap();

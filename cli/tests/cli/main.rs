@@ -2,6 +2,10 @@
 
 #![cfg(unix)]
 
+#[cfg(feature = "stores")]
+#[macro_use]
+extern crate ringflake_kit;
+
 mod bench;
 mod commands;
 mod first_use;
@@ -17,6 +21,8 @@ mod secret;
 #[cfg(feature = "serve")]
 mod serve;
 mod store;
+#[cfg(feature = "stores")]
+mod store_pages;
 mod tune;
 mod verify;
 mod widths;

@@ -1,0 +1,259 @@
+//! The guide's pages about servers, followed to the letter: their commands are run on a real
+//! server, by the users that they make.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use ringflake_kit::assert_says;
+use ringflake_kit::server::{MariaDb, PASSWORD, Postgres, Reachable as _, Redis, find};
+use serde_json::Value;
+
+use crate::home::{Home, fail, spawn, stdout, succeed};
+
+struct Page {
+    text: &'static str,
+    home: Home,
+    /// Of the user `USER`.
+    url: String,
+    port: u16,
+}
+
+impl Page {
+    fn new(text: &'static str, port: u16, place: &str) -> Self {
+        let (scheme, database) = place.split_once("/").unwrap();
+        let page = Self {
+            text,
+            home: Home::new(),
+            url: format!("{scheme}//USER@127.0.0.1:{port}/{database}"),
+            port,
+        };
+        let keygen = "keygen --out /etc/orders/ringflake.key";
+        assert_says(text, &[&format!("`ringflake {keygen}`")]);
+        succeed(page.run("USER", &page.here(keygen)));
+        page
+    }
+
+    fn key(&self) -> String {
+        self.home.path("ringflake.key")
+    }
+
+    /// The block of code that has this part.
+    fn block(&self, language: &str, part: &str) -> &'static str {
+        let start = format!("```{language}\n");
+        let blocks = self.text.split(&start).skip(1);
+        let mut blocks = blocks.map(|block| block.split_once("\n```").unwrap().0);
+        let found = blocks.find(|block| block.contains(part));
+        found.unwrap_or_else(|| panic!("no {language} with {part}"))
+    }
+
+    fn set_up(&self, command: &mut Command) {
+        for variable in ["RINGFLAKE_BACKEND", "RINGFLAKE_BEST_EFFORT"] {
+            command.env_remove(variable);
+        }
+        command
+            .env("RINGFLAKE_DATA_DIR", self.home.data_dir())
+            .env("RINGFLAKE_SECRET_FILE", self.key());
+    }
+
+    /// A command for this server and this key file.
+    fn here(&self, command: &str) -> String {
+        let here = format!("127.0.0.1:{}", self.port);
+        command
+            .replace("rediss://", "redis://")
+            .replace("redis.example", &here)
+            .replace("db.example", &here)
+            .replace("redis-cli", &format!("redis-cli -p {}", self.port))
+            .replace("/etc/orders/ringflake.key", &self.key())
+    }
+
+    /// Runs the commands of a block, and returns what they print.
+    #[track_caller]
+    fn follow(&self, part: &str) -> String {
+        let script = self.here(self.block("sh", part));
+        let program = Path::new(env!("CARGO_BIN_EXE_ringflake"));
+        let path = std::env::var("PATH").unwrap();
+        let mut shell = Command::new("sh");
+        self.set_up(&mut shell);
+        let path = format!("{}:{path}", program.parent().unwrap().display());
+        let output = shell.args(["-euc", &script]).env("PATH", path).output();
+        stdout(&succeed(output.unwrap()))
+    }
+
+    /// Runs the program as a user of the store.
+    fn run(&self, user: &str, line: &str) -> Output {
+        let mut command = self.home.command(line);
+        self.set_up(&mut command);
+        let url = self.url.replace("USER", user);
+        let command = command.env("RINGFLAKE_STORE", url);
+        command.output().unwrap()
+    }
+
+    /// What a service and its operator do.
+    fn serve(&self) {
+        let user = "orders:app-secret";
+        let ids = succeed(self.run(user, "generate --namespace orders --wait 60s"));
+        assert_eq!(stdout(&ids).lines().count(), 10);
+        let blocks = succeed(self.run(user, "store ls --all --namespace orders"));
+        assert_says(&stdout(&blocks), &["released"]);
+    }
+
+    /// A check finds out when the service lacks one of these rights, which `take` takes away and
+    /// `give` gives back.
+    fn needs(&self, rights: &[&str], take: impl Fn(&str), give: impl Fn(&str)) {
+        let check = || self.run("orders:app-secret", "store check --namespace orders");
+        for right in rights {
+            take(right);
+            eprintln!("without {right}:");
+            let said = fail(check());
+            assert_says(&said, &["a test write failed"]);
+            assert!(!said.contains("the outcome is unknown"), "{right}: {said}");
+            give(right);
+            succeed(check());
+        }
+    }
+
+    /// When the table is lost, a check gives a command that its owner can run.
+    #[track_caller]
+    fn begins_anew(&self, owner: &str) {
+        let check = "store check --namespace orders";
+        let advice = fail(self.run(owner, check));
+        let lines = [
+            "has no namespace",
+            "else run the same with '--history unknown'",
+        ];
+        assert_says(&advice, &lines);
+        let (_, line) = advice.split_once("run 'ringflake ").unwrap();
+        let (init, _) = line.split_once('\'').unwrap();
+        succeed(self.run(owner, &init.replace("--history new", "--history unknown")));
+        let wait = fail(self.run(owner, check));
+        assert_says(&wait, &["the floor was raised", "grants start in"]);
+    }
+}
+
+/// Feeds `command`, and returns what it prints.
+#[track_caller]
+fn feed(command: &mut Command, input: &str) -> String {
+    let mut child = spawn(command.stdin(Stdio::piped()));
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(input.as_bytes()).unwrap();
+    drop(stdin);
+    stdout(&succeed(child.wait_with_output().unwrap()))
+}
+
+/// That people are shown the record, in JSON.
+#[track_caller]
+fn assert_shows_record(shown: &str) {
+    let record = shown
+        .lines()
+        .find_map(|line| line.find("{\"format\"").map(|at| &line[at..]));
+    serde_json::from_str::<Value>(record.expect(shown)).unwrap();
+}
+
+#[test]
+fn the_page_on_postgresql_can_be_followed() {
+    let server = started!(Postgres::start());
+    let psql = started!(find("psql", "postgresql-client"));
+    let text = include_str!("../../../src/lease/guide/runbook_postgres.md");
+    let page = Page::new(text, server.port(), "postgres:/ids");
+    let run = |user: &str, database: &str, sql: &str| {
+        let url = format!("postgres://{user}@127.0.0.1:{}/{database}", page.port);
+        let mut psql = Command::new(&psql);
+        psql.args(["-qAt", "--set=ON_ERROR_STOP=1", &url]);
+        feed(&mut psql, sql)
+    };
+    let administrator = format!("postgres:{PASSWORD}");
+    let owner = "ringflake:owner-secret";
+    run(
+        &administrator,
+        "postgres",
+        page.block("sql", "CREATE ROLE orders"),
+    );
+    page.follow("store init");
+    run(owner, "ids", page.block("sql", "GRANT SELECT"));
+    page.follow("store check");
+    page.serve();
+    let shown = run(owner, "ids", page.block("sql", "FROM ringflake_block"));
+    assert_eq!(shown.lines().count(), 2, "{shown}");
+    assert_shows_record(&shown);
+
+    let rights = [
+        "INSERT ON ringflake",
+        "UPDATE (value, rank) ON ringflake",
+        "SELECT ON ringflake_ledger",
+        "INSERT ON ringflake_ledger",
+        "UPDATE ON ringflake_ledger",
+        "DELETE ON ringflake_ledger",
+    ];
+    let take = |right: &str| drop(run(owner, "ids", &format!("REVOKE {right} FROM orders")));
+    let give = |right: &str| drop(run(owner, "ids", &format!("GRANT {right} TO orders")));
+    page.needs(&rights, take, give);
+    run(owner, "ids", "DROP TABLE ringflake CASCADE");
+    page.begins_anew(owner);
+}
+
+#[test]
+fn the_page_on_mysql_can_be_followed() {
+    let server = started!(MariaDb::start());
+    let client = started!(find("mariadb", "mariadb-client"));
+    let text = include_str!("../../../src/lease/guide/runbook_mysql.md");
+    let page = Page::new(text, server.port(), "mysql:/ids");
+    let port = format!("--port={}", page.port);
+    let run = |arguments: &[&str], sql: &str| {
+        let mut client = Command::new(&client);
+        client.args(["--no-defaults", "--host=127.0.0.1", &port]);
+        feed(client.args(arguments), sql)
+    };
+    let administrator = ["--user=root"];
+    let owner = ["--user=ringflake", "--password=owner-secret", "ids"];
+    run(&administrator, page.block("sql", "CREATE USER 'orders'"));
+    page.follow("store init");
+    run(
+        &administrator,
+        page.block("sql", "ids.ringflake TO 'orders'"),
+    );
+    page.follow("store check");
+    page.serve();
+    let shown = run(&owner, page.block("sql", "FROM ringflake_block"));
+    // Each result has a line of titles.
+    assert_eq!(shown.lines().count(), 4, "{shown}");
+    assert_shows_record(&shown);
+
+    let change = |verb: &str, right: &str, word: &str| {
+        let sql = format!("{verb} {right} ON ids.ringflake {word} 'orders'@'%'");
+        run(&administrator, &sql);
+    };
+    let take = |right: &str| change("REVOKE", right, "FROM");
+    let give = |right: &str| change("GRANT", right, "TO");
+    page.needs(&["INSERT", "UPDATE"], take, give);
+    run(&administrator, "DROP TABLE ids.ringflake");
+    page.begins_anew("ringflake:owner-secret");
+}
+
+#[test]
+fn the_page_on_redis_can_be_followed() {
+    let server = started!(Redis::start());
+    started!(find("redis-cli", "redis-tools"));
+    let text = include_str!("../../../src/lease/guide/runbook_redis.md");
+    let page = Page::new(text, server.port(), "redis:/0");
+    let set_user = |line: &str| {
+        let mut words = ringflake_kit::words(line);
+        words.splice(..1, ["ACL", "SETUSER"]);
+        server.command(&words);
+    };
+    let users = page.block("text", "user orders").lines();
+    // The test itself goes on as the default user.
+    let users = users.filter(|line| !line.starts_with("user default"));
+    users.for_each(set_user);
+    page.follow("store init");
+    page.serve();
+    let shown = page.follow("redis-cli");
+    assert_says(&shown, &["block/0000000000", "orders"]);
+    assert_shows_record(&shown);
+
+    let take = |right: &str| set_user(&format!("user orders -{right}"));
+    let give = |right: &str| set_user(&format!("user orders +{right}"));
+    page.needs(&["hset", "zadd", "zrange"], take, give);
+    server.command(&["DEL", "ringflake:{orders}"]);
+    page.begins_anew("owner:owner-secret");
+}
