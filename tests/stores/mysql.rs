@@ -174,6 +174,14 @@ fn a_server_that_can_forget_is_refused() {
         take(&mut store, &space, 60);
     }
 
+    // Of new sessions: nothing can be written, and a test write finds out.
+    server.execute("SET GLOBAL binlog_format = STATEMENT");
+    let mut new = server.store();
+    new.check(&space, now()).unwrap();
+    unavailable(acquire(&mut new, &space)).says("BINLOG_FORMAT");
+    unavailable(new.write_test(&space, now())).says("BINLOG_FORMAT");
+    server.execute("SET GLOBAL binlog_format = MIXED");
+
     server.execute("SET GLOBAL read_only = 1");
     for answer in answers(&mut store, &space) {
         unavailable(answer).says("read-only");

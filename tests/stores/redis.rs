@@ -258,17 +258,24 @@ fn a_lost_index_causes_no_overlap() {
 // While it refuses writes
 
 #[test]
-fn a_server_without_memory_or_with_paused_writes_is_still_read() {
+fn a_server_that_refuses_writes_is_still_read() {
     let redis = started!(Redis::start());
     let mut store = redis.store();
     let space = made(&mut store, "full", 5);
     let grant = take(&mut store, &space, 60);
     let before = store.list(&space).unwrap();
-    redis.command(&["CONFIG", "SET", "maxmemory", "1"]);
-    unavailable(acquire(&mut store, &space)).says("OOM");
-    unavailable(renew(&mut store, &space, &grant)).says("OOM");
-    assert_eq!(store.list(&space).unwrap(), before);
-    redis.command(&["CONFIG", "SET", "maxmemory", "0"]);
+    for (setting, bad, good, said) in [
+        ("maxmemory", "1", "0", "OOM"),
+        // Of which there is none.
+        ("min-replicas-to-write", "1", "0", "NOREPLICAS"),
+    ] {
+        redis.command(&["CONFIG", "SET", setting, bad]);
+        unavailable(acquire(&mut store, &space)).says(said);
+        unavailable(renew(&mut store, &space, &grant)).says(said);
+        unavailable(store.write_test(&space, now())).says(said);
+        assert_eq!(store.list(&space).unwrap(), before);
+        redis.command(&["CONFIG", "SET", setting, good]);
+    }
 
     redis.command(&["CLIENT", "PAUSE", "600000", "WRITE"]);
     assert_eq!(store.list(&space).unwrap(), before);

@@ -6,8 +6,8 @@ use std::process::Stdio;
 use serde_json::Value;
 
 use crate::home::{
-    Home, ONE, OTHER, Parts, assert_flawless, distinct, fail, object, objects, row, stderr, stdout,
-    succeed, unix_ms,
+    Home, ONE, OTHER, Parts, assert_flawless, distinct, fail, object, objects, row, set_mode,
+    stderr, stdout, succeed, unix_ms,
 };
 use ringflake_kit::{assert_says, eventually, short_or_long, words};
 
@@ -225,6 +225,27 @@ fn the_store_in_the_data_directory_can_be_looked_after() {
     // The limits of `store init`, whose horizon is longer.
     let ahead = |parts: &Parts| parts.unix_ms > asked_ms + 120_000;
     assert!(parts.iter().all(ahead), "{parts:?}");
+}
+
+/// A check must find out, whoever runs it.
+#[test]
+fn a_store_that_can_only_be_read_is_said_to_grant_nothing() {
+    let shared = Shared::new();
+    let plain = format!("--store {} --namespace orders --plain", shared.url);
+    let Shared { home, .. } = &shared;
+    home.print(format!("store init --history new {plain}"));
+    let file = home.file("shared.db");
+    set_mode(&file, 0o444);
+    set_mode(file.parent().unwrap(), 0o755);
+    let mut check = home.command(format!("store check {plain}"));
+    ringflake_kit::server::as_user(&mut check, "nobody");
+    let output = check.output().unwrap();
+    let table = stdout(&output);
+    assert_eq!(
+        [row(&table, "writes"), row(&table, "leases")],
+        ["failed", "refused"]
+    );
+    assert_says(&fail(output), &["a test write failed", "may not write"]);
 }
 
 #[test]

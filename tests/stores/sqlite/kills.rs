@@ -5,7 +5,7 @@ use std::os::unix::process::ExitStatusExt;
 
 use ringflake::lease::{LeaseStore, MAX_ACQUIRE};
 
-use super::{Place, acquire, ask, child, given_path, space, store};
+use super::{Place, acquire, ask, child, given_path, now, space, store};
 use crate::kit::{ambiguous, unavailable};
 
 #[test]
@@ -65,6 +65,7 @@ fn a_disk_that_takes_no_more_costs_no_rectangle() {
         limit_files(600);
         let said = unavailable(acquire(&mut store));
         assert!(said.contains("I/O error"), "{said}");
+        unavailable(store.write_test(&space(), now())).says("I/O error");
         limit_files(libc::RLIM_INFINITY);
         assert_eq!(store.list(&space()).unwrap(), known);
 
