@@ -124,7 +124,7 @@ pub(crate) fn mark(store: &mut dyn LeaseStore, space: &Namespace, block: Block) 
 pub(crate) fn answers(
     store: &mut dyn LeaseStore,
     space: &Namespace,
-) -> [Result<(), StoreError>; 6] {
+) -> [Result<(), StoreError>; 8] {
     let grant = Grant::new(Block::new(0), Epoch::FIRST, 0..1);
     [
         acquire(store, space).map(drop),
@@ -133,6 +133,8 @@ pub(crate) fn answers(
         store.list(space).map(drop),
         store.raise_floor(space, Floor::Tick(1), now()).map(drop),
         store.check(space, now()).map(drop),
+        store.write_test(space, now()),
+        store.repair(space, grant.block, now()).map(drop),
     ]
 }
 
@@ -213,6 +215,7 @@ shown! {
     corrupt: Corrupt,
     denied: Denied,
     exhausted: Exhausted,
+    format: Format,
     history_unknown: HistoryUnknown,
     invalid: Invalid,
     not_durable: NotDurable,

@@ -1,9 +1,13 @@
-//! Namespaces whose record alone was lost: what is left of them counts.
+//! Namespaces whose record alone was lost, where what is left of them counts; or replaced.
 
-use ringflake::lease::{Fingerprint, History, Init, LeaseStore as _, Namespace};
+use ringflake::lease::table::{Blocks, Commit, Key, Put, Query, Table, Txn};
+use ringflake::lease::{Fingerprint, History, Init, LeaseStore, Namespace};
 use ringflake::{IdWidth, Layout, Secret};
 
-use crate::kit::{history_unknown, limits, not_initialised, now, secret_in_use, space, take};
+use crate::kit::{
+    answers, format, history_unknown, limits, made, not_initialised, now, secret_in_use, space,
+    take,
+};
 use crate::served::Served;
 
 fn keyed(name: &str, secret: &Secret, width: IdWidth) -> Namespace {
@@ -60,4 +64,46 @@ pub(crate) fn believes_no_program_after_a_loss(server: &dyn Served) {
     store.init_if_new(&used, &begin(History::Unknown)).unwrap();
     // Somebody who knows the namespace.
     store.init(&unused, &begin(History::New)).unwrap();
+}
+
+pub(crate) fn a_record_in_a_later_format_is_refused(server: &dyn Served) {
+    a_later_format_is_refused(&|| server.store(), &mut *server.table());
+}
+
+/// No method uses it, and none writes.
+pub(crate) fn a_later_format_is_refused(
+    open: &dyn Fn() -> Box<dyn LeaseStore>,
+    table: &mut dyn Table,
+) {
+    let mut store = open();
+    let space = made(&mut store, "later", 5);
+    take(&mut store, &space, 60);
+    let record = Key::record("later");
+    let all = Query {
+        keys: vec![record.clone(), Key::check("later")],
+        blocks: Some(Blocks::All {
+            namespace: "later".to_owned(),
+        }),
+    };
+    let value = &table.read(&all).unwrap().entries[&record];
+    let put = Put {
+        key: record,
+        value: value.replace(r#""format":1,"#, r#""format":9,"#),
+        rank: None,
+    };
+    let replace = Txn {
+        puts: vec![put],
+        ..Txn::default()
+    };
+    let replaced = table.commit(&replace, &all).unwrap();
+    assert!(matches!(replaced, Commit::Done), "{replaced:?}");
+    let before = table.read(&all).unwrap().entries;
+    // By the values that it has cached, and by those that it reads.
+    for mut store in [store, open()] {
+        for answer in answers(&mut store, &space) {
+            format(answer).says("format 9");
+        }
+        store.init(&space, &begin(History::Unknown)).unwrap_err();
+    }
+    assert_eq!(table.read(&all).unwrap().entries, before);
 }

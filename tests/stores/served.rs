@@ -94,7 +94,10 @@ macro_rules! tests_of_servers {
                 each_reply_lost_is_told_right
                 silence_ends_with_the_time_out
                 the_table_conforms;
-            lost: believes_no_program_after_a_loss keeps_the_width_of_a_lost_record;
+            lost:
+                a_record_in_a_later_format_is_refused
+                believes_no_program_after_a_loss
+                keeps_the_width_of_a_lost_record;
         }
     };
 }

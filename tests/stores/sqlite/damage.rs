@@ -9,6 +9,7 @@ use rusqlite::types::Value;
 
 use super::{Place, acquire, ask, now, space};
 use crate::kit::corrupt;
+use crate::lost::a_later_format_is_refused;
 
 /// No method uses such a file, and none writes to it.
 #[test]
@@ -122,6 +123,13 @@ fn entries_of_no_block_take_no_block_away() {
     assert_eq!(of_blocks, [None; 3]);
     let report = place.store().check(&space(), now()).unwrap();
     assert_eq!(report.quarantined, listing.quarantined);
+}
+
+#[test]
+fn a_record_in_a_later_format_is_refused() {
+    let place = Place::new();
+    let open = || -> Box<dyn LeaseStore> { Box::new(place.store()) };
+    a_later_format_is_refused(&open, &mut place.store().into_table());
 }
 
 #[test]
