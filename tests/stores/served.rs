@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 
 use ringflake::lease::conformance::{Suite, TableSuite};
 use ringflake::lease::table::Table;
-use ringflake::lease::{Fingerprint, LeaseStore, Namespace, OpenOptions, StoreError, open};
+use ringflake::lease::{Fingerprint, LeaseStore, Namespace, OpenOptions, Renew, StoreError, open};
 use ringflake::{DirectGenerator, Layout, Secret, Shutdown};
 
 pub(crate) use self::replies::{
     a_reply_that_never_comes_ends_in_doubt, each_reply_lost_is_told_right,
 };
-use crate::kit::{acquire, init, made, now, space, unavailable};
+use crate::kit::{acquire, init, longer, made, now, several, space, take, unavailable};
 use ringflake_kit::eventually;
 use ringflake_kit::proxy::{Fault, Proxy};
 use ringflake_kit::server::TestServer;
@@ -92,6 +92,7 @@ macro_rules! tests_of_servers {
                 a_reply_that_never_comes_ends_in_doubt
                 conforms
                 each_reply_lost_is_told_right
+                operations_take_as_many_round_trips_as_the_guide_says
                 silence_ends_with_the_time_out
                 the_table_conforms;
             lost:
@@ -111,6 +112,50 @@ pub(crate) fn conforms(server: &dyn Served) {
 
 pub(crate) fn the_table_conforms(server: &dyn Served) {
     TableSuite::new(&|| server.table()).run();
+}
+
+/// On an open connection. One that was idle for a moment may be checked first, which costs one
+/// more, so each operation is repeated until it was fast enough.
+pub(crate) fn operations_take_as_many_round_trips_as_the_guide_says(server: &dyn Served) {
+    let url = server.url();
+    let (acquire, batch, read) = match url.split(':').next() {
+        Some("mysql") => (3, 2, 1),
+        // A PING comes before each read.
+        Some("redis") => (3, 1, 2),
+        _ => (2, 1, 1),
+    };
+    let proxy = Proxy::to(server.port());
+    let mut store = server.store_through(&proxy);
+    let space = made(&mut store, "trips", 5);
+    let mut grants = several(&mut store, &space, 60, 10);
+    let mut counts = |what: &str, expected: u64, operation: &mut dyn FnMut(&mut dyn LeaseStore)| {
+        let mut least = u64::MAX;
+        eventually(&format!("{what} takes {expected} round trips"), || {
+            let before = proxy.requests();
+            operation(&mut store);
+            least = least.min(proxy.requests() - before);
+            least <= expected
+        });
+        assert_eq!(least, expected, "{what}");
+    };
+    counts("a listing", read, &mut |store| {
+        store.list(&space).unwrap();
+    });
+    counts("a renewal", 1, &mut |store| {
+        let renew = longer(&grants[0]);
+        grants[0].ticks.end = store.renew(&space, &renew).unwrap();
+    });
+    counts("60 renewals", batch, &mut |store| {
+        let asked: Vec<Renew> = grants.iter().map(longer).collect();
+        let asked: Vec<_> = asked.iter().map(|renew| (&space, renew)).collect();
+        let answers = store.renew_all(&asked);
+        for (grant, answer) in grants.iter_mut().zip(answers) {
+            grant.ticks.end = answer.unwrap();
+        }
+    });
+    counts("an acquisition", acquire, &mut |store| {
+        take(store, &space, 10);
+    });
 }
 
 pub(crate) fn a_hundred_generators_are_one_connection(server: &dyn Served) {

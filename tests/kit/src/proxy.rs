@@ -56,6 +56,7 @@ struct Inner {
     lost: AtomicU64,
     forgotten: AtomicU64,
     accepted: AtomicU64,
+    requests: AtomicU64,
     state: Mutex<State>,
 }
 
@@ -143,6 +144,12 @@ impl Proxy {
 
     pub fn accepted(&self) -> u64 {
         self.inner.accepted.load(SeqCst)
+    }
+
+    /// How many requests have begun so far. A request is all that a client sends until the
+    /// server speaks.
+    pub fn requests(&self) -> u64 {
+        self.inner.requests.load(SeqCst)
     }
 
     pub fn connections(&self) -> usize {
@@ -240,6 +247,7 @@ impl Inner {
 
     /// Decides on the replies to a request that begins.
     fn count_request(&self, connection: &Connection) {
+        self.requests.fetch_add(1, SeqCst);
         if let Fault::LoseReplies { after, .. } = &mut self.state().fault {
             match after.checked_sub(1) {
                 Some(fewer) => *after = fewer,
