@@ -3,20 +3,25 @@
 mod batches;
 
 use std::path::Path;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 
+use ringflake::lease::table::TableError;
+use ringflake::lease::table::{Commit, Description, PostgresTable, Query, Snapshot, Table, Txn};
 use ringflake::lease::{
-    Durability, Fence, Floor, Grant, LeaseStore, PostgresStore, Renew, StoreError,
+    Durability, Fence, Floor, Grant, LeaseStore, Leases, OpenOptions, PostgresStore, Renew,
+    StoreError,
 };
 
 use crate::kit::{
-    acquire, ambiguous, answers, corrupt, fenced, floor_ahead, made, mark, not_durable, now, renew,
-    several, take, tick, unavailable,
+    acquire, acquire_at_a_start, ambiguous, answers, corrupt, fenced, floor_ahead, made, mark,
+    not_durable, now, renew, several, take, tick, unavailable,
 };
 use crate::served::{Served as _, store};
 use crate::sql::{self, Database};
-use ringflake_kit::eventually;
 use ringflake_kit::server::{Lent, PASSWORD, Postgres, Reachable as _, Session, TestServer as _};
+use ringflake_kit::{eventually, short_or_long};
 
 impl Database for Postgres {
     fn execute(&self, sql: &str) {
@@ -505,6 +510,51 @@ fn renewals_make_no_multixacts() {
         let kept = mark(&mut server.store(), space, grant.block);
         assert_eq!(kept, Some(grant.ticks.end + ROUNDS));
     }
+}
+
+/// Counts conflicts.
+#[derive(Debug)]
+struct Counted<'a>(PostgresTable, &'a AtomicU64);
+
+impl Table for Counted<'_> {
+    fn read(&mut self, query: &Query) -> Result<Snapshot, TableError> {
+        self.0.read(query)
+    }
+
+    fn commit(&mut self, txn: &Txn, instead: &Query) -> Result<Commit, TableError> {
+        let commit = self.0.commit(txn, instead)?;
+        let is_conflict = matches!(commit, Commit::Conflict(_));
+        self.1.fetch_add(u64::from(is_conflict), Relaxed);
+        Ok(commit)
+    }
+
+    fn describe(&mut self) -> Result<Description, TableError> {
+        self.0.describe()
+    }
+}
+
+#[test]
+fn hundreds_of_stores_get_through_at_once() {
+    let stores = short_or_long(20, 200);
+    let server = started!(Lent::<Postgres>::start());
+    let space = made(&mut server.store(), "orders", 5);
+    let (start, conflicts) = (Barrier::new(stores), AtomicU64::new(0));
+    thread::scope(|scope| {
+        for _ in 0..stores {
+            scope.spawn(|| {
+                let store = PostgresStore::from_url(&server.url(), &OpenOptions::new());
+                let table = store.unwrap().into_table();
+                let mut store = Leases::over(Counted(table, &conflicts));
+                start.wait();
+                acquire_at_a_start(&mut store, &space);
+            });
+        }
+    });
+    let conflicts = conflicts.into_inner();
+    eprintln!("{stores} stores saw {conflicts} conflicts");
+    // With the same choice in each, there would be more than one for each.
+    assert!(conflicts < stores as u64, "{conflicts}");
+    assert!(server.store().list(&space).unwrap().blocks.len() >= stores);
 }
 
 #[test]

@@ -210,7 +210,7 @@ impl TestServer for Postgres {
             "listen_addresses=127.0.0.1".to_owned(),
             format!("unix_socket_directories={}", directory.display()),
             "shared_buffers=4MB".to_owned(),
-            "max_connections=60".to_owned(),
+            "max_connections=250".to_owned(),
             // Its transactions would be taken for those of a store.
             "autovacuum=off".to_owned(),
         ] {
