@@ -217,9 +217,10 @@ impl From<&OpenError> for Rejection {
             // The rest names files and servers, which are not the client's business.
             _ => return Self::CANNOT_OPEN,
         };
+        let why = error.to_string();
         Self {
             code,
-            why: error.to_string().into(),
+            ..Self::of(why)
         }
     }
 }
@@ -377,11 +378,15 @@ mod tests {
             ("can't be opened", Rejection::CANNOT_OPEN),
             ("still being opened", Rejection::STILL_OPENING),
             (
+                "over the rate",
+                Rejection::over_rate(std::time::Duration::from_micros(1_250_100)),
+            ),
+            (
                 "the server is stopping",
                 Rejection::from(&OpenError::Stopping),
             ),
         ];
-        let show = |(name, Rejection { code, why }): &(&str, Rejection)| {
+        let show = |(name, Rejection { code, why, .. }): &(&str, Rejection)| {
             ringflake_kit::snapshot::entry(name, format!("{code} {why}"), &[])
         };
         let text: String = rejections.iter().map(show).collect();

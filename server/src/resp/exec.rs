@@ -100,7 +100,9 @@ impl Session {
                 return Flow::Open(name);
             }
             Some(Missing::Rejected(rejection)) => {
-                replies.error("EXECABORT", rejection.why);
+                let Rejection { code, why, .. } = rejection;
+                let why = format_args!("Transaction discarded because of: {code} {why}");
+                replies.error("EXECABORT", why);
                 return Flow::Done;
             }
             None => {}

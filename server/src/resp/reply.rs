@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
+use std::time::Duration;
 
 use ringflake::{Id, TakeError};
 
@@ -66,19 +67,40 @@ impl Form {
 pub(super) struct Rejection {
     pub(super) code: &'static str,
     pub(super) why: Cow<'static, str>,
+    /// Whether it is counted as denied, whatever its code.
+    pub(super) is_denied: bool,
 }
 
 impl Rejection {
     pub(super) const UNAUTHENTICATED: Self = Self::new("NOAUTH", "Authentication required.");
 
     pub(super) const fn new(code: &'static str, why: &'static str) -> Self {
-        let why = Cow::Borrowed(why);
-        Self { code, why }
+        Self {
+            code,
+            why: Cow::Borrowed(why),
+            is_denied: false,
+        }
     }
 
     pub(super) fn of(why: impl Into<Cow<'static, str>>) -> Self {
         let why = why.into();
-        Self { code: "ERR", why }
+        Self {
+            why,
+            ..Self::new("ERR", "")
+        }
+    }
+
+    /// Clients retry after this code. They take `NOPERM` as final.
+    pub(super) fn over_rate(retry_after: Duration) -> Self {
+        let after = retry_after.as_micros().div_ceil(1_000).max(1);
+        let why = format!(
+            "this token has used up its rate: ask for less, or try again later (retry in {after} ms)"
+        );
+        Self {
+            code: "TRYAGAIN",
+            why: why.into(),
+            is_denied: true,
+        }
     }
 }
 
@@ -95,7 +117,7 @@ pub(super) struct Replies<'a> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Errors {
     pub(super) all: u64,
-    /// For want of a token that allows the request.
+    /// The token does not allow the request, or has used up its rate.
     pub(super) denied: u64,
     /// Those that may pass in time.
     pub(super) unavailable: u64,
@@ -109,12 +131,16 @@ impl Replies<'_> {
 
     /// `code` first, and then why.
     pub(super) fn error(&mut self, code: &str, why: impl fmt::Display) {
-        self.errors.all += 1;
         match code {
             "NOAUTH" | "NOPERM" | "WRONGPASS" => self.errors.denied += 1,
             "TRYAGAIN" => self.errors.unavailable += 1,
             _ => {}
         }
+        self.error_line(code, why);
+    }
+
+    fn error_line(&mut self, code: &str, why: impl fmt::Display) {
+        self.errors.all += 1;
         let from = self.bytes.len();
         // Writing to a vector can't fail, and a `Display` that does has said less.
         let _ = write!(Text(self.bytes), "-{code} {why}");
@@ -128,7 +154,12 @@ impl Replies<'_> {
     }
 
     pub(super) fn reject(&mut self, rejection: &Rejection) {
-        self.error(rejection.code, &rejection.why);
+        if rejection.is_denied {
+            self.errors.denied += 1;
+            self.error_line(rejection.code, &rejection.why);
+        } else {
+            self.error(rejection.code, &rejection.why);
+        }
     }
 
     pub(super) fn integer(&mut self, number: i64) {

@@ -127,13 +127,13 @@ impl Session {
         let rights = &context.shared.rights;
         let spent = rights.spend(role, self.token(), namespace, amount as u64);
         spent.map_err(|exceeded| {
-            let why = match exceeded {
-                Exceeded::Namespace => "this token may not use this namespace",
-                Exceeded::Rate { .. } => {
-                    "this token has used up its rate: try again later, or ask for less"
+            let rejection = match exceeded {
+                Exceeded::Namespace => {
+                    Rejection::new("NOPERM", "this token may not use this namespace")
                 }
+                Exceeded::Rate { retry_after } => Rejection::over_rate(retry_after),
             };
-            self.logged(role, Rejection::new("NOPERM", why), context)
+            self.logged(role, rejection, context)
         })
     }
 
