@@ -185,15 +185,29 @@ impl Access {
         namespace: &str,
         amount: u64,
     ) -> Result<(), Exceeded> {
+        self.spend_each(role, token, namespace, 1, amount).1
+    }
+
+    /// Like [`spend`](Self::spend) for each of several requests, one after the other. Returns how
+    /// many of them are allowed, and the limit that the others exceed.
+    pub(crate) fn spend_each(
+        &self,
+        role: Role,
+        token: Option<&[u8]>,
+        namespace: &str,
+        requests: usize,
+        amount: u64,
+    ) -> (usize, Result<(), Exceeded>) {
         let table = self.table.load();
         let Some(token) = find(&table, role, token) else {
-            return Ok(());
+            return (requests, Ok(()));
         };
         if !token.may_use(namespace) {
-            return Err(Exceeded::Namespace);
+            return (0, Err(Exceeded::Namespace));
         }
-        let spent = token.spend(amount);
-        spent.map_err(|retry_after| Exceeded::Rate { retry_after })
+        let (allowed, spent) = token.spend(requests, amount);
+        let spent = spent.map_err(|retry_after| Exceeded::Rate { retry_after });
+        (allowed, spent)
     }
 
     /// Logs a refused request, at most once a minute for each peer and role.

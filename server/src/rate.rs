@@ -23,24 +23,29 @@ impl Bucket {
         }
     }
 
-    /// Takes `amount` out. An amount larger than the capacity needs a full bucket, and later
-    /// requests wait until it is paid off.
+    /// Takes `amount` out, up to `times` times. An amount larger than the capacity needs a full
+    /// bucket, and later requests wait until it is paid off.
     ///
-    /// # Errors
-    /// How long to wait before the same amount can be taken. Nothing is taken then.
-    pub(crate) fn take(&mut self, amount: u64, now: Instant) -> Result<(), Duration> {
+    /// Returns how often it was taken, and how long to wait before it can be taken again.
+    pub(crate) fn take_each(
+        &mut self,
+        times: usize,
+        amount: u64,
+        now: Instant,
+    ) -> (usize, Result<(), Duration>) {
         let passed = now.saturating_duration_since(self.as_of);
         self.level = (self.level + passed.as_secs_f64() * self.per_second).min(self.capacity);
         self.as_of = now;
         let amount = amount as f64;
         let needed = amount.min(self.capacity);
-        if self.level >= needed {
+        for taken in 0..times {
+            if self.level < needed {
+                let wait = Duration::from_secs_f64((needed - self.level) / self.per_second);
+                return (taken, Err(wait));
+            }
             self.level -= amount;
-            return Ok(());
         }
-        Err(Duration::from_secs_f64(
-            (needed - self.level) / self.per_second,
-        ))
+        (times, Ok(()))
     }
 
     /// Takes over the level of another one, if the rate is the same.
@@ -48,6 +53,11 @@ impl Bucket {
         if (self.per_second, self.capacity) == (before.per_second, before.capacity) {
             (self.level, self.as_of) = (before.level, before.as_of);
         }
+    }
+
+    #[cfg(test)]
+    fn take(&mut self, amount: u64, now: Instant) -> Result<(), Duration> {
+        self.take_each(1, amount, now).1
     }
 
     #[cfg(test)]

@@ -92,7 +92,7 @@ impl Session {
                 return Some(Missing::Rejected(rejection));
             }
             // The IDs are counted when they are taken.
-            self.find_to_take(name, 0, context).err()
+            self.find_to_take(name, 1, 0, context).err()
         });
         match missing {
             Some(Missing::Open(name)) => {

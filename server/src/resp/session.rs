@@ -87,23 +87,29 @@ impl Session {
         self.transaction.as_ref().map_or(0, |queue| queue.bytes())
     }
 
-    /// The namespace of a take of `count` IDs, which are counted against the token's limits.
+    /// The namespace of `requests` that take `amount` IDs each, which are counted against the
+    /// token's limits. Fails if none of the requests is allowed.
     pub(super) fn find_to_take(
         &mut self,
         name: &[u8],
-        count: usize,
+        requests: usize,
+        amount: usize,
         context: &mut WorkerContext,
-    ) -> Result<NamespaceIndex, Missing> {
+    ) -> Result<Allowed, Missing> {
         let found = self.find(name, context);
-        let (namespace, amount) = match &found {
-            Ok(index) => (context.namespace(*index).name.as_str(), count),
+        let (name, amount) = match &found {
+            Ok(index) => (context.namespace(*index).name.as_str(), amount),
             // The take comes again once it is open, which not every token may cause.
             Err(Missing::Open(name)) => (name.as_str(), 0),
-            Err(_) => return found,
+            Err(Missing::Rejected(rejection)) => return Err(Missing::Rejected(rejection.clone())),
         };
-        match self.spend(Role::Take, namespace, amount, context) {
-            Ok(()) => found,
-            Err(rejection) => Err(Missing::Rejected(rejection)),
+        match self.spend(Role::Take, name, requests, amount, context) {
+            (0, Err(rejection)) => Err(Missing::Rejected(rejection)),
+            (requests, others) => Ok(Allowed {
+                namespace: found?,
+                requests,
+                others,
+            }),
         }
     }
 
@@ -115,18 +121,19 @@ impl Session {
         }
     }
 
-    /// Counts IDs, or one request, against the limits of the token, which has this role. Logs a
-    /// rejection.
+    /// Counts requests of `amount` IDs (or 1) each against the limits of the token, which has this
+    /// role. Returns how many of them are allowed, and why the others are not, which is logged.
     pub(super) fn spend(
         &self,
         role: Role,
         namespace: &str,
+        requests: usize,
         amount: usize,
         context: &WorkerContext,
-    ) -> Result<(), Rejection> {
-        let rights = &context.shared.rights;
-        let spent = rights.spend(role, self.token(), namespace, amount as u64);
-        spent.map_err(|exceeded| {
+    ) -> (usize, Result<(), Rejection>) {
+        let (rights, token) = (&context.shared.rights, self.token());
+        let (allowed, spent) = rights.spend_each(role, token, namespace, requests, amount as u64);
+        let others = spent.map_err(|exceeded| {
             let rejection = match exceeded {
                 Exceeded::Namespace => {
                     Rejection::new("NOPERM", "this token may not use this namespace")
@@ -134,7 +141,8 @@ impl Session {
                 Exceeded::Rate { retry_after } => Rejection::over_rate(retry_after),
             };
             self.logged(role, rejection, context)
-        })
+        });
+        (allowed, others)
     }
 
     fn logged(&self, role: Role, rejection: Rejection, context: &WorkerContext) -> Rejection {
@@ -197,6 +205,16 @@ fn has_colon(name: &str, stripped: &str) -> Option<Rejection> {
         why += &format!(", or resp.key-prefix = {prefix:?} to strip that from all keys");
     }
     Some(Rejection::of(why))
+}
+
+/// Takes that the limits of a token allow.
+#[derive(Debug)]
+pub(super) struct Allowed {
+    pub(super) namespace: NamespaceIndex,
+    /// How many.
+    pub(super) requests: usize,
+    /// Why the others are refused, if there are any.
+    pub(super) others: Result<(), Rejection>,
 }
 
 /// Why there is no namespace for a request.

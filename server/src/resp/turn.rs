@@ -206,20 +206,25 @@ impl Session {
         replies: &mut Replies<'_>,
     ) -> Option<String> {
         let found = match self.check_right(Role::Take, context) {
-            Ok(()) => self.find_to_take(name, count, context),
+            Ok(()) => self.find_to_take(name, count, 1, context),
             Err(rejection) => Err(Missing::Rejected(rejection)),
         };
-        let namespace = match found {
-            Ok(namespace) => namespace,
+        let allowed = match found {
+            Ok(allowed) => allowed,
             Err(missing) => return missing.refuse(count, replies),
         };
-        let (ids, error) = context.take(namespace, count);
+        let (ids, error) = context.take(allowed.namespace, allowed.requests);
         for &id in ids {
             replies.id(id, form);
         }
         if let Some(error) = error {
-            for _ in ids.len()..count {
+            for _ in ids.len()..allowed.requests {
                 refuse_take(replies, error);
+            }
+        }
+        if let Err(rejection) = allowed.others {
+            for _ in allowed.requests..count {
+                replies.reject(&rejection);
             }
         }
         None

@@ -54,8 +54,8 @@ fn take_many(call: Call<'_, '_>, name: &[u8], count: &[u8], form: Form) -> Flow 
         return call.refuse(format_args!("the count is out of range: it is 0 to {most}"));
     };
     let (session, context, replies) = (call.session, call.context, call.replies);
-    let namespace = match session.find_to_take(name, count, context) {
-        Ok(namespace) => namespace,
+    let namespace = match session.find_to_take(name, 1, count, context) {
+        Ok(allowed) => allowed.namespace,
         Err(missing) => return missing.refuse(1, replies).map_or(Flow::Done, Flow::Open),
     };
     let (ids, error) = context.take(namespace, count);
@@ -94,7 +94,7 @@ pub(super) fn inspect(call: Call<'_, '_>) -> Flow {
     // First, so that a limited token does not learn which other namespaces there are.
     let used = context.name_of(name);
     let used = String::from_utf8_lossy(&used);
-    let spent = session.spend(Role::Inspect, &used, 1, context);
+    let (_, spent) = session.spend(Role::Inspect, &used, 1, 1, context);
     // A look does not begin a namespace.
     let namespace = match spent.and_then(|()| session.find_made(name, context)) {
         Ok(namespace) => namespace,

@@ -116,6 +116,38 @@ fn a_rate_counts_what_is_asked_for() {
 }
 
 #[test]
+fn requests_of_a_pipeline_are_within_the_rate_one_by_one() {
+    for (before, allowed) in [(0, 5), (2, 3), (5, 0)] {
+        for (first, last) in [("ECHO x", "ECHO x"), ("MULTI", "EXEC")] {
+            let mut bench = Bench::new(Arc::new(Access::new(Access::limited(None, 5))));
+            bench.lines(&format!("AUTH t\nLPOP ns {before}"));
+            let takes = "INCR ns\n".repeat(7);
+            let replies = bench.lines(&format!("{first}\n{takes}{last}"));
+            let takes = match replies.last() {
+                Some(OwnedFrame::Array(takes)) => takes,
+                _ => &replies[1..8],
+            };
+            let takes = all_shown(takes);
+            let is_like = |(at, reply): (usize, &String)| match at < allowed {
+                true => reply.starts_with(':'),
+                false => is_like(reply, "-TRYAGAIN *used up its rate*(retry in * ms)"),
+            };
+            assert!(
+                takes.len() == 7 && takes.iter().enumerate().all(is_like),
+                "{takes:?}"
+            );
+            let counters = &bench.context.shared.counters[1];
+            let counted = [&counters.denied, &counters.unavailable].map(|it| it.load(Relaxed));
+            assert_eq!(
+                counted,
+                [7 - allowed as u64, 0],
+                "it is not for want of IDs"
+            );
+        }
+    }
+}
+
+#[test]
 fn a_token_learns_nothing_of_namespaces_that_it_may_not_use() {
     let mut bench = Bench::new(Arc::new(Access::new(Access::limited(
         Some("others"),
