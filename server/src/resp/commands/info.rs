@@ -101,7 +101,7 @@ pub(super) fn command(call: Call<'_, '_>) -> Flow {
 /// As Redis 6 describes a command: what a client needs to send it to the right place.
 fn describe(command: &Command, replies: &mut Replies<'_>) {
     let has_key = matches!(command.needs, Needs::Right(Role::Take | Role::Inspect));
-    replies.array(6);
+    replies.array(7);
     replies.bulk(command.name.to_ascii_lowercase().as_bytes());
     replies.integer(i64::from(command.arity));
     replies.array(1);
@@ -109,6 +109,8 @@ fn describe(command: &Command, replies: &mut Replies<'_>) {
     for _ in ["first", "last", "step"] {
         replies.integer(i64::from(has_key));
     }
+    // Its ACL categories, which redis-py's cluster client reads.
+    replies.array(0);
 }
 
 pub(super) fn info(call: Call<'_, '_>) -> Flow {

@@ -597,8 +597,8 @@ fn what_clients_send_on_their_own_is_answered() {
         CONFIG GET appendonly maxmemory SAVE => ["appendonly", "no", "SAVE", ""]
         COMMAND COUNT => :28
         COMMAND DOCS incr => ["incr", [*]]
-        COMMAND INFO incr get => [["incr", :2, [+fast], :1, :1, :1], null]
-        COMMAND INFO ping => [["ping", :-1, [+fast], :0, :0, :0]]
+        COMMAND INFO incr get => [["incr", :2, [+fast], :1, :1, :1, []], null]
+        COMMAND INFO ping => [["ping", :-1, [+fast], :0, :0, :0, []]]
         CLIENT GETNAME => "me""#,
     );
     assert!(matches!(bench.line("COMMAND"), OwnedFrame::Array(all) if all.len() == 28));
