@@ -8,7 +8,8 @@ mod ids;
 mod info;
 
 pub(super) use self::call::Flow;
-use self::call::{Call, Command, Needs, Quoted, by_name, command, number};
+use self::call::{Call, Command, Needs, Quoted, by_name, command};
+use self::ids::Take;
 use super::context::WorkerContext;
 use super::decode::Words;
 use super::reply::{Rejection, Replies};
@@ -21,9 +22,9 @@ const ADMIN: Needs = Needs::Right(Role::Admin);
 
 #[rustfmt::skip]
 static COMMANDS: [Command; 28] = [
-    command("INCR", 2, TAKE, "name: an ID as an integer; it is unique, and not greater than the one before", ids::incr),
-    command("INCRBY", 3, TAKE, "name 1: as INCR", ids::incr),
-    command("LPOP", -2, TAKE, "name [count]: IDs as strings of decimal digits, which JavaScript reads exactly", ids::lpop),
+    command("INCR", 2, TAKE, "name: an ID as an integer; it is unique, and not greater than the one before", ids::take),
+    command("INCRBY", 3, TAKE, "name 1: as INCR", ids::take),
+    command("LPOP", -2, TAKE, "name [count]: IDs as strings of decimal digits, which JavaScript reads exactly", ids::take),
     command("RINGFLAKE.TAKE", -3, TAKE, "name count [FORMAT decimal|unsigned|text|integer]: IDs in a form of your choice", ids::take),
     command("RINGFLAKE.INSPECT", -3, INSPECT, "name id [FORMAT decimal|text]: the tick, time, node and sequence of an ID", ids::inspect),
     command("RINGFLAKE.STATS", -1, ADMIN, "[name]: the figures of one namespace, or of all that are open", info::stats),
@@ -79,13 +80,13 @@ pub(super) fn check_queued(
             command.name
         )));
     }
-    let count = match words.split().1 {
-        [_, count, ..] if command.needs == TAKE => number(count),
-        _ => None,
-    };
-    // A count that is no number is refused when it runs.
-    let count = count.and_then(|count| usize::try_from(count).ok());
-    Ok(count.unwrap_or(1).max(1))
+    if command.needs != TAKE {
+        return Ok(1);
+    }
+    // `EXEC` opens the namespaces of takes, so a take that would be refused must not be queued.
+    let most = context.shared.limits.count;
+    let take = Take::read(command.name, words.split().1, most)?;
+    Ok(take.count.unwrap_or(1).max(1))
 }
 
 /// The command of a request, if this client may run it so.
@@ -134,6 +135,7 @@ pub(super) fn run(
 ) -> Flow {
     match check(session, words, context) {
         Ok(command) => (command.run)(Call {
+            name: command.name,
             session,
             arguments: words.split().1,
             commands: &COMMANDS,

@@ -84,16 +84,24 @@ impl Session {
             replies.error("EXECABORT", why);
             return Flow::Done;
         }
-        let missing = transaction.requests().find_map(|(request, _)| {
-            let arguments = decode(request)?;
-            let name = commands::taken_name(&arguments.of(request))?;
+        let mut missing = None;
+        for (request, _) in transaction.requests() {
+            let arguments = decode(request);
+            let words = arguments.as_ref().map(|arguments| arguments.of(request));
+            let Some(name) = words.and_then(|words| commands::taken_name(&words)) else {
+                continue;
+            };
             // The rights may have changed since it was queued.
-            if let Some(rejection) = context.rejection(Role::Take, self.token()) {
-                return Some(Missing::Rejected(rejection));
+            missing = match context.rejection(Role::Take, self.token()) {
+                Some(rejection) => Some(Missing::Rejected(rejection)),
+                // The IDs are counted when they are taken.
+                None => self.find_to_take(name, 1, 0, context).err().or(missing),
+            };
+            // Nothing is opened for a transaction that is refused.
+            if let Some(Missing::Rejected(_)) = missing {
+                break;
             }
-            // The IDs are counted when they are taken.
-            self.find_to_take(name, 1, 0, context).err()
-        });
+        }
         match missing {
             Some(Missing::Open(name)) => {
                 self.transaction = Some(transaction);

@@ -6,7 +6,7 @@
 //!
 //! The queue is bounded: in bytes by `request-bytes`, and in replies by `count`, where a take
 //! of `n` IDs counts as `n`; requests that are not takes are at most 1,024. A request over a
-//! bound gets an error, and `EXEC` is refused.
+//! bound, or a take with wrong arguments, gets an error, and `EXEC` is refused.
 
 /// The queued commands of a transaction.
 #[derive(Debug, Default)]

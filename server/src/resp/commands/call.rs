@@ -2,10 +2,12 @@
 
 use crate::access::Role;
 use crate::resp::context::WorkerContext;
-use crate::resp::reply::Replies;
+use crate::resp::reply::{Rejection, Replies};
 use crate::resp::session::Session;
 
 pub(super) struct Call<'a, 'r> {
+    /// The command's.
+    pub(super) name: &'static str,
     pub(super) session: &'a mut Session,
     /// Those after the command's name.
     pub(super) arguments: &'a [&'a [u8]],
@@ -80,6 +82,11 @@ impl Call<'_, '_> {
     /// An answer of one error.
     pub(super) fn refuse(self, why: impl std::fmt::Display) -> Flow {
         self.replies.error("ERR", why);
+        Flow::Done
+    }
+
+    pub(super) fn reject(self, rejection: Rejection) -> Flow {
+        self.replies.reject(&rejection);
         Flow::Done
     }
 

@@ -2,58 +2,91 @@
 
 use super::call::{Call, Flow, Quoted, number};
 use crate::access::Role;
-use crate::resp::reply::{Form, refuse_take};
+use crate::resp::reply::{Form, Rejection, refuse_take};
 
 /// Maximum bytes of an ID in a reply, with its header and line ends.
 const ID_BYTES: usize = 27;
 
-/// `INCR name` and `INCRBY name 1` are takes of a run, so what comes here is refused.
-pub(super) fn incr(call: Call<'_, '_>) -> Flow {
-    call.refuse(
-        "an ID is unique and not counted, so the only increment is 1: for several IDs use LPOP \
-         name count",
-    )
+/// A request for IDs.
+pub(super) struct Take<'a> {
+    name: &'a [u8],
+    /// `None` for one ID that is not in a list.
+    pub(super) count: Option<usize>,
+    form: Form,
 }
 
-pub(super) fn lpop(call: Call<'_, '_>) -> Flow {
-    // Without a count it is a take of a run.
-    let [name, count] = *call.arguments else {
-        return call.refuse("wrong number of arguments for 'lpop' command");
-    };
-    take_many(call, name, count, Form::Decimal)
-}
-
-pub(super) fn take(call: Call<'_, '_>) -> Flow {
-    match *call.arguments {
-        [name, count] => take_many(call, name, count, Form::default()),
-        [name, count, word, form] if word.eq_ignore_ascii_case(b"format") => {
-            match Form::by_name(form) {
-                Some(form) => take_many(call, name, count, form),
-                None => unknown_form(call, form),
+impl<'a> Take<'a> {
+    /// Reads the arguments of this command, or says why it takes no IDs. Costs no I/O.
+    pub(super) fn read(
+        command: &str,
+        arguments: &[&'a [u8]],
+        most: usize,
+    ) -> Result<Self, Rejection> {
+        let (name, count, form) = match (command, arguments) {
+            ("INCR", [name]) => (name, None, Form::Integer),
+            ("INCRBY", [name, increment]) if *increment == b"1" => (name, None, Form::Integer),
+            ("LPOP", [name]) => (name, None, Form::Decimal),
+            ("LPOP" | "RINGFLAKE.TAKE", [name, count]) => (name, Some(count), Form::default()),
+            ("RINGFLAKE.TAKE", [name, count, word, form])
+                if word.eq_ignore_ascii_case(b"format") =>
+            {
+                let form = Form::by_name(form).ok_or_else(|| unknown_form(form))?;
+                (name, Some(count), form)
             }
-        }
-        _ => syntax(call, "name count [FORMAT decimal|unsigned|text|integer]"),
+            ("RINGFLAKE.TAKE", _) => {
+                return Err(syntax("name count [FORMAT decimal|unsigned|text|integer]"));
+            }
+            ("LPOP", _) => {
+                return Err(Rejection::of(
+                    "wrong number of arguments for 'lpop' command",
+                ));
+            }
+            _ => {
+                return Err(Rejection::of(
+                    "an ID is unique and not counted, so the only increment is 1: for several IDs \
+                     use LPOP name count",
+                ));
+            }
+        };
+        let read = |text: &&[u8]| {
+            let count = number(text).and_then(|count| usize::try_from(count).ok());
+            count.filter(|&count| count <= most).ok_or_else(|| {
+                Rejection::of(format!("the count is out of range: it is 0 to {most}"))
+            })
+        };
+        Ok(Self {
+            name,
+            count: count.map(read).transpose()?,
+            form,
+        })
     }
 }
 
-fn syntax(call: Call<'_, '_>, expected: &str) -> Flow {
-    call.refuse(format_args!("syntax error: expected {expected}"))
+fn syntax(expected: &str) -> Rejection {
+    Rejection::of(format!("syntax error: expected {expected}"))
 }
 
-fn unknown_form(call: Call<'_, '_>, form: &[u8]) -> Flow {
-    call.refuse(format_args!(
+fn unknown_form(form: &[u8]) -> Rejection {
+    Rejection::of(format!(
         "unknown format {}: it is decimal, unsigned, text or integer",
         Quoted(form)
     ))
 }
 
-fn take_many(call: Call<'_, '_>, name: &[u8], count: &[u8], form: Form) -> Flow {
-    let most = call.context.shared.limits.count;
-    let count = number(count).and_then(|count| usize::try_from(count).ok());
-    let Some(count) = count.filter(|&count| count <= most) else {
-        return call.refuse(format_args!("the count is out of range: it is 0 to {most}"));
-    };
+pub(super) fn take(call: Call<'_, '_>) -> Flow {
     let (session, context, replies) = (call.session, call.context, call.replies);
+    let most = context.shared.limits.count;
+    let Take { name, count, form } = match Take::read(call.name, call.arguments, most) {
+        Ok(take) => take,
+        Err(rejection) => {
+            replies.reject(&rejection);
+            return Flow::Done;
+        }
+    };
+    let Some(count) = count else {
+        let opening = session.take(name, form, 1, context, replies);
+        return opening.map_or(Flow::Done, Flow::Open);
+    };
     let namespace = match session.find_to_take(name, 1, count, context) {
         Ok(allowed) => allowed.namespace,
         Err(missing) => return missing.refuse(1, replies).map_or(Flow::Done, Flow::Open),
@@ -79,10 +112,10 @@ pub(super) fn inspect(call: Call<'_, '_>) -> Flow {
         [name, id, word, form] if word.eq_ignore_ascii_case(b"format") => {
             match Form::by_name(form) {
                 Some(form) => (name, id, form),
-                None => return unknown_form(call, form),
+                None => return call.reject(unknown_form(form)),
             }
         }
-        _ => return syntax(call, "name id [FORMAT decimal|text]"),
+        _ => return call.reject(syntax("name id [FORMAT decimal|text]")),
     };
     let Some(id) = form.read(id) else {
         return call.refuse(

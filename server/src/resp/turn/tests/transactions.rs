@@ -34,7 +34,17 @@ fn no_id_is_taken_before_exec() {
 #[test]
 fn a_request_that_can_not_be_queued_aborts_exec() {
     let mut bench = Bench::new(Access::open());
-    for line in ["GET x", "ECHO", "AUTH default secret", "LPOP a 10000"] {
+    for line in [
+        "GET x",
+        "ECHO",
+        "AUTH default secret",
+        "LPOP a 10000",
+        "INCRBY b 5",
+        "LPOP b -5",
+        "LPOP b 1 1",
+        "RINGFLAKE.TAKE b x",
+        "RINGFLAKE.TAKE b 1 FORMAT hex",
+    ] {
         let replies = all_shown(&bench.lines(&format!("MULTI\nINCR a\n{line}\nINCR a\nEXEC")));
         assert!(replies[2].starts_with('-'), "{line}: {replies:?}");
         assert_eq!(replies[3], "+QUEUED");
@@ -75,6 +85,8 @@ fn a_namespace_that_can_not_be_opened_aborts_exec() {
     assert!(shown(&replies[3]).starts_with("-EXECABORT "), "{replies:?}");
     assert!(is_integer(&replies[4]));
     assert_eq!(bench.ids(), 1);
+    bench.lines(&format!("MULTI\nINCR b\nINCR {long}\nEXEC"));
+    assert_eq!(bench.opened, ["a"], "no other name that was queued");
 }
 
 #[test]
