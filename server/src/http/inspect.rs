@@ -47,8 +47,8 @@ pub(super) async fn inspect(
     let id = format.read(text)?;
     // A look does not begin a namespace.
     let namespace = app.setup.namespaces.get(name).ok_or_else(|| {
-        let detail = "no ID was taken in this namespace yet: take one first, or give another \
-                      namespace";
+        let detail = "no ID was taken in this namespace since the server started: take one first, \
+                      or give another namespace";
         Problem::new(Kind::UNKNOWN_NAMESPACE, detail)
     })?;
     let parts = namespace.generator.inspect(id).map_err(|_| {

@@ -193,7 +193,7 @@ pub(super) enum Lookup {
 impl Rejection {
     pub(super) const NOT_IN_USE: Self = Self::new(
         "ERR",
-        "no ID was taken in this namespace yet: take one first",
+        "no ID was taken in this namespace since the server started: take one first",
     );
     pub(super) const CANNOT_OPEN: Self = Self::new(
         "TRYAGAIN",

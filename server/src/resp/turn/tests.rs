@@ -628,8 +628,8 @@ fn everything_else_is_refused_with_words() {
          LPOP ns -1 => -ERR *it is 0 to 10000
          LPOP ns x => -ERR *it is 0 to 10000
          LPOP ns 99999999999999999999 => -ERR *it is 0 to 10000
-         RINGFLAKE.INSPECT never 5 => -ERR no ID was taken in this namespace yet*
-         RINGFLAKE.STATS never => -ERR no ID was taken in this namespace yet*
+         RINGFLAKE.INSPECT never 5 => -ERR no ID was taken in this namespace since the server started*
+         RINGFLAKE.STATS never => -ERR no ID was taken in this namespace since the server started*
          CONFIG SET save x => -ERR *
          CLIENT KILL x => -ERR *
          CLIENT REPLY OFF => -ERR *
