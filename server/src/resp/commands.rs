@@ -22,7 +22,7 @@ const ADMIN: Needs = Needs::Right(Role::Admin);
 
 #[rustfmt::skip]
 static COMMANDS: [Command; 28] = [
-    command("INCR", 2, TAKE, "name: an ID as an integer; it is unique, and not greater than the one before", ids::take),
+    command("INCR", 2, TAKE, "name: an ID as an integer; it is unique, and not always greater than the one before", ids::take),
     command("INCRBY", 3, TAKE, "name 1: as INCR", ids::take),
     command("LPOP", -2, TAKE, "name [count]: IDs as strings of decimal digits, which JavaScript reads exactly", ids::take),
     command("RINGFLAKE.TAKE", -3, TAKE, "name count [FORMAT decimal|unsigned|text|integer]: IDs in a form of your choice", ids::take),
