@@ -5,7 +5,7 @@ use super::context::WorkerContext;
 use super::decode::{Arguments, Decoded, Decoder, Words};
 use super::reply::{Rejection, Replies};
 use super::session::{Missing, Session};
-use super::transaction::{Queued, Transaction};
+use super::transaction::Transaction;
 use super::turn::plain_take;
 use crate::access::Role;
 
@@ -30,9 +30,7 @@ impl Session {
             return;
         };
         let queued = checked.and_then(|more| {
-            let bytes = transaction.bytes.len()
-                + request.len()
-                + (transaction.queue.len() + 1) * size_of::<Queued>();
+            let bytes = transaction.bytes.len() + request.len();
             if transaction.replies.saturating_add(more) > limits.count {
                 let most = limits.count;
                 return Err(Rejection::of(format!(

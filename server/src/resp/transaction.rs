@@ -4,9 +4,9 @@
 //! first, and may be repeated for that. Then it runs the queue in one turn, so no request of
 //! the same connection comes between.
 //!
-//! The queue is bounded: in bytes by `request-bytes`, and in replies by `count`, where a take
-//! of `n` IDs counts as `n`; requests that are not takes are at most 1,024. A request over a
-//! bound, or a take with wrong arguments, gets an error, and `EXEC` is refused.
+//! The queue is bounded: in bytes of requests by `request-bytes`, and in replies by `count`,
+//! where a take of `n` IDs counts as `n`; requests that are not takes are at most 1,024. A request
+//! over a bound, or a take with wrong arguments, gets an error, and `EXEC` is refused.
 
 /// The queued commands of a transaction.
 #[derive(Debug, Default)]

@@ -64,9 +64,10 @@ fn a_transaction_has_limits() {
     ids.sort_unstable();
     ids.dedup();
     assert_eq!(ids.len(), 10_000);
-    // Different requests need memory.
-    let many = (0..1_000).map(|name| format!("ECHO {name}\n")).collect();
-    for requests in ["INCR a\n".repeat(10_001), many] {
+    // Requests that differ from the one before have 4,096 bytes together.
+    let many = |count| (0..count).map(|text| format!("ECHO {text:09}\n")).collect();
+    assert_eq!(texts(&exec(many(256)).unwrap()).len(), 256);
+    for requests in ["INCR a\n".repeat(10_001), many(257)] {
         assert!(shown(&exec(requests).unwrap()).starts_with("-EXECABORT "));
     }
     assert_eq!(bench.session.queued_bytes(), 0);
