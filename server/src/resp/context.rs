@@ -118,6 +118,14 @@ impl Shared {
         Role::ALL.into_iter().any(|role| rights.allows(role, token))
     }
 
+    /// The mode of Redis in which cluster clients find this server.
+    pub(super) fn mode(&self) -> &'static str {
+        match self.announced {
+            Some(_) => "cluster",
+            None => "standalone",
+        }
+    }
+
     /// Counters of connections, which several threads write.
     pub(super) fn accept_counters(&self) -> &Arc<Counters> {
         &self.counters[0]

@@ -166,7 +166,7 @@ pub(super) fn hello(call: Call<'_, '_>) -> Flow {
     // The client-side cache of redis-py accepts no other name. `INFO` has the server's own.
     text("server", "redis");
     text("version", REDIS_VERSION);
-    text("mode", "standalone");
+    text("mode", call.context.shared.mode());
     text("role", "master");
     replies.bulk(b"proto");
     replies.integer(i64::from(protocol.number()));

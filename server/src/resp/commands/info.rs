@@ -129,9 +129,10 @@ pub(super) fn info(call: Call<'_, '_>) -> Flow {
         let up = call.context.shared.started.elapsed().as_secs();
         let _ = write!(
             text,
-            "# Server\r\nredis_version:{REDIS_VERSION}\r\nredis_mode:standalone\r\n\
+            "# Server\r\nredis_version:{REDIS_VERSION}\r\nredis_mode:{}\r\n\
              server_name:ringflake\r\nringflake_version:{}\r\nprocess_id:{}\r\n\
              uptime_in_seconds:{up}\r\nloading:0\r\n\r\n",
+            call.context.shared.mode(),
             env!("CARGO_PKG_VERSION"),
             std::process::id(),
         );
@@ -163,6 +164,10 @@ pub(super) fn info(call: Call<'_, '_>) -> Flow {
     }
     if is_asked("replication") {
         text.push_str("# Replication\r\nrole:master\r\nconnected_slaves:0\r\n\r\n");
+    }
+    if is_asked("cluster") {
+        let is_enabled = u8::from(call.context.shared.announced.is_some());
+        let _ = write!(text, "# Cluster\r\ncluster_enabled:{is_enabled}\r\n\r\n");
     }
     call.replies.bulk(text.as_bytes());
     Flow::Done

@@ -697,11 +697,17 @@ fn cluster_and_sentinel_clients_find_the_one_node() {
         SENTINEL MASTER any => ["name", "any", "ip", "ids.example.com", "port", "6380", *]
         SENTINEL SENTINELS any => []
         SENTINEL REPLICAS mymaster => []
+        INFO cluster => "*cluster_enabled:1*"
+        INFO server => "*redis_mode:cluster*"
+        HELLO => [*"mode", "cluster"*]
         ROLE => ["master", *]"#
     ));
     Bench::new(Access::open()).check(
-        "CLUSTER SLOTS => -ERR This instance has cluster support disabled
-         SENTINEL MASTERS => -ERR *resp.announce*",
+        r#"CLUSTER SLOTS => -ERR This instance has cluster support disabled
+         INFO cluster => "*cluster_enabled:0*"
+         INFO server => "*redis_mode:standalone*"
+         HELLO => [*"mode", "standalone"*]
+         SENTINEL MASTERS => -ERR *resp.announce*"#,
     );
 }
 

@@ -40,7 +40,13 @@ fn the_counts_of_all_workers_are_added_up() {
 #[test]
 fn a_section_is_said_alone() {
     let mut bench = Bench::new(Access::open());
-    let all = ["# Server", "# Clients", "# Stats", "# Replication"];
+    let all = [
+        "# Server",
+        "# Clients",
+        "# Stats",
+        "# Replication",
+        "# Cluster",
+    ];
     for (words, heads) in [
         ("", &all[..]),
         ("ALL", &all),
@@ -48,7 +54,8 @@ fn a_section_is_said_alone() {
         ("default", &all),
         ("server", &all[..1]),
         ("clients", &all[1..2]),
-        ("replication", &all[3..]),
+        ("replication", &all[3..4]),
+        ("cluster", &all[4..]),
         ("stats server", &[all[0], all[2]]),
         ("nothing", &[]),
     ] {
