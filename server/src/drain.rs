@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tokio::sync::watch;
 
-/// Whether the server drains: it takes no new connections, answers the requests that have come
-/// as a whole, and closes. It goes one way.
+/// Whether the server drains: it takes no new connections, answers the requests that have
+/// begun, and closes. It goes one way.
 #[derive(Clone, Default)]
 pub(crate) struct Drain(Arc<Inner>);
 

@@ -60,10 +60,11 @@
 //! do unsent replies, with a second more for each MiB. Only progress restarts a timeout: a
 //! request or a write that is complete, not a byte of it.
 //!
-//! *A drain loses no request that has arrived.* Each task sees the drain, lets its runtime poll
-//! for events once more, and answers what was read. Then it ends its output and reads for half a
-//! second, so that a client that sends meanwhile sees an end and no reset. A client that never
-//! stops sending is answered for as long.
+//! *A drain loses no request that has begun.* Each task sees the drain, lets its runtime poll for
+//! events once more, and answers what was read. Part of a request has its timeout for the rest.
+//! Then the task ends its output and reads for half a second, so that a client that sends meanwhile
+//! sees an end and no reset. Of a client that never stops sending, requests are read for as long
+//! after the first answer, and all that were read as a whole are answered.
 
 mod accept;
 mod budget;

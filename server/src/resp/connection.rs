@@ -104,6 +104,8 @@ struct Connection<'a, S> {
     opening_time: Duration,
     /// Since when the client is not authenticated. No progress moves it.
     stranger_since: Option<Instant>,
+    /// Until when input is read during a drain. Set by the first request that is answered then.
+    drained_by: Option<Instant>,
 }
 
 /// Serves one client until either side closes.
@@ -127,6 +129,7 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
         has_progress: true,
         opening_time: Duration::ZERO,
         stranger_since: None,
+        drained_by: None,
     };
     connection.account();
     let mut waiting = Waiting::Idle;
@@ -134,7 +137,7 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     let mut timer = pin!(sleep_until(deadline));
     let mut drain = pin!(async move { drop(draining.wait_for(|begun| *begun).await) });
     let mut drain_waker: Option<Arc<DrainWaker>> = None;
-    let (mut looked_again, mut drained_by) = (false, None);
+    let mut looked_again = false;
     loop {
         let next = poll_fn(|context| {
             if connection.session.is_revoked(shared) {
@@ -144,14 +147,15 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
             if connection.is_overdue_stranger() {
                 return Poll::Ready(Step::Close);
             }
-            if drained_by.is_some_and(|by| Instant::now() >= by) {
-                return Poll::Ready(Step::End);
-            }
             let mut turns = 0;
-            while let Poll::Ready(step) = connection.turn(context) {
-                if shared.drain.has_begun() {
-                    drained_by.get_or_insert_with(|| Instant::now() + LINGER);
+            loop {
+                // What was read before is answered first.
+                if connection.needs_input && connection.is_drained() {
+                    return Poll::Ready(Step::End);
                 }
+                let Poll::Ready(step) = connection.turn(context) else {
+                    break;
+                };
                 if let Some(step) = step {
                     return Poll::Ready(step);
                 }
@@ -177,7 +181,7 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
                 }
             }
             let now_waiting = connection.waiting();
-            if shared.drain.has_begun() && now_waiting != Waiting::Write {
+            if shared.drain.has_begun() && now_waiting == Waiting::Idle {
                 // Bytes may have arrived since the last event. The yield lets the runtime
                 // look, and they are answered.
                 if !looked_again {
@@ -191,6 +195,9 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
                 waiting = now_waiting;
                 deadline = Instant::now() + connection.patience(waiting);
                 if let Some(by) = connection.authenticate_by() {
+                    deadline = deadline.min(by);
+                }
+                if let (Waiting::Request, Some(by)) = (waiting, connection.drained_by) {
                     deadline = deadline.min(by);
                 }
                 // A later deadline is set when the timer fires, which is rare.
@@ -260,6 +267,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
             .session
             .turn(input, &mut worker.context, &mut worker.output);
         self.has_progress |= used > 0 || !worker.output.is_empty();
+        if used > 0 && self.shared.drain.has_begun() {
+            self.drained_by
+                .get_or_insert_with(|| Instant::now() + LINGER);
+        }
         self.keep(&input[used..]);
         self.needs_input = next == NextAction::Input;
         match next {
@@ -369,6 +380,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
     fn is_overdue_stranger(&mut self) -> bool {
         self.authenticate_by()
             .is_some_and(|by| Instant::now() >= by)
+    }
+
+    fn is_drained(&self) -> bool {
+        self.drained_by.is_some_and(|by| Instant::now() >= by)
     }
 
     fn patience(&self, waiting: Waiting) -> Duration {

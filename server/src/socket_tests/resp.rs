@@ -174,16 +174,27 @@ fn a_drain_answers_what_has_come_and_closes() {
     let mut served = serve("");
     let mut idle = served.connect_unix(Resp);
     idle.ask(&request(&["PING"]), 1);
+    let mut half = served.connect(Resp);
+    let mut sent = incr("orders").repeat(2);
+    let rest = sent.split_off(sent.len() - 5);
+    integers(&half.ask(&sent, 1));
     let mut busy = served.connect(Resp);
-    busy.send(request(&["LPOP", "orders", "60000"]));
-    busy.send(incr("orders").repeat(100));
-    eventually("two requests are answered", || {
-        served.count(Resp, |it| &it.requests) >= 2
+    // More than the sockets have room for.
+    let long = request(&["LPOP", "orders", "60000"]).repeat(16);
+    busy.send([long, incr("orders").repeat(100)].concat());
+    eventually("three requests are answered", || {
+        served.count(Resp, |it| &it.requests) >= 3
     });
     let reading = std::thread::spawn(move || {
-        integers(&busy.replies(101)[1..]);
-        busy.assert_closed();
         idle.assert_closed();
+        half.send(&rest[..1]);
+        // Longer than new requests are read.
+        std::thread::sleep(Duration::from_millis(700));
+        // The next request has begun too late.
+        integers(&half.ask(&[&rest[1..], b"*"].concat(), 1));
+        half.assert_closed();
+        integers(&busy.replies(116)[16..]);
+        busy.assert_closed();
     });
     assert!(served.stop(PATIENCE).has_answered_all);
     reading.join().unwrap();
