@@ -73,9 +73,28 @@ impl Clients {
         }
     }
 
-    /// Whether this client may have one more connection; then it is counted.
-    pub(crate) fn enter(&self, client: Client) -> bool {
+    /// Whether this client may have one more connection; then it is counted. One whose client is
+    /// not known yet counts only in the table.
+    fn enter(&self, client: Option<Client>) -> bool {
         let mut table = self.lock();
+        let may = match client {
+            Some(client) => self.count(&mut table, client),
+            None => table.all < self.most,
+        };
+        table.all += usize::from(may);
+        may
+    }
+
+    /// The same for a connection in the table whose client has become known.
+    fn identify(&self, client: Client) -> bool {
+        let mut table = self.lock();
+        table.all -= 1;
+        let may = self.count(&mut table, client);
+        table.all += 1;
+        may
+    }
+
+    fn count(&self, table: &mut Table, client: Client) -> bool {
         let has = table.counts.get(&client).copied().unwrap_or(0);
         let others = table.counts.len() - usize::from(has > 0);
         let is_scarce = table.all >= self.most - self.most / 16;
@@ -83,15 +102,15 @@ impl Clients {
             && has < self.most_per_client
             && !(is_scarce && has >= (self.most / (others + 2)).max(1));
         if may {
-            table.all += 1;
             *table.counts.entry(client).or_default() += 1;
         }
         may
     }
 
-    pub(crate) fn leave(&self, client: Client) {
+    fn leave(&self, client: Option<Client>) {
         let mut table = self.lock();
         table.all -= 1;
+        let Some(client) = client else { return };
         if let Some(count) = table.counts.get_mut(&client) {
             *count -= 1;
             if *count == 0 {
@@ -107,7 +126,7 @@ impl Clients {
 
 /// The place of an open connection in the table, which is freed on drop. Counts the connection.
 pub(crate) struct Admission<T> {
-    /// `None` once the place is free.
+    /// `None` while the place counts for no client.
     client: Option<Client>,
     clients: Arc<Clients>,
     counters: Arc<Counters>,
@@ -116,9 +135,10 @@ pub(crate) struct Admission<T> {
 }
 
 impl<T> Admission<T> {
-    /// `None` if the table is full, or the client has its share of it.
+    /// `None` if the table is full, or the client has its share of it. The `client` is `None` if
+    /// the header of a proxy will name it.
     pub(crate) fn new(
-        client: Client,
+        client: Option<Client>,
         clients: &Arc<Clients>,
         counters: &Arc<Counters>,
         task: T,
@@ -129,36 +149,28 @@ impl<T> Admission<T> {
         }
         add_shared(&counters.accepted, 1);
         Some(Self {
-            client: Some(client),
+            client,
             clients: Arc::clone(clients),
             counters: Arc::clone(counters),
             _task: task,
         })
     }
 
-    /// The client that has the place; `None` once it is free.
-    pub(crate) fn client(&self) -> Option<Client> {
-        self.client
-    }
-
-    /// Moves the place to another client. Returns whether that one may have one more.
-    pub(crate) fn transfer(&mut self, client: Client) -> bool {
-        if let Some(before) = self.client.take() {
-            self.clients.leave(before);
-        }
-        self.client = self.clients.enter(client).then_some(client);
-        if self.client.is_none() {
+    /// Sets the client of a connection of none. Returns whether that client may have one more.
+    pub(crate) fn identify(&mut self, client: Client) -> bool {
+        let may = self.clients.identify(client);
+        if may {
+            self.client = Some(client);
+        } else {
             add_shared(&self.counters.turned_away, 1);
         }
-        self.client.is_some()
+        may
     }
 }
 
 impl<T> Drop for Admission<T> {
     fn drop(&mut self) {
-        if let Some(client) = self.client {
-            self.clients.leave(client);
-        }
+        self.clients.leave(self.client);
         add_shared(&self.counters.closed, 1);
     }
 }
@@ -175,11 +187,11 @@ mod tests {
         })
     }
 
-    fn client(number: u32) -> Client {
-        Client::User(Some(number))
+    fn client(number: u32) -> Option<Client> {
+        Some(Client::User(Some(number)))
     }
 
-    fn fill(clients: &Clients, client: Client) -> usize {
+    fn fill(clients: &Clients, client: Option<Client>) -> usize {
         (0..1_000).take_while(|_| clients.enter(client)).count()
     }
 

@@ -259,6 +259,8 @@ fn a_client_is_the_one_that_its_proxy_names() {
             wire
         };
         served.set_rights(Access::everybody());
+        // Connections without a header yet count for no client.
+        let _headless = [(); 3].map(|()| connect(""));
         let mut most = [(); 2].map(|()| connect(HEADER));
         most.iter_mut().for_each(|wire| wire.take(protocol));
         let another = connect(HEADER).try_take(protocol);

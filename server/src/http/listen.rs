@@ -18,7 +18,7 @@ use super::cross_origin::Hosts;
 use super::deadlines::Tap;
 use super::problem::{Kind, PROBLEM_JSON, Problem};
 use super::routes;
-use crate::clients::{self, Clients};
+use crate::clients::{self, Client, Clients};
 use crate::config::Protocol;
 use crate::listener::{Acceptor, Listener, Stream};
 use crate::proxy_protocol;
@@ -82,21 +82,28 @@ impl Listening {
             let mut draining = self.shared.draining.clone();
             let mut drained = pin!(drained(&mut draining, drain_time));
             while let Some((stream, client, _)) = acceptor.next(drained.as_mut()).await {
-                match Admission::new(client, &self.clients, counters, self.task.clone()) {
-                    Some(admission) => self.clone().spawn(stream, admission),
+                let is_proxied = self.is_proxied() && matches!(stream, Stream::Tcp(_));
+                let known = (!is_proxied).then_some(client);
+                match Admission::new(known, &self.clients, counters, self.task.clone()) {
+                    Some(admission) => self.clone().spawn(stream, client, admission),
                     None => stream.turn_away(self.tls().is_some(), &full()),
                 }
             }
         })
     }
 
-    fn spawn(self, stream: Stream, admission: Admission) {
+    /// Whether connections on TCP begin with the header of a proxy.
+    fn is_proxied(&self) -> bool {
+        self.shared.app.setup.config.proxy_protocol
+    }
+
+    fn spawn(self, stream: Stream, client: Client, admission: Admission) {
         match stream {
-            Stream::Tcp(stream) if self.shared.app.setup.config.proxy_protocol => {
-                drop(tokio::spawn(proxied(self, stream, admission)));
+            Stream::Tcp(stream) if self.is_proxied() => {
+                drop(tokio::spawn(proxied(self, stream, client, admission)));
             }
-            Stream::Tcp(stream) => drop(tokio::spawn(tcp(self, stream, admission))),
-            Stream::Unix(stream) => drop(tokio::spawn(unix(self, stream, admission))),
+            Stream::Tcp(stream) => drop(tokio::spawn(tcp(self, stream, client, admission))),
+            Stream::Unix(stream) => drop(tokio::spawn(unix(self, stream, client, admission))),
         }
     }
 }
@@ -108,7 +115,12 @@ async fn drained(draining: &mut watch::Receiver<bool>, time: Duration) {
 }
 
 /// A connection of a proxy, for the client that it names.
-async fn proxied(listening: Listening, mut stream: TcpStream, mut admission: Admission) {
+async fn proxied(
+    listening: Listening,
+    mut stream: TcpStream,
+    proxy: Client,
+    mut admission: Admission,
+) {
     let app = &listening.shared.app;
     let mut draining = listening.shared.draining.clone();
     let header = proxy_protocol::read_header(&mut stream);
@@ -116,21 +128,19 @@ async fn proxied(listening: Listening, mut stream: TcpStream, mut admission: Adm
         header = tokio::time::timeout(app.setup.limits.request_time, header) => header,
         () = drained(&mut draining, app.setup.drain_time) => return,
     };
-    match header {
-        Ok(Ok(Some(address))) if !admission.transfer(address.ip().into()) => {
-            Stream::Tcp(stream).turn_away(listening.tls().is_some(), &full());
-        }
-        // No address is a health check of the proxy itself.
-        Ok(Ok(_)) => tcp(listening, stream, admission).await,
-        // A peer that sends no header is not a proxy, and would not understand a response.
-        _ => {}
+    // A peer that sends no header is not a proxy, and would not understand a response.
+    let Ok(Ok(address)) = header else { return };
+    // No address is a health check of the proxy itself.
+    let client = address.map_or(proxy, |address| address.ip().into());
+    if admission.identify(client) {
+        tcp(listening, stream, client, admission).await;
+    } else {
+        Stream::Tcp(stream).turn_away(listening.tls().is_some(), &full());
     }
 }
 
-async fn tcp(listening: Listening, stream: TcpStream, admission: Admission) {
-    let Some(client) = admission.client() else {
-        return;
-    };
+/// `_admission` is held until the end.
+async fn tcp(listening: Listening, stream: TcpStream, client: Client, _admission: Admission) {
     let budgets = listening.budgets.client(client);
     let Some(tls) = listening.tls() else {
         return serve(stream, Tap::default(), None, budgets, listening.shared).await;
@@ -166,10 +176,8 @@ async fn with_tls(
     }
 }
 
-async fn unix(listening: Listening, stream: UnixStream, admission: Admission) {
-    let Some(client) = admission.client() else {
-        return;
-    };
+/// `_admission` is held until the end.
+async fn unix(listening: Listening, stream: UnixStream, client: Client, _admission: Admission) {
     let budgets = listening.budgets.client(client);
     let shared = Shared {
         // No web page can connect to a Unix socket.

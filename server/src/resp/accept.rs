@@ -46,7 +46,9 @@ pub(super) fn accept_from(
         let mut begun = pin!(async move { drop(draining.wait_for(|begun| *begun).await) });
         while let Some((stream, client, peer)) = acceptor.next(begun.as_mut()).await {
             let counters = shared.accept_counters();
-            match Admission::new(client, &shared.clients, counters, task.clone()) {
+            let is_proxied = shared.proxy_protocol && matches!(stream, Stream::Tcp(_));
+            let known = (!is_proxied).then_some(client);
+            match Admission::new(known, &shared.clients, counters, task.clone()) {
                 Some(admission) => {
                     let peer = peer.map_or_else(|| "unix".to_owned(), |peer| peer.to_string());
                     let session = Session::new(shared.next_session(), peer, client, &shared);
@@ -117,10 +119,10 @@ fn spawn(
                 return;
             };
             drop(worker.spawn(async move {
-                if let Ok(stream) = UnixStream::from_std(socket)
-                    && let Some(client) = admission.client()
-                {
-                    let share = shared.budget.share(client);
+                // Held until the end.
+                let _admission = admission;
+                if let Ok(stream) = UnixStream::from_std(socket) {
+                    let share = shared.budget.share(session.client);
                     connection::serve(stream, session, share, &shared, draining).await;
                 }
             }));
@@ -142,8 +144,8 @@ async fn begin<T>(
     }
 }
 
-/// Reads the header of a proxy, where the settings say that there is one, and moves the
-/// connection to the client that it names. Returns that client's share of the memory of all
+/// Reads the header of a proxy, where the settings say that there is one, and counts the
+/// connection for the client that it names. Returns that client's share of the memory of all
 /// connections; `None` if the connection ends.
 async fn identify(
     stream: &mut TcpStream,
@@ -158,14 +160,14 @@ async fn identify(
         if let Some(address) = Box::pin(begin(header, shared, draining)).await? {
             session.peer = address.to_string();
             session.client = address.ip().into();
-            if !admission.transfer(session.client) {
-                if !shared.has_tls {
-                    // Best effort, as for any other client.
-                    let _ = stream.try_write(FULL);
-                }
-                return None;
+        }
+        if !admission.identify(session.client) {
+            if !shared.has_tls {
+                // Best effort, as for any other client.
+                let _ = stream.try_write(FULL);
             }
+            return None;
         }
     }
-    Some(shared.budget.share(admission.client()?))
+    Some(shared.budget.share(session.client))
 }
