@@ -5,7 +5,7 @@
 //! is first in, first out.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -21,22 +21,37 @@ const UNIT: usize = 1 << 10;
 pub(crate) struct BufferBudget {
     all: Arc<Semaphore>,
     units_per_client: usize,
-    clients: Mutex<Clients>,
+    parts: Parts,
 }
 
-/// The semaphores of clients that have connections.
-#[derive(Debug, Default)]
-struct Clients {
-    semaphores: HashMap<Client, Weak<Semaphore>>,
-    /// At this size, those of clients without connections are removed.
-    sweep_at: usize,
+/// The parts of clients that have connections.
+type Parts = Arc<Mutex<HashMap<Client, Weak<Part>>>>;
+
+/// What one client may use.
+#[derive(Debug)]
+struct Part {
+    client: Client,
+    free: Arc<Semaphore>,
+    parts: Parts,
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        let mut parts = lock(&self.parts);
+        // The client may have come back meanwhile, with a new one.
+        if parts
+            .get(&self.client)
+            .is_some_and(|it| it.strong_count() == 0)
+        {
+            parts.remove(&self.client);
+        }
+    }
 }
 
 /// The budget as one client sees it.
 #[derive(Clone, Debug)]
 pub(crate) struct ClientBudget {
-    client: Client,
-    own: Arc<Semaphore>,
+    part: Arc<Part>,
     all: Arc<Semaphore>,
     most_units: usize,
 }
@@ -46,6 +61,8 @@ pub(crate) struct ClientBudget {
 pub(crate) struct BufferPermit {
     own: OwnedSemaphorePermit,
     all: OwnedSemaphorePermit,
+    /// The client's part stays the same one until its last permit is returned.
+    _part: Arc<Part>,
 }
 
 impl BufferPermit {
@@ -79,7 +96,7 @@ impl BufferBudget {
         Self {
             all: Arc::new(Semaphore::new(bytes / UNIT)),
             units_per_client: bytes / UNIT / parts,
-            clients: Mutex::default(),
+            parts: Parts::default(),
         }
     }
 
@@ -91,21 +108,19 @@ impl BufferBudget {
 
     /// What this client may use. All its connections share it.
     pub(crate) fn client(&self, client: Client) -> ClientBudget {
-        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = clients.semaphores.get(&client).and_then(Weak::upgrade);
-        let own = known.unwrap_or_else(|| {
-            if clients.semaphores.len() >= clients.sweep_at {
-                let semaphores = &mut clients.semaphores;
-                semaphores.retain(|_, semaphore| semaphore.strong_count() > 0);
-                clients.sweep_at = (2 * clients.semaphores.len()).max(64);
-            }
-            let own = Arc::new(Semaphore::new(self.units_per_client));
-            clients.semaphores.insert(client, Arc::downgrade(&own));
-            own
+        let mut parts = lock(&self.parts);
+        let known = parts.get(&client).and_then(Weak::upgrade);
+        let part = known.unwrap_or_else(|| {
+            let part = Arc::new(Part {
+                client,
+                free: Arc::new(Semaphore::new(self.units_per_client)),
+                parts: Arc::clone(&self.parts),
+            });
+            parts.insert(client, Arc::downgrade(&part));
+            part
         });
         ClientBudget {
-            client,
-            own,
+            part,
             all: Arc::clone(&self.all),
             most_units: self.units_per_client,
         }
@@ -114,23 +129,25 @@ impl BufferBudget {
 
 impl ClientBudget {
     pub(crate) fn client(&self) -> Client {
-        self.client
+        self.part.client
     }
 
     /// Waits for memory of this size. `None` only if the server ends.
     pub(crate) async fn acquire(&self, bytes: usize) -> Option<BufferPermit> {
         let units = self.units(bytes);
-        let own = Arc::clone(&self.own).acquire_many_owned(units).await.ok()?;
+        let free = Arc::clone(&self.part.free);
+        let own = free.acquire_many_owned(units).await.ok()?;
         let all = Arc::clone(&self.all).acquire_many_owned(units).await.ok()?;
-        Some(BufferPermit { own, all })
+        Some(self.permit(own, all))
     }
 
     /// The same without waiting.
     pub(crate) fn try_acquire(&self, bytes: usize) -> Option<BufferPermit> {
         let units = self.units(bytes);
-        let own = Arc::clone(&self.own).try_acquire_many_owned(units).ok()?;
+        let free = Arc::clone(&self.part.free);
+        let own = free.try_acquire_many_owned(units).ok()?;
         let all = Arc::clone(&self.all).try_acquire_many_owned(units).ok()?;
-        Some(BufferPermit { own, all })
+        Some(self.permit(own, all))
     }
 
     /// Changes the size of a permit, without waiting. Returns `false`, and changes nothing, if it
@@ -157,10 +174,22 @@ impl ClientBudget {
         true
     }
 
+    fn permit(&self, own: OwnedSemaphorePermit, all: OwnedSemaphorePermit) -> BufferPermit {
+        BufferPermit {
+            own,
+            all,
+            _part: Arc::clone(&self.part),
+        }
+    }
+
     fn units(&self, bytes: usize) -> u32 {
         let units = bytes.div_ceil(UNIT).min(self.most_units);
         u32::try_from(units).unwrap_or(u32::MAX)
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -196,15 +225,15 @@ mod tests {
     }
 
     #[test]
-    fn clients_without_connections_are_forgotten() {
-        let budget = BufferBudget::new(2 * UNIT);
-        let kept = budget.client(A);
-        for number in 0..1000 {
-            budget.client(Client::User(Some(number)));
-        }
-        let known = budget.clients.lock().unwrap().semaphores.len();
-        assert!(known <= 128, "{known}");
-        assert!(Arc::ptr_eq(&budget.client(A).own, &kept.own));
+    fn a_client_is_forgotten_with_its_last_permit() {
+        let budget = BufferBudget::new(4 * UNIT);
+        let permit = budget.client(A).try_acquire(2 * UNIT);
+        assert!(permit.is_some());
+        assert!(budget.client(A).try_acquire(1).is_none());
+        assert!(budget.client(B).try_acquire(1).is_some());
+        assert_eq!(lock(&budget.parts).len(), 1);
+        drop(permit);
+        assert_eq!(lock(&budget.parts).len(), 0);
     }
 
     #[test]
