@@ -1,13 +1,32 @@
 //! The rights of a request, by its token, or where it needs none by where it comes from.
 
+use std::time::Duration;
+
 use axum::http::HeaderMap;
-use axum::http::header::AUTHORIZATION;
+use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 use axum::http::request::Parts;
+use axum::response::Response;
 
 use super::app::Context;
 use super::cross_origin;
 use super::problem::{Kind, Problem};
 use crate::access::{Access, Exceeded, Role};
+
+/// How long the response to an unknown token waits, and all requests behind it.
+pub(super) const DELAY: Duration = Duration::from_millis(200);
+
+const UNKNOWN_TOKEN: &str = "Bearer realm=\"ringflake\", error=\"invalid_token\"";
+
+/// Extends the response to an unknown token that is no error.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct UnknownToken;
+
+/// Whether this is the response to an unknown token.
+pub(super) fn is_unknown_token(response: &Response) -> bool {
+    let challenge = response.headers().get(WWW_AUTHENTICATE);
+    challenge.is_some_and(|challenge| challenge == UNKNOWN_TOKEN)
+        || response.extensions().get::<UnknownToken>().is_some()
+}
 
 /// Checks that the request has this role, as [`check`] does, and logs a refusal.
 pub(super) fn require(rights: &Access, head: &Parts, role: Role) -> Result<(), Problem> {
@@ -57,7 +76,7 @@ pub(super) fn check(rights: &Access, head: &Parts, role: Role) -> Result<(), Pro
                  Bearer TOKEN"
             ),
         )
-        .challenge("Bearer realm=\"ringflake\", error=\"invalid_token\"")),
+        .challenge(UNKNOWN_TOKEN)),
         Ok(None) => Err(Problem::new(
             Kind::UNAUTHENTICATED,
             format!(

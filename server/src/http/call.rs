@@ -16,6 +16,7 @@ use hyper::body::{Body as _, Incoming};
 use tower::Service;
 
 use super::app::{App, Buffers, Context};
+use super::auth;
 use super::buffer_permit::guarded;
 use super::cross_origin::Hosts;
 use super::deadlines::Deadlines;
@@ -59,6 +60,9 @@ impl hyper::service::Service<Request<Incoming>> for Calls {
                 headers.insert(CONNECTION, HeaderValue::from_static("close"));
             }
             count(&app.setup.counters, response.status(), now.elapsed());
+            if auth::is_unknown_token(&response) {
+                tokio::time::sleep(auth::DELAY).await;
+            }
             let (head, body) = response.into_parts();
             // Every body is whole: it is one part, which is moved.
             let bytes = axum::body::to_bytes(body, usize::MAX).await;

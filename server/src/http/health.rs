@@ -101,15 +101,19 @@ pub(super) async fn readyz(State(app): State<Arc<App>>, head: Parts) -> Response
         .iter()
         .map(|namespace| OfNamespace::of(&namespace.name, namespace.readiness()))
         .collect();
-    let sees_all = auth::check(&app.setup.rights, &head, Role::Admin).is_ok();
+    let admin = auth::check(&app.setup.rights, &head, Role::Admin);
     let data_dir = app.data_dir_obstacle().await;
-    let readiness = Readiness::of(each, data_dir, app.setup.drain.has_begun(), sees_all);
+    let readiness = Readiness::of(each, data_dir, app.setup.drain.has_begun(), admin.is_ok());
     let status = if readiness.ready {
         StatusCode::OK
     } else {
         StatusCode::SERVICE_UNAVAILABLE
     };
-    (status, Json(readiness)).into_response()
+    let mut response = (status, Json(readiness)).into_response();
+    if admin.is_err_and(|problem| auth::is_unknown_token(&problem.into_response())) {
+        response.extensions_mut().insert(auth::UnknownToken);
+    }
+    response
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ringflake::Id;
 use ringflake_kit::eventually;
@@ -196,6 +196,12 @@ fn a_token_gives_its_own_right_only() {
         "ringflake_server_request_errors_total{front=\"http\",kind=\"invalid\"} 0",
     ] {
         assert!(text.lines().any(|own| own == line), "{line}\n{text}");
+    }
+    // A guess takes its time, whatever the response tells of it.
+    for (method, path) in [("POST", post), ("GET", "/readyz")] {
+        let began = Instant::now();
+        wire.request(method, path, &["authorization: Bearer nobody"], "");
+        assert!(began.elapsed() >= Duration::from_millis(200), "{path}");
     }
     // Whether it lives and is ready is everybody's to know, and the names are not.
     assert_eq!(wire.get("/livez").status, 200);
