@@ -3,12 +3,12 @@
 //! A socket gets its mode before it listens. Nobody can connect earlier, so the mode holds for every
 //! connection.
 //!
-//! From the look at the name until it is taken or removed, the directory is locked: of two
-//! servers that start or end at once, none takes the name from the other.
+//! From the look at the name until it is taken or removed, the name is locked: of two servers that
+//! start or end at once, none takes the name from the other.
 
 use std::fs::{self, File, Permissions, TryLockError};
 use std::io;
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ use socket2::{Domain, SockAddr, Socket, Type};
 use super::{BACKLOG, Listener};
 
 /// The file of a socket, which is removed with this, unless another server listens there or keeps
-/// the directory locked.
+/// the name locked.
 #[derive(Debug)]
 pub(crate) struct SocketFile(PathBuf);
 
@@ -26,7 +26,7 @@ impl Listener {
     pub(crate) fn bind_unix(path: &Path, mode: u32) -> io::Result<(Self, SocketFile)> {
         // Before anything is removed.
         SockAddr::unix(path)?;
-        let _locked = lock(parent_of(path), PATIENCE)?;
+        let _locked = NameLock::acquire(path, PATIENCE)?;
         refuse_used(path)?;
         match fs::remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -43,38 +43,61 @@ impl Listener {
     }
 }
 
-/// The directory of this path. One without a name at the end has none to be in.
-fn parent_of(path: &Path) -> &Path {
-    let parent = path.parent().filter(|parent| *parent != Path::new(""));
-    parent.unwrap_or(Path::new("."))
-}
-
-/// How long a directory may be locked by somebody else: far longer than a server has it.
-/// Anybody who may read the directory can lock it.
+/// How long another server may hold the lock: far longer than any does.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Locks a directory until the file is dropped.
-fn lock(directory: &Path, patience: Duration) -> io::Result<File> {
-    const PAUSE: Duration = Duration::from_millis(5);
+/// The lock of a socket's name: a file beside it, which exists while it is held. Only its owner
+/// can open the file, so no other user can hold it.
+#[derive(Debug)]
+struct NameLock {
+    path: PathBuf,
+    _file: File,
+}
 
-    let file = File::open(directory)?;
-    let deadline = Instant::now() + patience;
-    loop {
-        match file.try_lock() {
-            Ok(()) => return Ok(file),
-            Err(TryLockError::Error(error)) => return Err(error),
-            Err(TryLockError::WouldBlock) if Instant::now() < deadline => {
-                std::thread::sleep(PAUSE);
+impl NameLock {
+    fn acquire(socket: &Path, patience: Duration) -> io::Result<Self> {
+        const PAUSE: Duration = Duration::from_millis(5);
+
+        let mut path = socket.as_os_str().to_owned();
+        path.push(".lock");
+        let path = PathBuf::from(path);
+        let deadline = Instant::now() + patience;
+        loop {
+            let mut options = File::options();
+            options.write(true).create(true).truncate(false);
+            let file = options.mode(0o600).open(&path)?;
+            let is_locked = match file.try_lock() {
+                // The last holder may have removed this one.
+                Ok(()) => is_same(&file, &path),
+                Err(TryLockError::WouldBlock) => false,
+                Err(TryLockError::Error(error)) => return Err(error),
+            };
+            if is_locked {
+                return Ok(Self { path, _file: file });
             }
-            Err(TryLockError::WouldBlock) => {
+            if Instant::now() >= deadline {
+                let path = path.display();
                 return Err(io::Error::new(
                     io::ErrorKind::WouldBlock,
-                    "another process keeps the directory locked: end it, or name another \
-                     directory",
+                    format!("another process keeps {path} locked: end it, or name another socket"),
                 ));
             }
+            std::thread::sleep(PAUSE);
         }
     }
+}
+
+impl Drop for NameLock {
+    fn drop(&mut self) {
+        // Before the lock is released. One that stays is taken again.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+fn is_same(file: &File, path: &Path) -> bool {
+    let identity = |it: fs::Metadata| (it.dev(), it.ino());
+    let [file, path] = [file.metadata(), fs::symlink_metadata(path)].map(|it| it.map(identity));
+    matches!((file, path), (Ok(file), Ok(path)) if file == path)
 }
 
 /// Refuses a path that a living server listens at, or that is no socket.
@@ -103,10 +126,10 @@ fn refuse_used(path: &Path) -> io::Result<()> {
 }
 
 impl Drop for SocketFile {
-    /// The socket of this server is closed by now. While the directory is locked, nobody else is
+    /// The socket of this server is closed by now. While the name is locked, nobody else is
     /// between binding and listening.
     fn drop(&mut self) {
-        let Ok(_locked) = lock(parent_of(&self.0), PATIENCE) else {
+        let Ok(_locked) = NameLock::acquire(&self.0, PATIENCE) else {
             return;
         };
         if refuse_used(&self.0).is_ok() {
@@ -119,6 +142,7 @@ impl Drop for SocketFile {
 #[cfg(test)]
 mod tests {
     use std::os::unix::net::{UnixListener, UnixStream};
+    use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::{Barrier, mpsc};
 
     use super::*;
@@ -184,7 +208,7 @@ mod tests {
                     loop {
                         let bound = Listener::bind_unix(&path, 0o600);
                         let error = bound.as_ref().err().map(io::Error::kind);
-                        // A busy machine may stop the server that has locked the directory for
+                        // A busy machine may stop the server that has locked the name for
                         // longer than the others wait.
                         let is_locked = error == Some(io::ErrorKind::WouldBlock);
                         if !is_locked || Instant::now() >= deadline {
@@ -235,17 +259,40 @@ mod tests {
     }
 
     #[test]
-    fn who_keeps_the_directory_locked_is_not_waited_for_in_vain() {
+    fn a_name_is_locked_by_a_file_that_others_can_not_open() {
         let home = tempfile::tempdir().unwrap();
-        let held = lock(home.path(), PATIENCE).unwrap();
-        let error = lock(home.path(), Duration::ZERO).unwrap_err();
+        let path = home.path().join("socket");
+        // Whoever may read the directory can lock it.
+        let directory = File::open(home.path()).unwrap();
+        directory.lock().unwrap();
+        let held = NameLock::acquire(&path, Duration::ZERO).unwrap();
+        let found = fs::metadata(home.path().join("socket.lock")).unwrap();
+        assert_eq!(found.permissions().mode() & 0o777, 0o600);
+        let error = NameLock::acquire(&path, Duration::ZERO).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
-        assert!(
-            error.to_string().contains("keeps the directory locked"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("socket.lock locked"), "{error}");
         drop(held);
-        lock(home.path(), Duration::ZERO).unwrap();
+        assert_eq!(names(home.path()), [""; 0]);
+        NameLock::acquire(&path, Duration::ZERO).unwrap();
+    }
+
+    #[test]
+    fn a_name_has_one_lock_though_each_holder_removes_the_file() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("socket");
+        let is_held = AtomicBool::new(false);
+        let compete = || {
+            for _ in 0..4_000 {
+                if let Ok(_lock) = NameLock::acquire(&path, Duration::ZERO) {
+                    assert!(!is_held.swap(true, Ordering::Relaxed));
+                    std::thread::yield_now();
+                    is_held.store(false, Ordering::Relaxed);
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            (0..4).for_each(|_| drop(scope.spawn(compete)));
+        });
     }
 
     #[test]
