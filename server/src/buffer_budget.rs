@@ -1,7 +1,7 @@
 //! Memory that waits for clients, in permits.
 //!
 //! A client, which is an address or a user on a Unix socket, may hold a part of a budget: half, so
-//! one client can't use it up, or an eighth before it is authenticated, so a few can't. Each queue
+//! one client can't use it up, or a sixteenth before it is authenticated, so a few can't. Each queue
 //! is first in, first out.
 
 use std::collections::HashMap;
@@ -11,7 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::clients::Client;
 
-const STRANGER_PARTS: usize = 8;
+const STRANGER_PARTS: usize = 16;
 
 /// A permit stands for as many bytes.
 const UNIT: usize = 1 << 10;

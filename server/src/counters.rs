@@ -12,6 +12,8 @@ pub(crate) struct Counters {
     pub(crate) accepted: AtomicU64,
     /// Connections that were closed at once, because there were too many.
     pub(crate) turned_away: AtomicU64,
+    /// TLS handshakes that waited, because too many connections were not authorized yet.
+    pub(crate) handshakes_delayed: AtomicU64,
     /// Accepted connections that have ended.
     pub(crate) closed: AtomicU64,
     /// Requests that were answered, with an error or not.

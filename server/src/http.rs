@@ -12,7 +12,7 @@
 //! |---|---|---|
 //! | open connections, of all clients and of one | `Clients`, which keeps the last sixteenth for others | 503, and the connection is closed |
 //! | a TLS handshake, in time | `Limits::request_time` | the connection is closed |
-//! | TLS connections before the first authorized request, in bytes | `STRANGER_BYTES`, an eighth of it for one client | they wait |
+//! | TLS connections before the first authorized request, in bytes | `STRANGER_BYTES`, a sixteenth of it for one client | they wait |
 //! | TLS connections without an authorized request, in time | `Limits::request_time` | the connection is closed |
 //! | a request's head, in time | `Limits::request_time` | the connection is closed |
 //! | its head, in bytes | `HEAD_BYTES` | 431 |
@@ -21,6 +21,7 @@
 //! | connections with a request, in bytes | `ACTIVE_BYTES`, half of it for one client | they wait |
 //! | memory of answers | `ANSWER_BYTES`, half of it for one client | they wait, then 503 |
 //! | IDs of a request | `Limits::count` | 422 |
+//! | guesses of a token, on one connection | `auth::DELAY` | 401, after that |
 //! | new requests while the server drains | half a second | the connection is closed |
 //!
 //! # No ID twice

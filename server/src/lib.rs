@@ -29,6 +29,7 @@ mod counters;
 mod descriptors;
 mod drain;
 mod factory;
+mod handshake;
 mod http;
 mod listener;
 mod log_limit;

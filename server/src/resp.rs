@@ -47,8 +47,7 @@
 //! reply, and a reply has at most 65,536 IDs (1.8 MB). An idle connection has no buffers. What
 //! all connections keep together is limited by `budget`, half of it for one client. Three limits
 //! hold before authentication. A request has at most 1 KiB. A client has the request timeout for
-//! it. TLS, which needs large buffers, has at most 1,024 connections, an eighth of them of one
-//! client.
+//! it. TLS, which needs large buffers, has 45 MiB, a sixteenth of it for one client.
 //!
 //! *No client starves another.* A turn is bounded in requests and bytes. After a few turns, or
 //! one that filled a limit, a task yields to all other tasks that are ready. A reply of 65,536

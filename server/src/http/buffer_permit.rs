@@ -27,10 +27,6 @@ pub(super) const ACTIVE_BYTES: usize = 64 << 20;
 /// hyper's buffers and state of an active connection.
 pub(super) const BYTES_PER_ACTIVE: usize = 24 << 10;
 
-/// The most memory of a connection with TLS: a message of the handshake, or part of a record and
-/// hyper's buffers.
-pub(super) const BYTES_PER_TLS_STRANGER: usize = 64 << 10;
-
 /// Answers above this size need a permit.
 pub(super) const SMALL_BYTES: usize = 2 << 10;
 

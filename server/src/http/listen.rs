@@ -7,12 +7,12 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustls::ServerConfig;
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::{mpsc, watch};
-use tokio_rustls::TlsAcceptor;
 
 use super::app::App;
-use super::buffer_permit::{BYTES_PER_TLS_STRANGER, Budgets, ClientBudgets};
+use super::buffer_permit::{Budgets, ClientBudgets};
 use super::connection::{Shared, http1, serve};
 use super::cross_origin::Hosts;
 use super::deadlines::Tap;
@@ -20,8 +20,8 @@ use super::problem::{Kind, PROBLEM_JSON, Problem};
 use super::routes;
 use crate::clients::{self, Client, Clients};
 use crate::config::Protocol;
+use crate::handshake::Handshakes;
 use crate::listener::{Acceptor, Listener, Stream};
-use crate::proxy_protocol;
 use crate::tls::Tls;
 
 /// Held by every connection until its end.
@@ -33,6 +33,7 @@ pub(super) struct Listening {
     shared: Shared,
     clients: Arc<Clients>,
     budgets: Arc<Budgets>,
+    handshakes: Arc<Handshakes>,
     /// Held by every task until its end.
     task: mpsc::Sender<Infallible>,
 }
@@ -50,6 +51,7 @@ impl Listening {
         Self {
             clients: Arc::new(Clients::new(&app.setup.limits)),
             budgets: Arc::new(Budgets::new()),
+            handshakes: Arc::new(Handshakes::new(Protocol::Http)),
             shared: Shared {
                 router: routes::router(Arc::clone(&app)),
                 http1: http1(),
@@ -123,7 +125,7 @@ async fn proxied(
 ) {
     let app = &listening.shared.app;
     let mut draining = listening.shared.draining.clone();
-    let header = proxy_protocol::read_header(&mut stream);
+    let header = listening.handshakes.read_header(&mut stream, proxy);
     let header = tokio::select! {
         header = tokio::time::timeout(app.setup.limits.request_time, header) => header,
         () = drained(&mut draining, app.setup.drain_time) => return,
@@ -145,26 +147,27 @@ async fn tcp(listening: Listening, stream: TcpStream, client: Client, _admission
     let Some(tls) = listening.tls() else {
         return serve(stream, Tap::default(), None, budgets, listening.shared).await;
     };
-    let acceptor = TlsAcceptor::from(tls.of(Protocol::Http));
+    let config = tls.of(Protocol::Http);
     // It is larger by far, and a connection without TLS has no room for it.
-    Box::pin(with_tls(acceptor, stream, budgets, listening.shared)).await;
+    Box::pin(with_tls(listening, config, stream, budgets)).await;
 }
 
 async fn with_tls(
-    acceptor: TlsAcceptor,
+    listening: Listening,
+    config: Arc<ServerConfig>,
     stream: TcpStream,
     budgets: ClientBudgets,
-    shared: Shared,
 ) {
+    let Listening {
+        shared, handshakes, ..
+    } = listening;
     let most = shared.app.setup.limits.request_time;
     let tap = Tap::default();
     let stream = tap.inspect(stream);
     let mut draining = shared.draining.clone();
-    let handshake = async {
-        // Waiting for a permit counts as part of the handshake.
-        let permit = budgets.strangers.acquire(BYTES_PER_TLS_STRANGER).await?;
-        Some((acceptor.accept(stream).await.ok()?, permit))
-    };
+    let counters = &shared.app.setup.counters;
+    // Waiting for a permit counts as part of the handshake.
+    let handshake = handshakes.accept_tls(config, stream, &budgets.strangers, counters);
     let handshake = tokio::select! {
         done = tokio::time::timeout(most, handshake) => done,
         // No request has begun.

@@ -26,9 +26,10 @@ type Count = fn(&Counters) -> &AtomicU64;
 
 /// Counters of a protocol: the name, what it counts, and where it is.
 #[rustfmt::skip]
-const COUNTERS: [(&str, &str, Count); 6] = [
+const COUNTERS: [(&str, &str, Count); 7] = [
     ("connections_accepted", "Connections that were accepted.", |of| &of.accepted),
     ("connections_turned_away", "Connections that were closed at once, since there were too many.", |of| &of.turned_away),
+    ("tls_handshakes_delayed", "TLS handshakes that waited, since too many connections were not authorized yet.", |of| &of.handshakes_delayed),
     ("connections_closed", "Connections that have ended, of the accepted.", |of| &of.closed),
     ("requests", "Requests that were answered.", |of| &of.requests),
     ("auth_failures", "HTTP requests whose token is missing or unknown, and failed AUTH and HELLO commands.", |of| &of.auth_failures),

@@ -9,7 +9,6 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::timeout;
-use tokio_rustls::TlsAcceptor;
 
 use super::budget::Share;
 use super::connection;
@@ -18,7 +17,6 @@ use super::session::Session;
 use crate::clients;
 use crate::config::Protocol;
 use crate::listener::{Acceptor, Listener, Stream};
-use crate::proxy_protocol;
 use crate::tls::Tls;
 
 /// Response to a client that is turned away.
@@ -85,7 +83,7 @@ fn spawn(
             let Ok(socket) = socket.into_std() else {
                 return;
             };
-            let acceptor = tls.map(|tls| TlsAcceptor::from(tls.of(Protocol::Resp)));
+            let config = tls.map(|tls| tls.of(Protocol::Resp));
             drop(worker.spawn(async move {
                 let Ok(mut stream) = TcpStream::from_std(socket) else {
                     return;
@@ -100,16 +98,17 @@ fn spawn(
                 let Some(mut share) = share.await else {
                     return;
                 };
-                let Some(acceptor) = acceptor else {
+                let Some(config) = config else {
                     return connection::serve(stream, session, share, &shared, draining).await;
                 };
-                let handshake = async {
-                    shared.budget.add_tls(&mut share).await;
-                    Some((acceptor.accept(stream).await.ok()?, share))
-                };
+                let budget = shared.budget.tls(session.client);
+                let counters = shared.accept_counters();
+                let handshakes = &shared.handshakes;
+                let handshake = handshakes.accept_tls(config, stream, &budget, counters);
                 // These are large, and a connection without TLS has no room for them.
                 let handshake = Box::pin(begin(handshake, &shared, &mut draining));
-                if let Some((stream, share)) = handshake.await {
+                if let Some((stream, permit)) = handshake.await {
+                    share.add_tls(permit);
                     Box::pin(connection::serve(stream, session, share, &shared, draining)).await;
                 }
             }));
@@ -155,7 +154,8 @@ async fn identify(
     draining: &mut watch::Receiver<bool>,
 ) -> Option<Share> {
     if shared.proxy_protocol {
-        let header = async { proxy_protocol::read_header(stream).await.ok() };
+        let header = shared.handshakes.read_header(stream, session.client);
+        let header = async { header.await.ok() };
         // No address is a health check of the proxy itself.
         if let Some(address) = Box::pin(begin(header, shared, draining)).await? {
             session.peer = address.to_string();

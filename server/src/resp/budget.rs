@@ -2,17 +2,14 @@
 //! answered yet, replies that are not sent yet, and queued transactions; and for the buffers of
 //! TLS until a client is authenticated.
 //!
-//! One client may hold half of each budget, and an eighth of that for TLS. A connection that has
+//! One client may hold half of each budget, and a sixteenth of that for TLS. A connection that has
 //! nothing left over uses none, and touches no counter that others write.
 
 use crate::buffer_budget::{BufferBudget, BufferPermit, ClientBudget};
 use crate::clients::Client;
 
-/// TLS connections that are not authenticated yet.
-const UNAUTHENTICATED_TLS: usize = 1024;
-
-/// Memory of each of them, most of it buffers of TLS.
-const TLS_BYTES: usize = 45 << 10;
+/// The budget of TLS connections that are not authenticated yet.
+const TLS_BYTES: usize = 45 << 20;
 
 /// Maximum bytes of one request before authentication, enough for `HELLO 3 AUTH` with the
 /// longest token.
@@ -37,7 +34,7 @@ impl Budget {
         Self {
             all: BufferBudget::new(all),
             unauthenticated: BufferBudget::new(unauthenticated),
-            tls: BufferBudget::for_strangers(UNAUTHENTICATED_TLS * TLS_BYTES),
+            tls: BufferBudget::for_strangers(TLS_BYTES),
         }
     }
 
@@ -53,11 +50,9 @@ impl Budget {
         }
     }
 
-    /// Waits until the client may have one more unauthenticated connection with TLS, and adds it
-    /// to `share`. The caller bounds the wait.
-    pub(super) async fn add_tls(&self, share: &mut Share) {
-        let client = share.all.client();
-        share.tls = self.tls.client(client).acquire(TLS_BYTES).await;
+    /// For this client's connections with TLS that are not authenticated yet.
+    pub(super) fn tls(&self, client: Client) -> ClientBudget {
+        self.tls.client(client)
     }
 }
 
@@ -74,6 +69,11 @@ pub(super) struct Share {
 }
 
 impl Share {
+    /// Adds the memory of TLS, until the client is authenticated.
+    pub(super) fn add_tls(&mut self, permit: BufferPermit) {
+        self.tls = Some(permit);
+    }
+
     /// Sets what the connection uses. Returns `false` if it wants more than there is; then the
     /// connection is to be closed.
     pub(super) fn set(&mut self, bytes: usize, is_authenticated: bool) -> bool {

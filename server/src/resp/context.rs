@@ -14,9 +14,10 @@ use super::budget::Budget;
 use super::reply::{Errors, Rejection};
 use crate::access::{Access, Role};
 use crate::clients::Clients;
-use crate::config::Limits;
+use crate::config::{Limits, Protocol};
 use crate::counters::{Counters, add};
 use crate::drain::Drain;
+use crate::handshake::Handshakes;
 use crate::log_limit::LogLimit;
 use crate::namespaces::{Namespace, Namespaces, OpenError};
 
@@ -75,6 +76,7 @@ pub(super) struct Shared {
     /// Those of the accept loops first, then those of each worker.
     pub(super) counters: Vec<Arc<Counters>>,
     pub(super) budget: Budget,
+    pub(super) handshakes: Handshakes,
     auth_failures: LogLimit,
     sessions: AtomicU64,
     contexts: AtomicUsize,
@@ -102,6 +104,7 @@ impl Shared {
             started: Instant::now(),
             counters: (0..=workers).map(|_| Arc::default()).collect(),
             budget: Budget::default(),
+            handshakes: Handshakes::new(Protocol::Resp),
             auth_failures: LogLimit::default(),
             sessions: AtomicU64::new(0),
             contexts: AtomicUsize::new(0),

@@ -20,8 +20,8 @@ const PART_OF_A_RECORD: [u8; 6] = [0x17, 3, 3, 0x40, 0, 0];
 #[test]
 #[cfg(target_os = "linux")]
 fn strangers_of_one_address_leave_tls_to_others() {
-    // An eighth of 1,024 connections, and of 48 MiB in parts of 64 KiB.
-    for (protocol, most) in [(Resp, 128), (Http, 96)] {
+    // A sixteenth of 45 MiB and of 48 MiB, in parts of 76 KiB.
+    for (protocol, most) in [(Resp, 37), (Http, 40)] {
         let served = serve(TLS);
         served.set_rights(Access::named());
         let connect = |from| Wire::connect_from(from, served.address(protocol)).with_tls();
@@ -63,6 +63,9 @@ fn strangers_of_one_address_leave_tls_to_others() {
         late.stream.sock.set_read_timeout(wait).unwrap();
         let error = late.stream.write_all(b"*").unwrap_err();
         assert_eq!(error.kind(), ErrorKind::WouldBlock, "{protocol}");
+        eventually("the wait is counted", || {
+            served.count(protocol, |it| &it.handshakes_delayed) == 1
+        });
         assert!(take(&mut connect(another)) && take(&mut users[0]));
         drop(strangers.pop());
         late.stream.sock.set_read_timeout(Some(PATIENCE)).unwrap();

@@ -9,9 +9,9 @@ import socket
 import ssl
 import sys
 
-# The server admits 1,024, an eighth of them of one address. More would wait for their time-out.
-ADDRESSES = 8
-CONNECTIONS = ADDRESSES * 125
+# 45 MiB in parts of 76 KiB, a sixteenth of it of one address. More would wait for their time-out.
+ADDRESSES = 16
+CONNECTIONS = ADDRESSES * 37
 LIMIT_MIB = 256
 
 
