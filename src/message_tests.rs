@@ -261,6 +261,7 @@ fn local_errors() -> String {
         ReservedName { name: "orders-plain".into() },
         NoHome,
         Directory { path: "/var/lib/ringflake".into(), source: full_disk() },
+        Directory { path: "/var/lib/ringflake".into(), source: io::ErrorKind::TimedOut.into() },
         Place(OpenError::NoScheme),
         Secret(SecretError::HexLength { found: 31 }),
         SecretFile { path: "/var/lib/ringflake/orders.key".into(), source: full_disk() },

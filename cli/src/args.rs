@@ -188,8 +188,8 @@ pub(crate) struct LeaseArgs {
     /// [default: 2s for the first lease, then 60s]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) lease_duration: Option<Duration>,
-    /// How long to wait for nodes that other runs hold, or for a store that can't be
-    /// reached
+    /// How long to wait for nodes that other runs hold, for a data directory that another
+    /// process has locked, or for a store that can't be reached
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "30s")]
     pub(crate) wait: Duration,
 }

@@ -2,22 +2,37 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use ringflake::Local;
 use ringflake::lease::{Fingerprint, OpenOptions, SqliteStore};
 use ringflake::local::{self, LocalError};
 
+use crate::report::say_waiting;
+
 /// The directory as the command line gives it.
 #[derive(Clone, Debug)]
 pub(crate) struct DataDir {
     given: Option<PathBuf>,
+    patience: Option<Duration>,
 }
 
 impl DataDir {
     /// The directory `given`, or that of the environment, or the platform's.
     pub(crate) fn new(given: Option<PathBuf>) -> Self {
-        Self { given }
+        Self {
+            given,
+            patience: None,
+        }
+    }
+
+    /// Waits for no longer than `patience` for other processes in it.
+    pub(crate) fn with_patience(&self, patience: Duration) -> Self {
+        Self {
+            patience: Some(patience),
+            ..self.clone()
+        }
     }
 
     /// The directory that the command line names.
@@ -36,13 +51,18 @@ impl DataDir {
 
     /// The same; `None` if there can be none.
     pub(crate) fn try_find(&self) -> Option<local::DataDir> {
-        match &self.given {
-            Some(path) => Some(local::DataDir::new(path)),
+        let found = match &self.given {
+            Some(path) => local::DataDir::new(path),
             None => match local::DataDir::of_this_user() {
-                Err(LocalError::NoHome) => None,
-                found => found.ok(),
+                Err(LocalError::NoHome) => return None,
+                found => found.ok()?,
             },
-        }
+        };
+        let found = match self.patience {
+            Some(patience) => found.with_patience(patience),
+            None => found,
+        };
+        Some(found.on_wait_hook(say_waiting))
     }
 
     /// The namespaces that have a secret of their own in the directory, in order.
@@ -75,6 +95,6 @@ impl DataDir {
 
     /// The space in this directory.
     pub(crate) fn hold(&self, local: Local) -> Result<Local> {
-        Ok(local.in_directory(self.find()?.path()))
+        Ok(local.in_data_dir(self.find()?))
     }
 }

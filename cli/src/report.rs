@@ -3,10 +3,12 @@
 //! The text of an error is its first line, and below it lines that begin with `note: ` or
 //! `help: `.
 
+use std::error::Error;
 use std::fmt;
 use std::io::{self, Write};
 
 use anyhow::Result;
+use ringflake::lease::StoreError;
 
 use crate::words;
 
@@ -15,6 +17,15 @@ use crate::words;
 /// A stderr that can't be written to does not stop the program.
 pub(crate) fn say(text: impl fmt::Display) {
     write("ringflake", &text.to_string());
+}
+
+/// Says what a run waits for.
+pub(crate) fn say_waiting(error: &StoreError) {
+    let cause = error.source().map(|cause| format!(": {cause}"));
+    say(format_args!(
+        "waiting: {error}{}",
+        cause.unwrap_or_default()
+    ));
 }
 
 /// Writes a warning, as [`say`] does.

@@ -1,6 +1,7 @@
 //! The library's errors, with options of the command line in place of its functions.
 
 use std::error::Error;
+use std::io::ErrorKind;
 
 use ringflake::lease::{OpenError, StoreError};
 use ringflake::{BuildError, IdWidth, LeaseError, LocalError};
@@ -52,7 +53,7 @@ pub(crate) fn lines(error: &dyn Error, note: Option<&str>, help: Option<&str>) -
 
 fn local(error: &LocalError) -> String {
     let help = match error {
-        LocalError::Directory { .. } => {
+        LocalError::Directory { source, .. } if source.kind() != ErrorKind::TimedOut => {
             "give this user write permission and check that the disk has free space, or name \
              another directory with --data-dir"
         }

@@ -3,6 +3,7 @@
 
 use std::error::Error;
 use std::fmt;
+use std::io::ErrorKind;
 
 use ringflake::lease::StoreError;
 use ringflake::{BuildError, LocalError};
@@ -44,7 +45,7 @@ pub(crate) fn help_of_build(error: &BuildError) -> Option<String> {
 pub(crate) fn help_of_local(error: &LocalError) -> Option<String> {
     Some(match error {
         LocalError::NoHome => "set data-dir to a directory".to_owned(),
-        LocalError::Directory { .. } => {
+        LocalError::Directory { source, .. } if source.kind() != ErrorKind::TimedOut => {
             "give this user write permission and check that the disk has free space, or set \
              data-dir to another directory"
                 .to_owned()

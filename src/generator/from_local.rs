@@ -76,8 +76,15 @@ impl Setup {
         };
         self.outline(&local)?;
         self.id_width = Some(width);
-        let mut local = local.id_width(width);
         self.lease_options = self.options_of_local();
+        let mut directory = local.directory().map_err(BuildError::Local)?;
+        if let Some(patience) = self.lease_options.first_lease_within {
+            directory = directory.with_patience(patience);
+        }
+        if let Some(hook) = &self.lease_options.wait_hook {
+            directory = directory.with_wait_hook(hook.clone());
+        }
+        let mut local = local.id_width(width).in_data_dir(directory);
         if self.plain {
             local = local.plain();
         }

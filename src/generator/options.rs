@@ -204,7 +204,9 @@ macro_rules! shared_options {
         /// once, when the store has said that leases begin within that time. It ends at
         /// the latest a time-out of the store later, with
         /// [`BuildError::NoLeaseYet`](crate::BuildError::NoLeaseYet). An error that
-        /// waiting does not help is returned at once.
+        /// waiting does not help is returned at once. With `local` it is also
+        /// how long other processes in the data directory are waited for: at least a second,
+        /// and 30 s unless given.
         ///
         /// A program that should start without its store is built with
         /// [`build_detached`](Self::build_detached), for which this has no meaning.
@@ -215,7 +217,8 @@ macro_rules! shared_options {
 
         /// Calls `hook` with the store's refusal each time that [`build`](Self::build) is
         /// about to ask for the first lease again, so that a program can report the reason
-        /// of the wait. A panic in it is caught.
+        /// of the wait; and with the reason if another process keeps a data directory locked
+        /// for more than a second. A panic in it is caught.
         ///
         /// It is called in the thread that keeps the leases, which other generators may
         /// share, and must neither block nor fork.

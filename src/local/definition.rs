@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::directory::{DataDir, TIMEOUT};
+use super::directory::DataDir;
 use super::error::LocalError;
 use super::names::{self, Which};
 use super::secret;
@@ -77,8 +77,14 @@ impl Local {
     /// Keeps leases and secrets in this directory. It need not exist. By default it
     /// is that of [`DataDir::of_this_user`].
     #[must_use]
-    pub fn in_directory(mut self, path: impl Into<PathBuf>) -> Self {
-        self.directory = Some(DataDir::new(path));
+    pub fn in_directory(self, path: impl Into<PathBuf>) -> Self {
+        self.in_data_dir(DataDir::new(path))
+    }
+
+    /// The same, for a directory that has options of its own.
+    #[must_use]
+    pub fn in_data_dir(mut self, directory: DataDir) -> Self {
+        self.directory = Some(directory);
         self
     }
 
@@ -255,7 +261,7 @@ impl Local {
         }
     }
 
-    pub(super) fn directory(&self) -> Result<DataDir, LocalError> {
+    pub(crate) fn directory(&self) -> Result<DataDir, LocalError> {
         match &self.directory {
             Some(directory) => Ok(directory.clone()),
             None => DataDir::of_this_user(),
@@ -264,7 +270,7 @@ impl Local {
 
     pub(super) fn store(&self, directory: &DataDir) -> Result<SqliteStore, LocalError> {
         let options = OpenOptions::new()
-            .timeout(TIMEOUT)
+            .timeout(directory.patience())
             .accept_best_effort(self.best_effort);
         SqliteStore::new(directory.leases(), &options).map_err(LocalError::Place)
     }

@@ -14,10 +14,10 @@ use super::{names, secret};
 use crate::cipher::Secret;
 use crate::lease::past::{Lock, Past, is_elsewhere};
 use crate::lease::refuse_foreign;
-use crate::lease::{OpenOptions, SqliteStore};
+use crate::lease::{OpenOptions, SqliteStore, StoreError, WaitHook};
 
 /// How long one process waits for the others: twenty on a slow disk take turns in less.
-pub(super) const TIMEOUT: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 const STORE_NAME: &str = "leases.db";
 const SECRET_NAME: &str = "secret";
@@ -33,10 +33,20 @@ const SECRET_SUFFIX: &str = ".secret";
 /// let directory = DataDir::new("/var/lib/app/ids");
 /// assert_eq!(directory.leases().to_str(), Some("/var/lib/app/ids/leases.db"));
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct DataDir {
     path: PathBuf,
+    patience: Duration,
+    wait_hook: Option<WaitHook>,
 }
+
+impl PartialEq for DataDir {
+    fn eq(&self, other: &Self) -> bool {
+        self.path == other.path
+    }
+}
+
+impl Eq for DataDir {}
 
 impl DataDir {
     /// The variable that names the directory where none is given.
@@ -48,7 +58,35 @@ impl DataDir {
         Self {
             // An empty path alone has no absolute one, and can't be made either.
             path: std::path::absolute(&path).unwrap_or(path),
+            patience: PATIENCE,
+            wait_hook: None,
         }
+    }
+
+    /// Waits for no longer than this while another process makes something in the directory,
+    /// or keeps `leases.db` locked: at least a second, and 30 seconds by default.
+    #[must_use]
+    pub fn with_patience(mut self, patience: Duration) -> Self {
+        /// Others take turns in less as a rule.
+        const LEAST: Duration = Duration::from_secs(1);
+        self.patience = patience.max(LEAST);
+        self
+    }
+
+    /// Calls `hook` with the reason if a process that makes something in the directory is
+    /// waited for and does not end within a second.
+    #[must_use]
+    pub fn on_wait_hook(self, hook: impl Fn(&StoreError) + Send + Sync + 'static) -> Self {
+        self.with_wait_hook(WaitHook::new(hook))
+    }
+
+    pub(crate) fn with_wait_hook(mut self, hook: WaitHook) -> Self {
+        self.wait_hook = Some(hook);
+        self
+    }
+
+    pub(super) fn patience(&self) -> Duration {
+        self.patience
     }
 
     /// The directory that [`VARIABLE`](Self::VARIABLE) names, or else the
@@ -118,7 +156,8 @@ impl DataDir {
     /// Notes that IDs are about to be made with this secret under leases from
     /// elsewhere, so that none are made with it from this directory: for one that a
     /// store is given. Makes no directory. Waits for processes that are making something
-    /// in it, some milliseconds as a rule and 30 seconds at most.
+    /// in it: some milliseconds as a rule, and no longer than its
+    /// [patience](Self::with_patience).
     ///
     /// # Errors
     /// [`LocalError::SecretUsed`] if IDs are made with it from this directory,
@@ -192,7 +231,13 @@ impl DataDir {
 
     /// Keeps other processes from the same for as long as the lock is held.
     pub(super) fn lock(&self) -> Result<Lock, LocalError> {
-        self.with_path(Lock::of(self.leases(), TIMEOUT))
+        let notice = |reason| {
+            if let Some(hook) = &self.wait_hook {
+                hook.call(&StoreError::unavailable(reason));
+            }
+        };
+        let lock = Lock::of_with_notice(self.leases(), self.patience, notice);
+        self.with_path(lock)
     }
 
     /// The past of this directory according to the note. The directory is

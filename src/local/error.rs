@@ -215,6 +215,9 @@ impl LocalError {
                 "leave the ending out, and ask for plain IDs by the option; or use another name"
             }
             Self::NoHome => "set RINGFLAKE_DATA_DIR to a directory",
+            Self::Directory { source, .. } if source.kind() == io::ErrorKind::TimedOut => {
+                "let that process go on or end it, and try again"
+            }
             Self::Directory { .. } => {
                 "give this user write permission and check that the disk has free space, or set \
                  RINGFLAKE_DATA_DIR to another directory"

@@ -4,10 +4,11 @@ use std::collections::HashSet;
 use std::env;
 use std::fs::{self, File};
 use std::hash::{BuildHasher, RandomState};
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -545,4 +546,25 @@ fn a_first_use_with_a_clock_that_is_ahead_sets_no_floor() {
         .unwrap()
         .record;
     assert_eq!(record.floor, 0);
+}
+
+#[test]
+fn a_directory_that_another_process_keeps_locked_is_waited_for_as_long_as_asked() {
+    let home = directory();
+    let lock = File::create(home.path().join("leases.db.lock")).unwrap();
+    lock.lock().unwrap();
+    let (tell, told) = mpsc::channel();
+    let began = Instant::now();
+    let built = builder(orders(home.path()))
+        .first_lease_within(2 * SECOND)
+        .on_lease_wait_hook(move |error| tell.send(error.to_string()).unwrap())
+        .build();
+    let took = began.elapsed();
+    assert_matches!(
+        built,
+        Err(BuildError::Local(LocalError::Directory { source, .. }))
+            if source.kind() == io::ErrorKind::TimedOut
+    );
+    assert!(took < 25 * SECOND, "{took:?}, the default is 30 s");
+    assert_eq!(told.iter().count(), 1);
 }

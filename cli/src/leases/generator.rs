@@ -18,7 +18,7 @@ use super::lease_request::{DemandEstimate, LeaseRequest};
 use super::store_target::{Purpose, Site, StoreTarget};
 use crate::args::{KeyArgs, SupplyArgs};
 use crate::data_dir::DataDir;
-use crate::report::say;
+use crate::report::{say, say_waiting};
 use crate::secret::Key;
 
 /// Where a run's IDs come from.
@@ -46,7 +46,8 @@ impl LeasedGenerator {
         let builder = || shape(CachedGenerator::builder(args.target.layout.layout));
         rehearse(args, builder())?;
 
-        let target = StoreTarget::find(&args.target, data_dir, Purpose::MakeIds)?;
+        let data_dir = data_dir.with_patience(leases.wait);
+        let target = StoreTarget::find(&args.target, &data_dir, Purpose::MakeIds)?;
         let namespace = &target.namespace;
         let (request, store): (_, Box<dyn LeaseStore>) = match &target.site {
             Site::DataDir(space) => {
@@ -199,7 +200,7 @@ fn wait_notice() -> impl Fn(&StoreError) + Send + Sync + 'static {
         };
         // Relaxed: the flag stands for itself.
         if is_long && !told.swap(true, Relaxed) {
-            say(format_args!("waiting: {error}"));
+            say_waiting(error);
         }
     }
 }

@@ -1,7 +1,8 @@
 //! The record that a data directory keeps of its IDs.
 
-use std::fs;
+use std::fs::{self, File};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use crate::home::{Home, assert_new, distinct, fail, object, stderr, stdout, succeed};
 use ringflake_kit::assert_says;
@@ -112,14 +113,45 @@ fn follow(home: &Home, message: &str) {
     home.print(command.unwrap_or_else(|| panic!("no command in {message}")));
 }
 
+fn copy(option: &str, from: &str, to: &str) {
+    let status = Command::new("cp").args([option, from, to]).status();
+    assert!(status.unwrap().success());
+}
+
+#[test]
+fn a_locked_directory_is_waited_for_as_long_as_asked() {
+    let home = Home::new();
+    fs::create_dir(home.data_dir()).unwrap();
+    let lock = File::create(home.file("data/leases.db.lock")).unwrap();
+    lock.lock().unwrap();
+    // With a secret to make, and without.
+    for options in ["", "--plain"] {
+        let began = Instant::now();
+        let output = home.run(format!("generate --wait 2s {options}"));
+        let took = began.elapsed();
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(
+            took < Duration::from_secs(25),
+            "{took:?}, the default is 30 s"
+        );
+        let expected = [
+            "waiting: ",
+            "another process has kept",
+            "let that process go on",
+        ];
+        assert_says(&said, &expected);
+    }
+    lock.unlock().unwrap();
+    home.print("generate");
+}
+
 #[test]
 fn advice_for_a_copied_directory_can_be_followed() {
     let home = Home::new();
     home.print("generate");
     let copied = home.path("copied");
-    let mut copy = Command::new("cp");
-    copy.arg("-r").args([&home.path("data"), &copied]);
-    assert!(copy.status().unwrap().success());
+    copy("-r", &home.path("data"), &copied);
 
     let check = home.run(format!("store check --data-dir {copied}"));
     assert_eq!(check.status.code(), Some(1));

@@ -38,6 +38,10 @@ impl WaitHook {
     pub(crate) fn new(hook: impl Fn(&StoreError) + Send + Sync + 'static) -> Self {
         Self(Arc::new(hook))
     }
+
+    pub(crate) fn call(&self, error: &StoreError) {
+        catching(|| self.0(error));
+    }
 }
 
 impl fmt::Debug for WaitHook {
@@ -188,8 +192,8 @@ impl FirstLease {
 
     /// Reports a wait after this refusal.
     pub(super) fn waits(&self, error: &StoreError) {
-        if let Some(WaitHook(hook)) = &self.hook {
-            catching(|| hook(error));
+        if let Some(hook) = &self.hook {
+            hook.call(error);
         }
     }
 

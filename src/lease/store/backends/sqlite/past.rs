@@ -96,8 +96,19 @@ impl Lock {
     /// Waits for up to `patience` until no other process has the lock file of the store at
     /// `path`. The lock file is made if it is missing.
     pub(crate) fn of(path: impl Into<PathBuf>, patience: Duration) -> io::Result<Self> {
+        Self::of_with_notice(path, patience, |_| ())
+    }
+
+    /// The same. Calls `notice`, once, if it waits for longer than a moment.
+    pub(crate) fn of_with_notice(
+        path: impl Into<PathBuf>,
+        patience: Duration,
+        notice: impl FnOnce(io::Error),
+    ) -> io::Result<Self> {
         /// Between two attempts.
         const PAUSE: Duration = Duration::from_millis(5);
+        /// Turns are shorter as a rule.
+        const MOMENT: Duration = Duration::from_secs(1);
 
         let path = path.into();
         // A link is no other file.
@@ -108,23 +119,27 @@ impl Lock {
         }
         let file = private_file().create(true).truncate(false).open(&lock)?;
         let asked = Instant::now();
+        let kept_by_another = || {
+            let (lock, seconds) = (lock.display(), asked.elapsed().as_secs());
+            let text = format!(
+                "another process has kept {lock} locked for {seconds} s, and may be stopped: \
+                 `fuser {lock}` shows its number"
+            );
+            io::Error::new(io::ErrorKind::TimedOut, text)
+        };
+        let mut notice = Some(notice);
         loop {
             match file.try_lock() {
                 Ok(()) => break,
                 Err(TryLockError::WouldBlock) if asked.elapsed() < patience => {
+                    if asked.elapsed() >= MOMENT
+                        && let Some(notice) = notice.take()
+                    {
+                        notice(kept_by_another());
+                    }
                     thread::sleep(PAUSE);
                 }
-                Err(TryLockError::WouldBlock) => {
-                    return Err(io::Error::new(
-                        io::ErrorKind::TimedOut,
-                        format!(
-                            "another process has kept it locked for {} s: that process may be \
-                             stopped; `fuser {}` shows its number",
-                            patience.as_secs(),
-                            lock.display()
-                        ),
-                    ));
-                }
+                Err(TryLockError::WouldBlock) => return Err(kept_by_another()),
                 Err(TryLockError::Error(error)) => return Err(error),
             }
         }
