@@ -145,4 +145,7 @@ pub use self::store::request::{Acquire, Floor, History, Init, MAX_ACQUIRE, Renew
 pub use self::store::table;
 pub use self::store::table::memory::MemorySnapshot;
 #[cfg(feature = "sqlite")]
-pub(crate) use self::store::table::sqlite::location::{refuse_foreign, sync};
+#[doc(hidden)]
+pub use self::store::table::sqlite::location::refuse_foreign;
+#[cfg(feature = "sqlite")]
+pub(crate) use self::store::table::sqlite::location::sync;

@@ -6,10 +6,10 @@
 //! secret of its own there, and no other is accepted for it.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Path, PathBuf, absolute};
 
 use anyhow::{Context, Result, bail};
-use ringflake::lease::Fingerprint;
+use ringflake::lease::{Fingerprint, refuse_foreign};
 use ringflake::{
     BuildError, CachedGeneratorBuilder, Cipher, IdWidth, Layout, Local, Secret, SecretError,
 };
@@ -216,6 +216,9 @@ pub(crate) fn source(args: &KeyArgs, data_dir: &DataDir) -> String {
 
 /// Writes a new secret to `path`, which must not exist.
 pub(crate) fn make(path: &Path, data_dir: &DataDir) -> Result<()> {
+    if !path.exists() {
+        refuse_foreign(&absolute(path)?)?;
+    }
     let secret = Secret::generate()?;
     // Before anybody can read it.
     note(&secret, data_dir);

@@ -1,11 +1,13 @@
 //! The record that a data directory keeps of its IDs.
 
 use std::fs::{self, File};
+use std::os::unix::fs::chown;
+use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::home::{Home, assert_new, distinct, fail, object, stderr, stdout, succeed};
-use ringflake_kit::assert_says;
+use crate::home::{Home, assert_new, distinct, fail, object, set_mode, stderr, stdout, succeed};
+use ringflake_kit::{assert_says, server};
 
 #[test]
 fn keygen_begins_the_record() {
@@ -144,6 +146,41 @@ fn a_locked_directory_is_waited_for_as_long_as_asked() {
     }
     lock.unlock().unwrap();
     home.print("generate");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn root_makes_nothing_in_a_directory_of_another_user() {
+    const NOBODY: u32 = 65_534;
+    let home = Home::new();
+    let data = home.path("data");
+    fs::create_dir(&data).unwrap();
+    let is_root = chown(&data, Some(NOBODY), Some(NOBODY)).is_ok();
+    if !server::has(is_root, "only root can give a directory away") {
+        return;
+    }
+    let upstream = format!("sqlite:{}", home.path("upstream.db"));
+    let init = "store init --history new --plain --namespace orders";
+    home.print(format!("{init} --store {upstream}"));
+    let tier = format!("tier:{data}/tier.db?upstream={upstream}");
+    for line in [
+        "generate",
+        "generate --plain",
+        "generate --namespace orders",
+        "keygen",
+        &format!("keygen --out {data}/a.key"),
+        init,
+        &format!("{init} --store sqlite:{data}/a.db"),
+        &format!("generate --wait 0s --plain --namespace orders --store {tier}"),
+    ] {
+        let said = home.refuse(line);
+        assert!(said.contains("sudo -u '#65534'"), "{line}: {said}");
+        let made: Vec<_> = fs::read_dir(&data).unwrap().collect();
+        assert!(made.is_empty(), "{line}: {made:?}");
+    }
+    set_mode(&home.file("."), 0o755);
+    let mut command = home.command("generate");
+    succeed(command.uid(NOBODY).gid(NOBODY).output().unwrap());
 }
 
 #[test]

@@ -168,12 +168,20 @@ macro_rules! started {
 /// When servers are required.
 pub fn find(program: &str, package: &str) -> Option<PathBuf> {
     let found = locate(program);
-    let this = thread::current();
-    let test = this.name().unwrap_or("a test");
-    if found.is_none() {
-        let required = std::env::var_os(REQUIRED).is_some();
-        assert!(!required, "{test}: {program} is missing; install {package}");
-        eprintln!("SKIPPED {test}: {program} is not installed (Debian's package: {package})");
+    let lack = format!("{program} is not installed (Debian's package: {package})");
+    has(found.is_some(), &lack).then_some(found).flatten()
+}
+
+/// Whether this test has what it needs; if not, after saying that it is skipped for the lack.
+///
+/// # Panics
+/// When servers are required.
+pub fn has(found: bool, lack: &str) -> bool {
+    if !found {
+        let this = thread::current();
+        let test = this.name().unwrap_or("a test");
+        assert!(std::env::var_os(REQUIRED).is_none(), "{test}: {lack}");
+        eprintln!("SKIPPED {test}: {lack}");
     }
     found
 }

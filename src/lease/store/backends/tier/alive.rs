@@ -13,6 +13,8 @@ use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use crate::lease::refuse_foreign;
+
 /// The signs of this process, one for each file that it shares.
 static SIGNS: Mutex<Vec<Sign>> = Mutex::new(Vec::new());
 
@@ -57,6 +59,9 @@ fn lock() -> Option<MutexGuard<'static, Vec<Sign>>> {
 impl Sign {
     fn new(path: &Path, process: u32) -> io::Result<Self> {
         let directory = directory(path);
+        if !directory.exists() {
+            refuse_foreign(&directory)?;
+        }
         let mut builder = fs::DirBuilder::new();
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);

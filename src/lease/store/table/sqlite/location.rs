@@ -144,7 +144,7 @@ pub(crate) fn private_file() -> FileOptions {
 
 /// Refuses to let root make this file or directory in a place of another user, whom it would
 /// lock out.
-pub(crate) fn refuse_foreign(path: &Path) -> io::Result<()> {
+pub fn refuse_foreign(path: &Path) -> io::Result<()> {
     let mut ancestors = path.ancestors().skip(1);
     let Some(place) = ancestors.find(|place| place.exists()) else {
         return Ok(());
