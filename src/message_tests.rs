@@ -114,6 +114,7 @@ fn store_errors() -> String {
         },
         PresentOnly { store: "tier:/var/lib/ringflake/leases".into() },
         FloorAhead { floor: 4711, horizon_end: 4000, retry_after: Duration::from_secs(711) },
+        FloorAhead { floor: 40_000, horizon_end: 4000, retry_after: Duration::from_secs(36_000) },
         FloorTooFar {
             tick: 4711,
             tick_unix_ms: NOW + 86_400_000,
@@ -176,6 +177,7 @@ fn lease_errors() -> String {
         Skew { skew_ms: 7_000, limit_ms: 5_000 },
         LayoutEnded,
         FloorAhead { retry_after: Duration::from_millis(90_500) },
+        FloorAhead { retry_after: Duration::from_secs(36_000) },
         Exhausted { quarantined: 0 },
         Exhausted { quarantined: 3 },
     });

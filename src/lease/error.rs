@@ -8,6 +8,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 pub use self::fence::Fence;
+pub(crate) use self::message::FAR_AHEAD;
 use crate::lease::block::{Block, Epoch};
 use crate::lease::confirmed::Confirmed;
 use crate::lease::fingerprint::Fingerprint;

@@ -4,6 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Result;
 use ringflake::lease::{Fence, Fingerprint, Obstacle, OpenOptions, SqliteStore, StoreError};
@@ -15,6 +16,9 @@ use crate::data_dir::DataDir;
 use crate::secret;
 use crate::shell::quoted;
 use crate::words;
+
+/// A run does not wait for so long.
+const FAR_AHEAD: Duration = Duration::from_secs(3600);
 
 /// The layout and the key, as a command line names them.
 pub(super) fn words_of(args: &TargetArgs) -> String {
@@ -297,6 +301,16 @@ impl Advice {
                  --over-lost-grants{}'",
                 self.adopted
             ),
+            StoreError::FloorAhead { retry_after, .. } if *retry_after > FAR_AHEAD => format!(
+                "wait until then\n\
+                 help: or, if no ID was issued with a time so far ahead, stop all processes for \
+                 good, {}, and run 'ringflake store init --history unknown{words}' there",
+                if self.is_embedded {
+                    "move the data directory away, copy its secret into a new one"
+                } else {
+                    "choose another store"
+                }
+            ),
             StoreError::FloorAhead { .. } => {
                 "try again after that time, or give a longer --wait".to_owned()
             }
@@ -386,7 +400,7 @@ mod tests {
                 tick_unix_ms: 1_760_086_400_000,
                 latest: 815,
                 latest_unix_ms: 1_760_000_000_000,
-                idle: std::time::Duration::from_secs(86_400),
+                idle: Duration::from_secs(86_400),
             },
             StoreError::NotQuarantined {
                 block: Block::new(7),
@@ -422,12 +436,17 @@ mod tests {
             StoreError::FloorAhead {
                 floor: 4711,
                 horizon_end: 4000,
-                retry_after: std::time::Duration::from_secs(90),
+                retry_after: Duration::from_secs(90),
+            },
+            StoreError::FloorAhead {
+                floor: 40_000,
+                horizon_end: 4000,
+                retry_after: Duration::from_secs(36_000),
             },
             StoreError::Exhausted {
                 wanted: 3,
                 blocks: 4096,
-                retry_after: std::time::Duration::from_secs(90),
+                retry_after: Duration::from_secs(90),
             },
             StoreError::Unavailable {
                 source: "connection reset".into(),

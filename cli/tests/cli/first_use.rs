@@ -121,6 +121,20 @@ fn copy(option: &str, from: &str, to: &str) {
 }
 
 #[test]
+fn advice_for_a_floor_far_ahead_can_be_followed() {
+    let home = Home::new();
+    let mut ids = home.generate("-n 100");
+    home.print("store raise-floor --to-tick 1000000000 --force");
+    let message = home.refuse("generate");
+    fs::rename(home.data_dir(), home.file("old")).unwrap();
+    fs::create_dir(home.data_dir()).unwrap();
+    fs::copy(home.file("old/secret"), home.file("data/secret")).unwrap();
+    follow(&home, &message);
+    ids.extend(home.generate("-n 100 --wait 2min"));
+    assert_eq!(distinct(ids), 200);
+}
+
+#[test]
 fn a_locked_directory_is_waited_for_as_long_as_asked() {
     let home = Home::new();
     fs::create_dir(home.data_dir()).unwrap();

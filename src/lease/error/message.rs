@@ -6,6 +6,10 @@ use std::time::Duration;
 use super::{Fence, StoreError};
 use crate::layout::{Utc, span};
 
+/// Much longer than a floor waits that was raised over lost grants: the clock was wrong then, or
+/// somebody raised it by hand.
+pub(crate) const FAR_AHEAD: Duration = Duration::from_secs(3600);
+
 impl fmt::Display for StoreError {
     /// One line: what is wrong, with the values. [`note`](Self::note) and
     /// [`help`](Self::help) have the rest.
@@ -288,6 +292,10 @@ impl StoreError {
                  of its own and smaller blocks"
             }
             Self::PresentOnly { .. } => "request past ticks from its upstream store",
+            Self::FloorAhead { retry_after, .. } if *retry_after > FAR_AHEAD => {
+                "wait; or, if no ID was issued with a time so far ahead, close this store for good, \
+                 and initialise another with the same secret and its history unknown"
+            }
             Self::FloorAhead { .. } => "try again after that time",
             Self::FloorTooFar { .. } => {
                 "choose an earlier tick, or force the floor if the pause is intended"

@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::layout::span;
+use crate::lease::error::FAR_AHEAD;
 use crate::lease::store::report::StoreReport;
 
 /// Something that keeps a store from granting a lease at present. Printed, it says what to
@@ -66,11 +67,20 @@ impl fmt::Display for Obstacle {
             Self::LayoutEnded => {
                 f.write_str("the layout has run out of ticks: move to one with more time bits")
             }
-            Self::FloorAhead { retry_after } => write!(
-                f,
-                "the floor was raised over grants that may have been lost: grants start in {}",
-                span(*retry_after)
-            ),
+            Self::FloorAhead { retry_after } => {
+                write!(
+                    f,
+                    "the floor was raised over grants that may have been lost: grants start in {}",
+                    span(*retry_after)
+                )?;
+                if *retry_after > FAR_AHEAD {
+                    f.write_str(
+                        ", or sooner from another store that is initialised with the same secret \
+                         and an unknown history, if no ID was issued with a time so far ahead",
+                    )?;
+                }
+                Ok(())
+            }
             Self::Exhausted { quarantined: 0 } => f.write_str(
                 "every block is held: hold fewer in each process, or release those whose holder is \
                  gone",
