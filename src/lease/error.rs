@@ -210,7 +210,7 @@ pub enum StoreError {
         /// The identity that was found instead.
         found: String,
     },
-    /// The store can't be reached. The request was not carried out.
+    /// The store can't be reached, or can't do it at present. The request was not carried out.
     Unavailable {
         /// The driver's error.
         source: Box<dyn Error + Send + Sync>,

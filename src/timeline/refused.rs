@@ -91,7 +91,7 @@ impl fmt::Display for Refused {
                 }
                 match failure {
                     Some(failure) => write!(f, "; {failure}"),
-                    None => f.write_str("; a new one is requested from the store"),
+                    None => f.write_str("; a new one is requested"),
                 }
             }
             Self::Invalidated => f.write_str(

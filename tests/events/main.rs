@@ -406,7 +406,7 @@ leased    | more      | lease extended           | TRACE grant=block 0 epoch 1 t
 leased    | once      | lease closed             | DEBUG grant=block 0 epoch 1*
 leased    | more      | lease store asked        | TRACE request=acquire micros=*
 leased    | more      | lease store asked        | TRACE request=renew micros=*
-trouble   | throttled | lease store failed       | WARN request=renew error=*can't be reached* cause=the plug is pulled suppressed=0
+trouble   | throttled | lease store failed       | WARN request=renew error=*is unavailable* cause=the plug is pulled suppressed=0
 trouble   | once      | lease store recovered    | INFO since_unix_ms=BEGIN+8s
 trouble   | once      | leases ended             | ERROR since_unix_ms=BEGIN+21s
 trouble   | once      | leases in force again    | INFO

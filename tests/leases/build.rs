@@ -122,7 +122,7 @@ fn a_build_that_does_not_wait_fails_at_once_without_a_lease() {
     rig.store.fail(Fault::Down);
     assert_refused! { rig:
         .first_lease_within(Duration::ZERO) =>
-            BuildError::NoLeaseYet { error: StoreError::Unavailable { .. }, .. }, "reach";
+            BuildError::NoLeaseYet { error: StoreError::Unavailable { .. }, .. }, "unavailable";
     }
     rig.store.fail(Fault::Panic);
     assert_refused! { rig:

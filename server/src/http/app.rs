@@ -97,7 +97,7 @@ impl App {
             Ok(Ok(Ok(namespace))) => Ok(namespace),
             Ok(Ok(Err(error))) => Err(refused(&error)),
             // It goes on, and the next request may find it.
-            Err(_) => Err(cannot_open("its store is slow to respond")),
+            Err(_) => Err(cannot_open("it is still being opened")),
             Ok(Err(_)) => Err(cannot_open("it failed")),
         }
     }

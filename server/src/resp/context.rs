@@ -213,7 +213,7 @@ impl Rejection {
     );
     pub(super) const STILL_OPENING: Self = Self::new(
         "TRYAGAIN",
-        "the namespace is still being opened, because its store is slow: try again in a second",
+        "the namespace is still being opened: try again in a second",
     );
 }
 

@@ -86,7 +86,7 @@ kinds! {
     /// [`StoreError::NotDurable`].
     NotDurable "can lose grants that it confirmed",
     /// [`StoreError::Unavailable`].
-    Unavailable "can't be reached",
+    Unavailable "is unavailable",
     /// [`StoreError::Denied`].
     Denied "rejects the login",
     /// [`StoreError::Ambiguous`].

@@ -195,7 +195,7 @@ impl fmt::Display for StoreError {
                 "{store} is a copy, or was restored to an earlier state: it was written for \
                  {recorded}, and this is {found}"
             ),
-            Self::Unavailable { .. } => f.write_str("the store can't be reached"),
+            Self::Unavailable { .. } => f.write_str("the store is unavailable"),
             Self::Denied { .. } => f.write_str("the store rejected the login"),
             Self::Ambiguous { operation, .. } => write!(
                 f,
