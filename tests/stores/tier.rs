@@ -1,7 +1,8 @@
 //! A tier in a file, between processes and an upstream store.
 
 use std::fs::{self, File};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use ringflake::lease::{
     Acquire, Fence, Grant, History, Init, LeaseStore, MemoryStore, Namespace, SqliteStore,
     StoreError, StoreLimits, TierStore,
 };
-use ringflake_kit::server::data_directory;
+use ringflake_kit::server::{self, data_directory};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
@@ -109,16 +110,32 @@ fn s9_a_copied_file_gives_up_what_the_original_has() {
 #[cfg(target_os = "linux")]
 #[test]
 fn s9_a_file_put_back_in_place_begins_above_its_sub_grants() {
+    // Good tools bring back everything that is in a file or on its inode.
+    for words in ["cp", "cp -a", "rsync -aX --inplace --checksum"] {
+        let (program, options) = words.split_once(' ').unwrap_or((words, ""));
+        if program == "cp" || server::find(program, program).is_some() {
+            a_file_put_back_by(program, options);
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn a_file_put_back_by(program: &str, options: &str) {
     let mut machine = Machine::new();
     let mut process = machine.process();
     machine.acquire(&mut process);
     let backup = machine.at("backup.db");
-    fs::copy(machine.path(), &backup).unwrap();
+    let copy = |from: &Path, to: &Path| {
+        let mut command = Command::new(program);
+        command.args(options.split_whitespace()).args([from, to]);
+        assert!(command.status().unwrap().success(), "{program} {options}");
+    };
+    copy(&machine.path(), &backup);
     let last = (0..3)
         .map(|_| machine.acquire(&mut process))
         .last()
         .unwrap();
-    fs::copy(&backup, machine.path()).unwrap();
+    copy(&backup, &machine.path());
     let renewed = kit::renew(&mut process, &space(), &last);
     assert_eq!(
         fenced(renewed),

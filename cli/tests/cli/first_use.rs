@@ -6,7 +6,9 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::home::{Home, assert_new, distinct, fail, object, set_mode, stderr, stdout, succeed};
+use crate::home::{
+    Home, assert_new, distinct, fail, object, row, set_mode, stderr, stdout, succeed,
+};
 use ringflake_kit::{assert_says, server};
 
 #[test]
@@ -118,6 +120,22 @@ fn follow(home: &Home, message: &str) {
 fn copy(option: &str, from: &str, to: &str) {
     let status = Command::new("cp").args([option, from, to]).status();
     assert!(status.unwrap().success());
+}
+
+#[test]
+fn a_directory_put_back_with_its_attributes_is_noticed_and_makes_no_duplicate() {
+    let home = Home::new();
+    let [data, backup] = ["data", "backup"].map(|name| home.path(name));
+    let mut ids = home.generate("-n 100");
+    copy("-a", &data, &backup);
+    ids.extend(home.generate("-n 100"));
+    copy("-a", &format!("{backup}/."), &data);
+    let check = || stdout(&home.run("store check"));
+    let noticed = check();
+    assert_ne!(row(&noticed, "incarnation"), row(&noticed, "on record"));
+    ids.extend(home.generate("-n 100"));
+    assert_eq!(distinct(ids), 300);
+    assert!(!check().contains("on record"));
 }
 
 #[test]
