@@ -78,7 +78,7 @@ fn a_missing_directory_is_named() {
 
 /// Does something without the rights of root, if it has them.
 #[cfg(target_os = "linux")]
-fn without_privilege<T>(act: impl FnOnce() -> T) -> T {
+pub(super) fn without_privilege<T>(act: impl FnOnce() -> T) -> T {
     const NOBODY: u32 = 65_534;
     // SAFETY: no arguments, no failure.
     let root = unsafe { libc::geteuid() } == 0;

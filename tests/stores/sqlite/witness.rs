@@ -10,10 +10,12 @@ use std::process::{Command, Stdio};
 use ringflake::Clock;
 use ringflake::lease::conformance::GrantedTicks;
 use ringflake::lease::{Fence, Grant, LeaseStore, Namespace, Renew, SqliteStore, StoreError};
+use ringflake_kit::server;
 use tempfile::TempDir;
 
-use super::Site;
-use crate::kit::{self, FAILOVER, HORIZON, fenced};
+use super::files::without_privilege;
+use super::{Site, child, given_path};
+use crate::kit::{self, FAILOVER, HORIZON, copied, fenced};
 
 /// A file system in a file, mounted until this is dropped.
 struct Mounted {
@@ -32,11 +34,18 @@ impl Mounted {
         let made = run(&format!("mkfs.{kind}"), |it| it.args(options).arg(&image));
         let at = this.at();
         let mounted = made && run("mount", |it| it.args(["-o", "loop"]).arg(&image).arg(at));
-        if !mounted {
-            eprintln!("SKIPPED: {kind} {options:?} can't be made and mounted here");
-            return None;
-        }
-        Some(this)
+        let lack = format!("{kind} {options:?} can't be made and mounted here");
+        server::has(mounted, &lack).then_some(this)
+    }
+
+    /// The same directory under another path.
+    fn bind(directory: &Path) -> Option<Self> {
+        let this = Self {
+            home: tempfile::tempdir().unwrap(),
+        };
+        fs::create_dir(this.at()).unwrap();
+        let mounted = run("mount", |it| it.arg("--bind").arg(directory).arg(this.at()));
+        server::has(mounted, "only root can mount").then_some(this)
     }
 
     fn at(&self) -> PathBuf {
@@ -67,6 +76,8 @@ fn must_run(program: &str, arguments: &[&str]) {
 
 const FILE: &str = "leases.db";
 
+const SHARED_MEMORY: &str = "/dev/shm";
+
 /// A directory with a store, and all that was granted of it.
 struct Watched {
     site: Site,
@@ -78,13 +89,16 @@ impl Watched {
     fn new(home: &Path) -> Self {
         let data = home.join("data");
         fs::create_dir(&data).unwrap();
-        let site = Site::new(&data);
-        // Two blocks, so that the same ones come back.
-        let space = kit::space("orders").with_block_bits(16).unwrap();
-        site.store(FILE).init(&space, &site.init()).unwrap();
+        let this = Self::at(Site::new(&data));
+        this.store().init(&this.space, &this.site.init()).unwrap();
+        this
+    }
+
+    fn at(site: Site) -> Self {
         Self {
             site,
-            space,
+            // Two blocks, so that the same ones come back.
+            space: kit::space("orders").with_block_bits(16).unwrap(),
             given: GrantedTicks::default(),
         }
     }
@@ -155,8 +169,10 @@ fn floor_ahead(answer: Result<Grant, StoreError>) -> u64 {
 }
 
 fn on_each(test: impl Fn(&Path)) {
-    let home = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    test(home.path());
+    // The second one at best effort.
+    for parent in [env!("CARGO_TARGET_TMPDIR"), SHARED_MEMORY] {
+        test(TempDir::new_in(parent).unwrap().path());
+    }
     for (kind, options) in [
         ("ext4", &["-q", "-I", "128"][..]),
         ("ext4", &["-q", "-I", "256"]),
@@ -190,8 +206,7 @@ fn a_file_written_over_in_place_grants_nothing_twice() {
 
 #[test]
 fn a_file_put_back_by_rsync_grants_nothing_twice() {
-    if !run("rsync", |it| it.arg("--version")) {
-        eprintln!("SKIPPED: there is no rsync");
+    if server::find("rsync", "rsync").is_none() {
         return;
     }
     on_each(|home| {
@@ -245,7 +260,7 @@ fn a_reboot_raises_the_floor_once() {
 /// Removes the note of a file, as a reboot does.
 fn forget_note(file: &Path) {
     let text = file.to_str().unwrap();
-    let notes = fs::read_dir("/dev/shm").unwrap();
+    let notes = fs::read_dir(SHARED_MEMORY).unwrap();
     let notes = notes.map(|note| note.unwrap().path());
     let is_note = |path: &PathBuf| {
         let said = fs::read_to_string(path).unwrap_or_default();
@@ -282,4 +297,104 @@ fn a_snapshot_used_beside_the_original_grants_nothing_twice() {
         watched.grant(&mut other, 2);
         watched.grant(&mut original, 2);
     }
+}
+
+#[test]
+fn a_file_that_is_copied_moved_or_emptied_grants_nothing_twice() {
+    on_each(|home| {
+        let mut watched = Watched::new(home);
+        let mut store = watched.store();
+        watched.grant(&mut store, 2);
+        // It goes on under another name.
+        let renamed = home.join("renamed");
+        fs::rename(&watched.site.directory, &renamed).unwrap();
+        watched.site.directory = renamed;
+        let mut store = watched.store();
+        watched.grant(&mut store, 2);
+        assert!(!watched.history_lost());
+
+        // A copy does not, nor does a file from another file system.
+        let file = watched.site.at(FILE);
+        let elsewhere = TempDir::new_in(match home.starts_with(SHARED_MEMORY) {
+            true => env!("CARGO_TARGET_TMPDIR"),
+            false => SHARED_MEMORY,
+        });
+        let elsewhere = elsewhere.unwrap();
+        for other in [home.join("copy"), elsewhere.path().join("moved")] {
+            fs::create_dir(&other).unwrap();
+            let site = Site {
+                clock: watched.site.clock.clone(),
+                directory: other,
+            };
+            must_run(
+                "cp",
+                &[
+                    "-a",
+                    file.to_str().unwrap(),
+                    site.at(FILE).to_str().unwrap(),
+                ],
+            );
+            let granted = site.acquire(&mut site.store(FILE), &watched.space, 50);
+            assert!(copied(granted).contains("is a copy"));
+        }
+
+        fs::File::create(&file).unwrap();
+        let again = watched
+            .store()
+            .init_if_new(&watched.space, &watched.site.init());
+        assert!(
+            matches!(again, Err(StoreError::HistoryUnknown { .. })),
+            "{again:?}"
+        );
+    });
+}
+
+/// The note is shared by users and by mounts, and not with a container that has a `/dev/shm` of
+/// its own.
+#[test]
+fn one_file_of_several_users_mounts_and_containers_grants_nothing_twice() {
+    const NOBODY: u32 = 65_534;
+    if let Some(directory) = given_path() {
+        let watched = Watched::at(Site::new(&directory));
+        assert!(watched.history_lost());
+        watched.try_acquire(&mut watched.store()).unwrap_err();
+        return;
+    }
+    let home = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let mut watched = Watched::new(home.path());
+    watched.grant(&mut watched.store(), 1);
+    forget_note(&watched.site.at(FILE));
+    let data = watched.site.directory.clone();
+    let Some(mounted) = Mounted::bind(&data) else {
+        return;
+    };
+    let files = fs::read_dir(&data).unwrap().map(|it| it.unwrap().path());
+    for path in files.chain([data.clone()]) {
+        std::os::unix::fs::chown(&path, Some(NOBODY), Some(NOBODY)).unwrap();
+    }
+    watched.grant(&mut watched.store(), 1);
+    let by_mount = Site {
+        directory: mounted.at(),
+        clock: watched.site.clock.clone(),
+    };
+    for _ in 0..2 {
+        without_privilege(|| watched.grant(&mut watched.store(), 1));
+        watched.grant(&mut by_mount.store(FILE), 1);
+        assert!(!watched.history_lost(), "it began no new life");
+    }
+
+    let inside = child(&data);
+    let mut container = Command::new("unshare");
+    let shell = "mount -t tmpfs none /dev/shm && exec \"$0\" \"$@\"";
+    container.args(["--mount", "sh", "-c", shell]);
+    container.arg(inside.get_program()).args(inside.get_args());
+    container.envs(
+        inside
+            .get_envs()
+            .filter_map(|(name, value)| Some((name, value?))),
+    );
+    let output = container.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert!(watched.history_lost(), "the container wrote");
+    watched.grant(&mut watched.store(), 2);
 }
