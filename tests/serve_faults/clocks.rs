@@ -63,6 +63,28 @@ fn a_clock_that_is_set_ahead_and_right_again_makes_no_duplicate() {
 }
 
 #[test]
+fn a_first_use_with_a_clock_that_is_ahead_costs_nothing_once_it_is_right() {
+    let home = Home::new();
+    let server = Serve::new(&home, "serve", "[namespaces.orders]\n");
+    let mut server = server.with_clock(Clock::new());
+    server.clock().run_ahead(8 * HOUR_MS);
+    server.start(&home);
+    let mut marks = Marks::local(&home);
+    let load = Load::start(&server);
+    load.wait_for(BETWEEN);
+    load.end_into(&mut marks);
+    server.stop();
+    server.clock().run_ahead(0);
+    server.start(&home);
+    let load = Load::start(&server);
+    load.wait_for(BETWEEN);
+    load.end_into(&mut marks);
+    let ahead = 8 * HOUR_MS.unsigned_abs();
+    marks.check_within(unix_ms() - 300_000..=unix_ms() + ahead + 121_000);
+    server.stop();
+}
+
+#[test]
 fn a_server_that_starts_while_its_clock_is_wrong_makes_no_duplicate() {
     let home = Home::new();
     let mut server = start(&home);
