@@ -1,5 +1,8 @@
 //! The machine's calendar clock is set while a server runs.
 
+use std::time::{Duration, Instant};
+
+use ringflake_kit::eventually;
 use ringflake_kit::server::Clock;
 
 use crate::load::Load;
@@ -59,6 +62,31 @@ fn a_clock_that_is_set_ahead_and_right_again_makes_no_duplicate() {
     }
     let end = unix_ms() + HOUR_MS.unsigned_abs() + 121_000;
     marks.check_within(unix_ms() - 300_000..=end);
+    server.stop();
+}
+
+/// As a virtual machine that was paused, or a laptop that slept: longer than any lease.
+#[test]
+fn after_a_pause_ids_are_issued_at_once() {
+    const PAUSE_MS: i64 = 600_000;
+    let home = Home::new();
+    let mut server = start(&home);
+    let mut marks = Marks::local(&home);
+    server.signal(libc::SIGSTOP);
+    let due_ms = unix_ms() + PAUSE_MS.unsigned_abs();
+    server.clock().run_ahead(PAUSE_MS);
+    server.signal(libc::SIGCONT);
+    let woke = Instant::now();
+    // The first ones may have been made before.
+    eventually("IDs have the new time", || {
+        let load = Load::start(&server);
+        load.wait_for(BETWEEN);
+        load.end_into(&mut marks);
+        marks.latest_ms() >= due_ms
+    });
+    let took = woke.elapsed();
+    assert!(took < Duration::from_secs(30), "{took:?}");
+    marks.check_within(unix_ms() - 300_000..=due_ms + 300_000);
     server.stop();
 }
 

@@ -42,6 +42,13 @@ impl Marks {
         self.ids.len()
     }
 
+    /// The time of the latest ID.
+    pub(crate) fn latest_ms(&self) -> u64 {
+        let raws = self.ids.iter().map(|id| self.cipher.decrypt(*id));
+        let latest = Layout::RANDFLAKE.unpack(raws.max().unwrap());
+        latest.unwrap().unix_ms
+    }
+
     /// Where the clocks were right: no ID came twice, and all are of this test's time.
     #[track_caller]
     pub(crate) fn check(&mut self) {

@@ -152,6 +152,10 @@ impl Serve {
         self.running().wait_for_times(said, times);
     }
 
+    pub(crate) fn signal(&self, number: i32) {
+        self.running().signal(number);
+    }
+
     /// As a machine that fails: it ends at once, and writes nothing down.
     pub(crate) fn kill(&mut self) {
         drop(self.running.take().expect("it runs"));
