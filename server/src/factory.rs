@@ -133,7 +133,12 @@ impl GeneratorFactory {
         layout: Layout,
     ) -> CachedGeneratorBuilder {
         let builder = with_settings(CachedGenerator::builder(layout), settings);
-        builder.local(self.in_data_dir(Local::new(name)))
+        let namespace = name.to_owned();
+        let local = self.in_data_dir(Local::new(name));
+        builder.local(local).on_lease_wait_hook(move |error| {
+            let error = Causes(error);
+            tracing::warn!(namespace, %error, "waiting for the data directory");
+        })
     }
 
     /// A namespace of a store, which is not asked yet.

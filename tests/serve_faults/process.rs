@@ -126,7 +126,9 @@ impl Serve {
         self.wait_for_times("serving", 1);
     }
 
-    fn spawn(&mut self, home: &Home) {
+    /// Starts it.
+    #[track_caller]
+    pub(crate) fn spawn(&mut self, home: &Home) {
         assert!(self.running.is_none(), "it runs");
         let mut command = home.command(&["serve"]);
         command

@@ -1,5 +1,7 @@
 //! A store that goes away and comes back.
 
+use std::fs;
+
 use ringflake_kit::proxy::{Fault, Proxy, Then};
 use ringflake_kit::server::{Postgres, Reachable, TestServer};
 use ringflake_kit::{assert_says, eventually, is_long, short_or_long, started};
@@ -108,4 +110,18 @@ fn a_server_starts_without_its_store_and_serves_later() {
         }
     }
     assert_ne!(without, 0);
+}
+
+#[test]
+fn a_server_says_that_another_process_keeps_its_directory_locked() {
+    let home = Home::new();
+    fs::create_dir(home.data_dir()).unwrap();
+    let lock = fs::File::create(home.file("data/leases.db.lock")).unwrap();
+    lock.lock().unwrap();
+    let mut server = Serve::new(&home, "serve", "[namespaces.orders]\n");
+    server.spawn(&home);
+    server.wait_for_times("waiting for the data directory", 1);
+    lock.unlock().unwrap();
+    server.wait_for_times("ready", 1);
+    server.stop();
 }
