@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let arguments = Arguments::read("cluster_etcd", "ETCD_URL", form);
     // Name every member: each is tried in turn. Nothing is connected yet, so this
     // fails for a wrong URL only.
-    let options = OpenOptions::new().timeout(Duration::from_secs(3));
+    let options = OpenOptions::new().timeout(Duration::from_secs(10));
     let store = EtcdStore::from_url(&arguments.url, &options)?;
     service::run(store, &arguments)
 }

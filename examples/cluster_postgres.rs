@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let arguments = Arguments::read("cluster_postgres", "DATABASE_URL", form);
     // Nothing is connected yet, so this fails for a wrong URL only. TLS and more
     // are parameters of the URL, such as ?ca=FILE.
-    let options = OpenOptions::new().timeout(Duration::from_secs(3));
+    let options = OpenOptions::new().timeout(Duration::from_secs(10));
     let store = PostgresStore::from_url(&arguments.url, &options)?;
     service::run(store, &arguments)
 }
