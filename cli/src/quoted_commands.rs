@@ -88,6 +88,27 @@ fn commands(text: &str) -> Vec<(String, bool)> {
     commands
 }
 
+/// What the program has printed is a command that can be run: none is named alone.
+#[test]
+fn every_command_of_a_message_parses() {
+    let messages = [
+        include_str!("../tests/messages/advice.txt"),
+        include_str!("../../server/tests/messages/http.txt"),
+        include_str!("../../server/tests/messages/resp.txt"),
+        include_str!("../../server/tests/messages/server.txt"),
+    ];
+    let mut parsed = 0;
+    for (command, is_quoted) in messages.into_iter().flat_map(commands) {
+        assert!(is_quoted, "{command}");
+        let words = words(&command);
+        if let Err(error) = Cli::try_parse_from(&words) {
+            panic!("{words:?}: {error}");
+        }
+        parsed += 1;
+    }
+    assert!(parsed > 30, "only {parsed} commands were found");
+}
+
 fn files(path: &Path, found: &mut Vec<PathBuf>) {
     if path.ends_with("tests") || path.ends_with("quoted_commands.rs") {
         return;
