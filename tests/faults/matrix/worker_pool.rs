@@ -112,7 +112,7 @@ pub(crate) struct Reports {
 
 pub(crate) struct WorkerRecord {
     ids: u64,
-    confirmed: u64,
+    pub(crate) confirmed: u64,
     /// Since when it is refused, and what it was told last.
     pub(crate) refused: Option<(Instant, String)>,
     pub(crate) forks: u64,
