@@ -124,7 +124,11 @@ impl Table for FlawedTable {
                 thread::sleep(MEANWHILE);
                 entries.extend(self.stored(rest, query.blocks.clone())?.entries);
             }
-            ("the_clock_moves_on", _) => *time = StoreTime::exactly(time.unix_ms / 1_000),
+            // Ten times too slow, and right each hour.
+            ("the_clock_moves_on", _) => {
+                let behind = time.unix_ms % 3_600_000 / 10 * 9;
+                *time = StoreTime::exactly(time.unix_ms - behind);
+            }
             ("the_incarnation_is_stable", _) => {
                 let read = self.reads.fetch_add(1, Relaxed);
                 *incarnation = Incarnation::new(read.to_string());
