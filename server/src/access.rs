@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 
@@ -205,7 +205,7 @@ impl Access {
         if !token.may_use(namespace) {
             return (0, Err(Exceeded::Namespace));
         }
-        let (allowed, spent) = token.spend(requests, amount);
+        let (allowed, spent) = token.spend(requests, amount, Instant::now());
         let spent = spent.map_err(|retry_after| Exceeded::Rate { retry_after });
         (allowed, spent)
     }
