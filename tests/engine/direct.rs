@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 use std::ops::Range;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Barrier};
 use std::thread;
@@ -199,10 +199,12 @@ fn counted(layout: Layout, tick: u64, each: u64, at_most: Duration) -> (DirectGe
 
 impl Clock for Counted {
     fn unix_ms(&self) -> u64 {
-        let read = self.reads.fetch_add(1, Relaxed) + 1;
+        let now = self.clock.unix_ms();
+        // Afterwards: whoever sees the count may set the clock.
+        let read = self.reads.fetch_add(1, Release) + 1;
         let ahead = read.checked_div(self.each).unwrap_or(0);
         assert!(self.each > 0 || read < 50, "it waits for ever");
-        self.clock.unix_ms() + ahead
+        now + ahead
     }
 }
 
@@ -255,7 +257,7 @@ fn a_take_that_sleeps_holds_up_no_other() {
     // Not joined: it sleeps for a minute.
     thread::spawn(sleeper);
     eventually("it has read the clock", || {
-        clock.reads.load(Relaxed) > before
+        clock.reads.load(Acquire) > before
     });
     clock.clock.advance(Duration::from_secs(60));
     ids.take().unwrap();
