@@ -40,8 +40,8 @@ pub enum Then {
     Hang,
 }
 
-/// Listens on a port of its own of 127.0.0.1 and passes on what comes to a
-/// server there. Stops, with all connections and threads, when dropped.
+/// Listens on a port of its own and passes on what comes to a server on 127.0.0.1. Stops,
+/// with all connections and threads, when dropped.
 #[derive(Debug)]
 pub struct Proxy {
     inner: Arc<Inner>,
@@ -83,7 +83,12 @@ impl Proxy {
     /// A proxy before the server on this port of 127.0.0.1, which need not
     /// listen yet.
     pub fn to(server_port: u16) -> Self {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        Self::at("127.0.0.1", server_port)
+    }
+
+    /// The same, which listens on this address.
+    pub fn at(host: &str, server_port: u16) -> Self {
+        let listener = TcpListener::bind((host, 0)).unwrap();
         let address = listener.local_addr().unwrap();
         let inner = Arc::new(Inner {
             server_port: AtomicU16::new(server_port),
