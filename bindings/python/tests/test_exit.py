@@ -53,7 +53,7 @@ def test_leases_are_released_at_the_end(script: Script, tmp_path: Path) -> None:
     """Fails with NoLeaseError if the program before it still holds the only block."""
     program = f"""
         import ringflake
-        ids = ringflake.open("sqlite:{tmp_path}/one.db", wait=1.0, **{STORE_OPTIONS!r})
+        ids = ringflake.open("sqlite:{tmp_path}/one.db", wait=60, **{STORE_OPTIONS!r})
         print(ids.take() > 0)
         """
     for _ in range(3):

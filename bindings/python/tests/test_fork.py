@@ -185,13 +185,28 @@ def test_forks_while_other_threads_take_and_open(local: Any) -> None:
         except BaseException as error:
             failed.append(error)
 
-    threads = [threading.Thread(target=work) for work in (take, take, reopen)]
+    def work() -> List[int]:
+        try:
+            return ids.take_many(1000)
+        except ringflake.Error as error:
+            assert "forked while another thread used SQLite" in str(error)
+            return []
+
+    threads = [threading.Thread(target=use) for use in (take, take, reopen)]
     for thread in threads:
         thread.start()
     try:
         taken: List[int] = []
-        for _ in range(20):
-            taken += in_child(lambda: ids.take_many(1000))()
+        for _ in range(40):
+            start = time.monotonic()
+            wait = in_child(work)
+            # A fork waits two seconds for an operation of SQLite to end.
+            has_waited = time.monotonic() - start >= 2
+            part = wait()
+            assert part or has_waited, "a child was refused whose fork did not wait"
+            taken += part
+            if len(taken) == 20_000:
+                break
     finally:
         done.set()
         for thread in threads:

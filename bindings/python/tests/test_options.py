@@ -75,12 +75,12 @@ def test_borrow_limit_ends_a_burst(local: Any) -> None:
 
 
 def test_blocks_are_leased_at_once(one_block: Any) -> None:
-    two_blocks = {"layout": "29/6/29@2024-10-27T03:33:20Z/1s", "wait": 0.2}
+    two_blocks = {"layout": "29/6/29@2024-10-27T03:33:20Z/1s", "wait": 60}
     with one_block(blocks=1, **two_blocks), one_block(blocks=1, **two_blocks):
         pass
     with one_block(blocks=2, **two_blocks):
         with pytest.raises(ringflake.NoLeaseError, match="all 2 are held") as caught:
-            one_block(blocks=1, **two_blocks)
+            one_block(blocks=1, **{**two_blocks, "wait": 0.2})
         assert caught.value.retry_after is not None and caught.value.retry_after > 1
 
 

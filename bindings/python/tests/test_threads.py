@@ -78,7 +78,7 @@ def test_dropping_a_generator_releases_its_leases(one_block: Any) -> None:
     gone = weakref.ref(ids)
     del ids
     assert gone() is None
-    one_block(wait=1.0).shutdown(60)
+    one_block(wait=60).shutdown(60)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
