@@ -39,8 +39,8 @@ use std::fmt;
 
 pub use self::borrow::{Borrowing, borrowing, nodes_for, sustained};
 pub use self::burst::Burst;
-pub use self::load::{Load, Piece};
-pub use self::rate::Rate;
+pub use self::load::Load;
+pub use self::rate::{Piece, Rate};
 pub use self::ring::{Level, Machine, SizingError, capacity_for, is_enough, lowest_level};
 
 /// How much more than the load an answer holds: twice what is needed.

@@ -1,8 +1,7 @@
 //! A recorded load, as text: `seconds,count` a line.
 
 use super::LoadError;
-use super::load::Piece;
-use super::rate::Rate;
+use super::rate::{Piece, Rate};
 
 /// The latest moment of a line, in seconds: the year 9999 in Unix time.
 const MAX_SECONDS: f64 = 253_402_300_800.0;
