@@ -39,8 +39,12 @@ impl GeneratorFactory {
 
     /// Sees that local namespaces can be begun.
     pub(crate) fn make_data_dir(&self) -> Result<DataDir, LocalError> {
-        let local = self.in_data_dir(Local::of_layout(None));
-        local.make_directory()
+        self.all_local().make_directory()
+    }
+
+    /// What all namespaces of the data directory share.
+    pub(crate) fn all_local(&self) -> Local {
+        self.in_data_dir(Local::of_layout(None))
     }
 
     /// The data directory, which need not exist.

@@ -114,6 +114,7 @@ fn own_errors() -> String {
         NoLease,
         Ahead { retry_after: Duration::from_millis(1_001) },
         DataDir { kind: io::ErrorKind::StorageFull },
+        Refused { reason: "leases.db is damaged" },
     })
 }
 

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use ringflake::lease::{self, NamespaceError};
-use ringflake::{BuildError, CachedGenerator, LocalError, SecretError, Shutdown};
+use ringflake::{BuildError, CachedGenerator, Local, LocalError, SecretError, Shutdown};
 
 use crate::log_limit::LogLimit;
 use crate::readiness::{self, DataDirCheck, Obstacle};
@@ -190,7 +190,7 @@ impl Namespaces {
     }
 
     /// Clients may begin namespaces, whose files lie in this directory.
-    pub(crate) fn on_demand(mut self, data_dir: PathBuf) -> Self {
+    pub(crate) fn on_demand(mut self, data_dir: Local) -> Self {
         self.data_dir = Some(DataDirCheck::new(data_dir));
         self
     }

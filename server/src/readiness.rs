@@ -16,14 +16,19 @@
 
 use std::fmt;
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+use std::process;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ringflake::{CachedGenerator, Stats};
+use ringflake::lease::StoreError;
+use ringflake::{CachedGenerator, Local, LocalError, Stats};
+
+use crate::wording::{Causes, help_of_local};
 
 /// Why a namespace can issue no ID at present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +47,12 @@ pub enum Obstacle {
         /// The operating system's answer.
         kind: io::ErrorKind,
     },
+    /// Clients may begin namespaces, and the data directory grants them no lease or keeps them no
+    /// secret.
+    Refused {
+        /// Without the names of files: everybody may read it.
+        reason: &'static str,
+    },
 }
 
 impl fmt::Display for Obstacle {
@@ -58,6 +69,10 @@ impl fmt::Display for Obstacle {
                 f,
                 "the data directory can't be written, so no namespace can be created: {kind}"
             ),
+            Self::Refused { reason } => write!(
+                f,
+                "the data directory can't be used, so no namespace can be created: {reason}"
+            ),
         }
     }
 }
@@ -67,20 +82,40 @@ pub(crate) fn whole_seconds(time: Duration) -> u64 {
     time.as_secs() + u64::from(time.subsec_nanos() > 0)
 }
 
-/// Checks that the data directory can be written, at most once a second.
+impl From<LocalError> for Obstacle {
+    /// Of the data directory.
+    fn from(error: LocalError) -> Self {
+        let reason = match error {
+            LocalError::Directory { source, .. } => {
+                let kind = source.kind();
+                return Self::DataDir { kind };
+            }
+            LocalError::Copied { .. } | LocalError::Store(StoreError::Copied { .. }) => {
+                "it is a copy of another one"
+            }
+            LocalError::Secret(_) => "other users can replace its secrets",
+            LocalError::Store(StoreError::Corrupt { .. }) => "leases.db is damaged",
+            _ => "leases.db can't be written",
+        };
+        Self::Refused { reason }
+    }
+}
+
+/// Checks that the data directory can be used for namespaces, at most once a second.
 #[derive(Debug)]
 pub(crate) struct DataDirCheck(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    path: PathBuf,
+    /// All of its namespaces, whatever their names.
+    local: Local,
     state: Mutex<State>,
     done: Condvar,
 }
 
 #[derive(Debug)]
 struct State {
-    result: Result<(), io::ErrorKind>,
+    result: Result<(), Obstacle>,
     /// When the last check began.
     begun: Option<Instant>,
     is_running: bool,
@@ -90,9 +125,9 @@ impl DataDirCheck {
     /// How long a result is used, and how long a check may take.
     const PERIOD: Duration = Duration::from_secs(1);
 
-    pub(crate) fn new(path: PathBuf) -> Self {
+    pub(crate) fn new(local: Local) -> Self {
         Self(Arc::new(Inner {
-            path,
+            local,
             state: Mutex::new(State {
                 result: Ok(()),
                 begun: None,
@@ -102,7 +137,7 @@ impl DataDirCheck {
         }))
     }
 
-    /// Why it can't be written. Blocks for a second at most: a disk that hangs holds up a
+    /// Why it can't be used. Blocks for a second at most: a disk that hangs holds up a
     /// thread of its own.
     pub(crate) fn obstacle(&self) -> Option<Obstacle> {
         let mut state = self.0.lock();
@@ -112,13 +147,24 @@ impl DataDirCheck {
             state.is_running = true;
             let inner = Arc::clone(&self.0);
             let checking = thread::Builder::new().spawn(move || {
-                let result = write(&inner.path).map_err(|error| error.kind());
+                let result = inner.check();
                 let mut state = inner.lock();
+                let result = result.map_err(|error| {
+                    let (help, error_text) = (help_of_local(&error), Causes(&error).to_string());
+                    let obstacle = Obstacle::from(error);
+                    // Once for each, and not at every look.
+                    if state.result != Err(obstacle) {
+                        let error = error_text;
+                        tracing::warn!(error, help, "the data directory can't be used");
+                    }
+                    obstacle
+                });
                 (state.result, state.is_running) = (result, false);
                 inner.done.notify_all();
             });
             if let Err(error) = checking {
-                (state.result, state.is_running) = (Err(error.kind()), false);
+                let kind = error.kind();
+                (state.result, state.is_running) = (Err(Obstacle::DataDir { kind }), false);
             }
         }
         let left = state.begun.map_or(Duration::ZERO, |begun| {
@@ -127,11 +173,12 @@ impl DataDirCheck {
         let done = &self.0.done;
         let waited = done.wait_timeout_while(state, left, |state| state.is_running);
         let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        let kind = match state.is_running {
-            true => io::ErrorKind::TimedOut,
-            false => state.result.err()?,
-        };
-        Some(Obstacle::DataDir { kind })
+        match state.is_running {
+            true => Some(Obstacle::DataDir {
+                kind: io::ErrorKind::TimedOut,
+            }),
+            false => state.result.err(),
+        }
     }
 }
 
@@ -139,14 +186,35 @@ impl Inner {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    fn check(&self) -> Result<(), LocalError> {
+        let directory = self.local.check_directory()?;
+        write(directory.path()).map_err(|source| LocalError::Directory {
+            path: directory.path().to_owned(),
+            source,
+        })
+    }
 }
 
+/// Writes a file, which is removed again, and never one that is there.
 fn write(directory: &Path) -> io::Result<()> {
-    let path = directory.join(".writable");
+    let path = directory.join(format!(".writable-{}", process::id()));
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create_new(true).mode(0o600);
+    let mut opened = options.open(&path);
+    if matches!(&opened, Err(error) if error.kind() == io::ErrorKind::AlreadyExists) {
+        // Of a process that was killed, or of another container.
+        remove(&path)?;
+        opened = options.open(&path);
+    }
     // A full disk has room for an empty file.
-    fs::write(&path, [0; 4096])?;
-    match fs::remove_file(&path) {
-        // Another server on the same directory has removed it.
+    let written = opened?.write_all(&[0; 4096]);
+    remove(&path).and(written)
+}
+
+/// Removes the file, unless another server has.
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
@@ -202,6 +270,10 @@ fn judge(stats: &Stats, mut leases: Vec<Range<u64>>) -> Result<Duration, Obstacl
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
+
+    use ringflake::Layout;
+
     use super::*;
 
     const NOW: u64 = 1_800_000_000_000;
@@ -259,8 +331,13 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("data");
         fs::create_dir(&path).unwrap();
-        let check = DataDirCheck::new(path.clone());
+        // Whoever may write there chooses no file that is overwritten.
+        let victim = directory.path().join("victim");
+        fs::write(&victim, "precious").unwrap();
+        symlink(&victim, path.join(format!(".writable-{}", process::id()))).unwrap();
+        let check = DataDirCheck::new(local(&path));
         assert_eq!(check.obstacle(), None);
+        assert_eq!(fs::metadata(&victim).unwrap().len(), 8);
         assert_eq!(fs::read_dir(&path).unwrap().count(), 0, "nothing is left");
         fs::remove_dir(&path).unwrap();
         let begun = || check.0.lock().begun.unwrap();
@@ -271,6 +348,65 @@ mod tests {
         assert_eq!(check.obstacle(), Some(Obstacle::DataDir { kind }));
         fs::create_dir(&path).unwrap();
         ringflake_kit::eventually("it recovers", || check.obstacle().is_none());
+    }
+
+    #[test]
+    fn a_data_directory_that_can_serve_no_new_namespace_is_an_obstacle() {
+        let refused = |reason| Obstacle::Refused { reason };
+        let timed_out = Obstacle::DataDir {
+            kind: io::ErrorKind::TimedOut,
+        };
+        let copy = refused("it is a copy of another one");
+        type Spoil = fn(&Path) -> Option<fs::File>;
+        let table: [(Spoil, Obstacle); 5] = [
+            (|path| replace(path, "leases.db"), copy),
+            (|path| replace(path, "leases.db.lock"), copy),
+            (
+                |path| {
+                    fs::write(path.join("leases.db"), [7; 4096]).unwrap();
+                    None
+                },
+                refused("leases.db is damaged"),
+            ),
+            (
+                |path| {
+                    ringflake_kit::tls::allow(path, 0o777);
+                    None
+                },
+                refused("other users can replace its secrets"),
+            ),
+            (
+                |path| {
+                    let file = fs::File::open(path.join("leases.db.lock")).unwrap();
+                    file.lock().unwrap();
+                    Some(file)
+                },
+                timed_out,
+            ),
+        ];
+        for (spoil, expected) in table {
+            let directory = tempfile::tempdir().unwrap();
+            local(directory.path()).make(&Layout::RANDFLAKE).unwrap();
+            let check = DataDirCheck::new(local(directory.path()));
+            ringflake_kit::eventually("it is fine", || check.obstacle().is_none());
+            let _locked = spoil(directory.path());
+            ringflake_kit::eventually(&format!("{expected:?}"), || {
+                check.obstacle() == Some(expected)
+            });
+        }
+    }
+
+    fn local(directory: &Path) -> Local {
+        let local = Local::new("orders").in_directory(directory);
+        local.accept_best_effort(true)
+    }
+
+    /// Puts a copy in the place of this file.
+    fn replace(directory: &Path, name: &str) -> Option<fs::File> {
+        let copy = directory.join("copy");
+        fs::copy(directory.join(name), &copy).unwrap();
+        fs::rename(&copy, directory.join(name)).unwrap();
+        None
     }
 
     #[test]

@@ -339,7 +339,7 @@ impl Server {
 
     /// The namespaces that can issue no ID at present, by name, and why; such as one whose
     /// lease begins later than may be borrowed, as it does where the past has to be waited out.
-    /// `*` stands for all that clients may begin, if the data directory can't be written.
+    /// `*` stands for all that clients may begin, if the data directory can't be used.
     pub fn unready(&self) -> Vec<(String, Obstacle)> {
         self.namespaces.unready()
     }
@@ -432,14 +432,13 @@ fn namespaces(factory: &Arc<GeneratorFactory>, config: &Config) -> Namespaces {
     let factory = Arc::clone(factory);
     // Those of the configuration are not counted as begun by clients.
     let most = config.limits.namespaces + config.namespaces.len();
-    let data_dir = config.on_demand.then(|| factory.data_dir());
+    let data_dir = config.on_demand.then(|| factory.all_local());
     let admits = Arc::clone(&factory);
     let namespaces = Namespaces::new(Box::new(move |name| factory.build(name)), most)
         .admit(Box::new(move |name| admits.admit(name)));
     match data_dir {
-        Some(Ok(path)) => namespaces.on_demand(path),
-        // Without a directory the start fails.
-        _ => namespaces,
+        Some(local) => namespaces.on_demand(local),
+        None => namespaces,
     }
 }
 

@@ -118,6 +118,24 @@ impl Secret {
         })
     }
 
+    /// Refuses a directory in which others can replace the file of a secret, as
+    /// [`from_file`](Self::from_file) of that file would.
+    pub(crate) fn check_directory(file: &Path) -> Result<(), SecretError> {
+        #[cfg(unix)]
+        if let Some(directory) = file.parent()
+            && let Some(reason) = trust::objection_to_directory(directory).map_err(|source| {
+                let path = directory.to_owned();
+                SecretError::FileUnreadable { path, source }
+            })?
+        {
+            let path = file.to_owned();
+            return Err(SecretError::FileNotTrusted { path, reason });
+        }
+        #[cfg(not(unix))]
+        let _ = file;
+        Ok(())
+    }
+
     /// Writes the secret to a new file that only its owner may read, as 32
     /// hexadecimal digits and a newline, and syncs it. An existing file is never
     /// overwritten. If it fails half-way the file is removed.

@@ -184,6 +184,25 @@ impl Local {
         Ok(directory)
     }
 
+    /// Whether the directory could be used for a namespace at this moment, but for free space:
+    /// refuses what [`make`](Self::make) refuses for every name. Makes nothing, and waits for
+    /// other processes as `make` does.
+    ///
+    /// # Errors
+    /// [`LocalError`].
+    pub fn check_directory(&self) -> Result<DataDir, LocalError> {
+        let directory = self.directory()?;
+        directory.must_exist()?;
+        Secret::check_directory(&directory.secret()).map_err(LocalError::Secret)?;
+        let mut store = self.store(&directory)?;
+        store.admit()?;
+        if directory.has_lock()? && directory.past(&directory.lock()?)? == Past::AnothersCopy {
+            return Err(self.copied(&directory));
+        }
+        store.try_to_write()?;
+        Ok(directory)
+    }
+
     /// The known past of the directory, which is locked.
     pub(super) fn past(&self, directory: &DataDir, lock: &Lock) -> Result<Past, LocalError> {
         let secret = directory.has_secret()?;

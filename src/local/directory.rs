@@ -12,7 +12,7 @@ use etcetera::BaseStrategy;
 use super::error::LocalError;
 use super::{names, secret};
 use crate::cipher::Secret;
-use crate::lease::past::{Lock, Past, is_elsewhere};
+use crate::lease::past::{Lock, Past, is_elsewhere, lock_file};
 use crate::lease::refuse_foreign;
 use crate::lease::{OpenOptions, SqliteStore, StoreError, WaitHook};
 
@@ -229,6 +229,15 @@ impl DataDir {
         self.with_path(builder.create(&self.path))
     }
 
+    pub(super) fn must_exist(&self) -> Result<(), LocalError> {
+        self.with_path(fs::metadata(&self.path).map(drop))
+    }
+
+    /// Whether anything was ever locked.
+    pub(super) fn has_lock(&self) -> Result<bool, LocalError> {
+        self.with_path(fs::exists(lock_file(&self.leases())))
+    }
+
     /// Keeps other processes from the same for as long as the lock is held.
     pub(super) fn lock(&self) -> Result<Lock, LocalError> {
         let notice = |reason| {
@@ -242,7 +251,7 @@ impl DataDir {
 
     /// The past of this directory according to the note. The directory is
     /// locked.
-    fn past(&self, lock: &Lock) -> Result<Past, LocalError> {
+    pub(super) fn past(&self, lock: &Lock) -> Result<Past, LocalError> {
         self.with_path(lock.past(self.has_secret()?))
     }
 

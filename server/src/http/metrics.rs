@@ -65,7 +65,7 @@ fn of_readiness(
     let help = "Whether the server answers requests for IDs: every namespace can issue them, and \
                 clients can begin those that they may begin.";
     gauge("ready", help, Some(f64::from(all)));
-    let help = "Whether the data directory can be written.";
+    let help = "Whether the data directory can be used for namespaces.";
     gauge("data_dir_ready", help, data_dir.map(f64::from));
     let (open, limit) = app.setup.namespaces.count();
     gauge("namespaces", "Namespaces that are open.", Some(open as f64));

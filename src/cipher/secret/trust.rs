@@ -50,14 +50,19 @@ pub(super) fn objection(file: &File, path: &Path) -> io::Result<Option<String>> 
     };
     // Nor must anybody replace a link to it.
     for place in [path::absolute(path)?, real] {
-        let directory = place.parent().unwrap_or(&place);
-        let rights = Rights::of(&fs::metadata(directory)?);
-        if let Some(reason) = us.object_to(rights.in_a_directory()) {
-            let directory = directory.display();
-            return Ok(Some(format!("its directory, {directory}, {reason}")));
+        if let Some(reason) = objection_to_directory(place.parent().unwrap_or(&place))? {
+            return Ok(Some(reason));
         }
     }
     Ok(None)
+}
+
+/// The reason to distrust every secret in this directory, if there is one.
+pub(super) fn objection_to_directory(directory: &Path) -> io::Result<Option<String>> {
+    let rights = Rights::of(&fs::metadata(directory)?);
+    let reason = Us::now().object_to(rights.in_a_directory());
+    let directory = directory.display();
+    Ok(reason.map(|reason| format!("its directory, {directory}, {reason}")))
 }
 
 impl Us {

@@ -197,6 +197,11 @@ impl SqliteStore {
         Ok(self.table_mut().admit().map(drop)?)
     }
 
+    /// Sees that the file can be written, if there is one, and changes nothing.
+    pub(crate) fn try_to_write(&mut self) -> Result<(), StoreError> {
+        Ok(self.table_mut().try_to_write()?)
+    }
+
     /// Refuses what is out of range, and a caller's clock that is far from this machine's,
     /// before anything is written, and before locks are waited for.
     pub(crate) fn check_init(&self, namespace: &Namespace, init: &Init) -> Result<(), StoreError> {

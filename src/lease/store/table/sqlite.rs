@@ -118,6 +118,12 @@ impl SqliteTable {
         self.begin(Access::Write)
     }
 
+    /// Begins a change to the file, if there is one, and undoes it.
+    pub(in crate::lease) fn try_to_write(&mut self) -> Result<(), TableError> {
+        let opened = self.begin(Access::Write)?;
+        opened.map_or(Ok(()), |opened| opened.refuse_copy())
+    }
+
     /// What may be missing in the file.
     pub(in crate::lease) fn past(&mut self) -> Result<FilePast, TableError> {
         let opened = self.begin(Access::Read)?;
