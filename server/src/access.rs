@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
@@ -75,6 +76,8 @@ impl fmt::Display for Exceeded {
 pub(crate) struct Access {
     table: ArcSwap<Table>,
     refusals: LogLimit,
+    /// Whether the files could not be read again, with those of TLS.
+    is_stale: AtomicBool,
 }
 
 /// By role, in the order of [`Role::ALL`].
@@ -94,6 +97,7 @@ impl Access {
         Self {
             table: ArcSwap::from_pointee(rights),
             refusals: LogLimit::default(),
+            is_stale: AtomicBool::new(false),
         }
     }
 
@@ -122,6 +126,16 @@ impl Access {
             }
         }
         Ok(table)
+    }
+
+    /// Whether the files of tokens or TLS say something else than what counts, since the last
+    /// reload failed.
+    pub(crate) fn is_stale(&self) -> bool {
+        self.is_stale.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_stale(&self, is_stale: bool) {
+        self.is_stale.store(is_stale, Ordering::Relaxed);
     }
 
     /// Replaces the rights of all requests from now on. A token that stays, with the same rate,

@@ -353,6 +353,12 @@ impl Server {
     pub fn reload(&self) -> Result<(), ConfigError> {
         // Before they are read: a change meanwhile is one to come.
         self.files.mark_read();
+        let reloaded = self.read_again();
+        self.access.set_stale(reloaded.is_err());
+        reloaded
+    }
+
+    fn read_again(&self) -> Result<(), ConfigError> {
         let config = &self.config;
         let rights = Access::read(&config.tokens, self.is_local, config.open)?;
         let loaded = config.tls.as_ref().map(Loaded::from_files).transpose()?;

@@ -16,10 +16,13 @@ pub(crate) struct WatchedFiles {
     stamps: Mutex<[Vec<Option<Stamp>>; 2]>,
 }
 
-/// Changes when a file is written or replaced; symbolic links are followed.
+/// Changes when a file is written or replaced, or gets another owner or mode; symbolic links are
+/// followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Stamp {
     modified: Option<SystemTime>,
+    /// Seconds and nanoseconds. Nobody can set it back.
+    changed: (i64, i64),
     bytes: u64,
     /// Device and inode.
     file: (u64, u64),
@@ -68,6 +71,7 @@ impl Stamp {
         let metadata = std::fs::metadata(path).ok()?;
         Some(Self {
             modified: metadata.modified().ok(),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
             bytes: metadata.len(),
             file: (metadata.dev(), metadata.ino()),
         })
@@ -99,6 +103,10 @@ mod tests {
         fs::write(path("a.pem"), "another length").unwrap();
         files.mark_read();
         assert_eq!([files.have_changed(), files.have_changed()], [false; 2]);
+        // One that was refused for its mode can be read now.
+        ringflake_kit::tls::allow(&path("a.pem"), 0o640);
+        ringflake_kit::tls::only_for_us(&path("a.pem"));
+        assert_eq!([files.have_changed(), files.have_changed()], [false, true]);
     }
 
     #[test]

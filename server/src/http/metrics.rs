@@ -76,6 +76,9 @@ fn of_readiness(
     let help = "When the TLS certificate expires, in Unix seconds.";
     let expires = expires.map(|seconds| seconds as f64);
     gauge("certificate_expiry_timestamp_seconds", help, expires);
+    let help = "Whether the files of tokens and TLS could not be read at the last reload.";
+    let is_stale = app.setup.rights.is_stale();
+    gauge("reload_failed", help, Some(f64::from(is_stale)));
     let each = namespaces.iter().zip(each).map(|(namespace, ready)| {
         // Names of namespaces have no character that needs an escape.
         let label = format!("{{namespace=\"{}\"}}", namespace.name);

@@ -69,6 +69,11 @@ fn a_certificate_is_changed_while_connections_go_on() {
     let error = served.server().reload().unwrap_err().to_string();
     assert!(error.contains("can't be used with the key"), "{error}");
     assert_eq!(name_of(&connect(Resp)), "client.pem");
+    let metrics = connect(Http).get("/metrics").text();
+    assert!(
+        metrics.contains("\nringflake_server_reload_failed 1\n"),
+        "{metrics}"
+    );
     goes_on();
     let metrics = connect(Http).get("/metrics").text();
     let expiry = "\nringflake_server_certificate_expiry_timestamp_seconds 4731436800\n";
