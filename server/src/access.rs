@@ -68,8 +68,8 @@ impl fmt::Display for Exceeded {
 ///
 /// | role | who has it where no file of tokens is given for it |
 /// |---|---|
-/// | take, inspect | everybody, if no role has tokens, and only this machine can connect or the configuration opens the server to the network |
-/// | admin | everybody, if no role has tokens and only this machine can connect |
+/// | take | everybody, if no role has tokens, and only this machine can connect or the configuration opens the server to the network |
+/// | inspect, admin | everybody, if no role has tokens and only this machine can connect |
 ///
 /// So one file of tokens closes every role: behind a proxy on the same machine, all the world
 /// is local.
@@ -112,8 +112,8 @@ impl Access {
         let has_none = files.is_empty();
         let mut table = Role::ALL.map(|role| {
             let is_everybodys = match role {
-                Role::Take | Role::Inspect => is_local || is_open,
-                Role::Admin => is_local,
+                Role::Take => is_local || is_open,
+                Role::Inspect | Role::Admin => is_local,
             };
             match is_everybodys && has_none {
                 true => Right::Everybody,
@@ -344,7 +344,7 @@ mod tests {
         let none = TokenSettings::default();
         for (is_local, is_open, expected) in [
             (true, false, &["take", "inspect", "admin"][..]),
-            (false, true, &["take", "inspect"]),
+            (false, true, &["take"]),
             (false, false, &[]),
         ] {
             let access = access(&none, is_local, is_open);
