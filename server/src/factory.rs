@@ -4,7 +4,7 @@
 //! whatever they say later. One that can't be opened keeps the server from starting.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ringflake::lease::{self, Fingerprint, OpenOptions, StoreError};
@@ -23,6 +23,8 @@ const WAIT: Duration = Duration::from_secs(5);
 
 pub(crate) struct GeneratorFactory {
     config: Arc<Config>,
+    /// The secrets that are used with stores, and the namespace of each.
+    secrets: Mutex<Vec<(Fingerprint, String)>>,
 }
 
 /// The store of a namespace.
@@ -34,7 +36,10 @@ struct Upstream {
 
 impl GeneratorFactory {
     pub(crate) fn new(config: Arc<Config>) -> Self {
-        Self { config }
+        Self {
+            config,
+            secrets: Mutex::default(),
+        }
     }
 
     /// Sees that local namespaces can be begun.
@@ -178,7 +183,27 @@ impl GeneratorFactory {
             return Ok(None);
         };
         let secret = secret_of(settings)?;
+        if let Some(secret) = &secret {
+            self.refuse_shared(name, secret)?;
+        }
         Ok(Some(Upstream { url, secret }))
+    }
+
+    /// Refuses a secret that another namespace has. A store refuses that itself, but does not see
+    /// another store.
+    fn refuse_shared(&self, name: &str, secret: &Secret) -> Result<(), OpenError> {
+        let fingerprint = Fingerprint::of(secret);
+        let mut secrets = self.secrets.lock().unwrap_or_else(PoisonError::into_inner);
+        match secrets.iter().find(|(used, _)| *used == fingerprint) {
+            Some((_, other)) if other != name => Err(OpenError::SharedSecret {
+                other: other.clone(),
+            }),
+            Some(_) => Ok(()),
+            None => {
+                secrets.push((fingerprint, name.to_owned()));
+                Ok(())
+            }
+        }
     }
 
     /// The URL of the store, if it is not the data directory.

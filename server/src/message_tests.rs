@@ -68,6 +68,7 @@ fn own_errors() -> String {
         Store(UrlError::NoScheme.into()),
         Secret(SecretError::HexLength { found: 31 }.into()),
         Local(LocalError::NoHome.into()),
+        SharedSecret { other: "invoices".into() },
         UrlFile {
             path: "store.url".into(),
             source: io_error(io::ErrorKind::NotFound).into(),

@@ -89,6 +89,11 @@ pub enum OpenError {
     Store(Arc<lease::OpenError>),
     /// Its secret can't be read.
     Secret(Arc<SecretError>),
+    /// Another namespace of the configuration has its secret.
+    SharedSecret {
+        /// The name of the other one.
+        other: String,
+    },
     /// Its secret belongs elsewhere.
     Local(Arc<LocalError>),
     /// The file with the URL of its store can't be read.
@@ -131,6 +136,7 @@ impl fmt::Display for OpenError {
             Self::Store(error) => error.fmt(f),
             Self::Secret(error) => error.fmt(f),
             Self::LocalName(error) | Self::Local(error) => error.fmt(f),
+            Self::SharedSecret { other } => write!(f, "namespace {other:?} has the same secret"),
             Self::UrlFile { path, .. } => write!(f, "{} can't be read", path.display()),
         }
     }
@@ -142,6 +148,9 @@ impl OpenError {
         match self {
             Self::Build(error) => error.note(),
             Self::LocalName(error) | Self::Local(error) => error.note(),
+            Self::SharedSecret { .. } => {
+                Some("two namespaces with one secret could issue the same IDs")
+            }
             _ => None,
         }
     }
@@ -151,6 +160,11 @@ impl OpenError {
         match self {
             Self::Build(error) => help_of_build(error),
             Self::LocalName(error) | Self::Local(error) => help_of_local(error),
+            Self::SharedSecret { .. } => Some(
+                "set secret-file to a secret that only this namespace has: 'ringflake keygen --out \
+                 FILE' makes one"
+                    .to_owned(),
+            ),
             _ => None,
         }
     }
@@ -165,7 +179,9 @@ impl std::error::Error for OpenError {
             Self::Secret(error) => error.source(),
             Self::LocalName(error) | Self::Local(error) => error.source(),
             Self::UrlFile { source, .. } => Some(source),
-            Self::Unknown | Self::TooMany { .. } | Self::Stopping => None,
+            Self::Unknown | Self::TooMany { .. } | Self::Stopping | Self::SharedSecret { .. } => {
+                None
+            }
         }
     }
 }

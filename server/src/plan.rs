@@ -295,7 +295,18 @@ mod tests {
         assert!(!source.to_string().contains("hunter2"), "{source}");
         assert_eq!(name, "shared");
 
-        let plan = plan(&text.replace("?password=hunter2", ""), home.path()).unwrap();
+        let text = text.replace("?password=hunter2", "");
+        // In two stores, which can't see each other.
+        let twice = "[namespaces.zoo]\nstore = 'sqlite:zoo.db'\nsecret-file = 'a.secret'";
+        let error = plan(&format!("{text}\n{twice}"), home.path()).unwrap_err();
+        let StartError::Namespace { name, source } = error else {
+            panic!("{error}")
+        };
+        assert_eq!(name, "zoo");
+        let said = source.to_string();
+        assert_eq!(said, "namespace \"shared\" has the same secret");
+
+        let plan = plan(&text, home.path()).unwrap();
         let sockets = plan.sockets.iter().map(|socket| &*socket.address);
         let unix = format!("unix:{}", home.path().join("h.sock").display());
         assert_eq!(
