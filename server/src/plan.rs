@@ -91,9 +91,8 @@ impl Plan {
     /// # Errors
     /// [`StartError`], for what would keep it from starting, as far as that shows.
     pub fn of(config: &Config) -> Result<Self, StartError> {
-        if let Some(files) = &config.tls {
-            Loaded::from_files(files)?;
-        }
+        let tls = config.tls.as_ref().map(Loaded::from_files).transpose()?;
+        let has_expired = tls.is_some_and(|tls| tls.has_expired);
         let mut all_local = true;
         let mut sockets = Vec::new();
         for protocol in Protocol::ALL {
@@ -137,7 +136,7 @@ impl Plan {
             Err(_) => None,
         };
         Ok(Self {
-            warnings: warnings(config, all_local, &sockets, &rights),
+            warnings: warnings(config, all_local, has_expired, &sockets, &rights),
             sockets,
             hosts: config.http.hosts.clone(),
             rights,
@@ -207,6 +206,7 @@ fn in_ms(time: Duration) -> u64 {
 fn warnings(
     config: &Config,
     all_local: bool,
+    has_expired: bool,
     sockets: &[PlannedSocket],
     rights: &BTreeMap<&'static str, String>,
 ) -> Vec<String> {
@@ -237,6 +237,10 @@ fn warnings(
         (
             config.tls.is_some() && sockets.iter().all(|socket| !socket.tls),
             "there is a certificate, and no TCP socket: Unix sockets have no TLS",
+        ),
+        (
+            has_expired,
+            "tls.certificate has expired, so clients refuse to connect: replace the file",
         ),
         (
             config.best_effort,
@@ -340,6 +344,8 @@ mod tests {
         std::fs::write(&file, "admin-0123456789ab").unwrap();
         ringflake_kit::tls::only_for_us(&file);
         let identity = ringflake_kit::tls::Identity::new();
+        let expired = identity.certificate().with_file_name("expired.pem");
+        std::fs::copy(ringflake_kit::tls::file("expired.pem"), expired).unwrap();
         let tls = format!(
             "tls.certificate = '{}'\ntls.key = '{}'\nhttp.listen = 'off'\n",
             identity.certificate().display(),
@@ -353,6 +359,7 @@ mod tests {
             ("resp.listen = 'off'\nhttp.listen = 'off'", &["no socket"]),
             ("tokens.admin = 'tokens'", &["nobody can take IDs"]),
             (&tls, &[]),
+            (&tls.replace("client.pem", "expired.pem"), &["has expired"]),
             (&format!("{tls}resp.unix = 'r.sock'"), &["no TCP socket"]),
         ] {
             let plan = plan(text, home.path()).unwrap();

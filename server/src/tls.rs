@@ -5,6 +5,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use arc_swap::ArcSwap;
 use rustls::RootCertStore;
@@ -26,6 +27,8 @@ pub(crate) struct Loaded {
     http: Arc<ServerConfig>,
     /// In Unix seconds; `None` if it can't be read.
     expires: Option<u64>,
+    /// Whether it had when it was read.
+    pub(crate) has_expired: bool,
 }
 
 impl Tls {
@@ -105,6 +108,16 @@ impl Loaded {
             }
         };
         let expires = chain.first().and_then(expiry);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now = now.map_or(0, |since| since.as_secs());
+        let has_expired = expires.is_some_and(|end| end <= now);
+        if has_expired {
+            let certificate = files.certificate.display().to_string();
+            tracing::warn!(
+                certificate,
+                "the certificate has expired: clients refuse to connect"
+            );
+        }
         let resp = builder.with_single_cert(chain, key).map_err(|error| {
             let key = path.display();
             let reason = format!("it can't be used with the key in {key}: {error}");
@@ -116,6 +129,7 @@ impl Loaded {
             resp: Arc::new(resp),
             http: Arc::new(http),
             expires,
+            has_expired,
         })
     }
 }
