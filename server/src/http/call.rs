@@ -44,6 +44,7 @@ impl hyper::service::Service<Request<Incoming>> for Calls {
         self.deadlines.set_body(!request.body().is_end_stream());
         let (app, buffers) = (Arc::clone(&self.app), Arc::clone(&self.buffers));
         let (router, hosts) = (self.router.clone(), self.hosts.clone());
+        let is_probe = request.uri().path() == "/readyz";
         let deadlines = Arc::clone(&self.deadlines);
         Box::pin(async move {
             let context = Context {
@@ -59,7 +60,8 @@ impl hyper::service::Service<Request<Incoming>> for Calls {
             if app.setup.drain.has_begun() {
                 headers.insert(CONNECTION, HeaderValue::from_static("close"));
             }
-            count(&app.setup.counters, response.status(), now.elapsed());
+            let counters = &app.setup.counters;
+            count(counters, is_probe, response.status(), now.elapsed());
             if auth::is_unknown_token(&response) {
                 tokio::time::sleep(auth::DELAY).await;
             }
@@ -72,9 +74,13 @@ impl hyper::service::Service<Request<Incoming>> for Calls {
     }
 }
 
-fn count(counters: &Counters, status: StatusCode, duration: Duration) {
+fn count(counters: &Counters, is_probe: bool, status: StatusCode, duration: Duration) {
     add_shared(&counters.requests, 1);
     counters.durations.record(duration, 1, add_shared);
+    // That the server is not ready is what was asked for.
+    if is_probe && status == StatusCode::SERVICE_UNAVAILABLE {
+        return;
+    }
     if status.is_client_error() || status.is_server_error() {
         add_shared(&counters.errors, 1);
     }

@@ -127,4 +127,7 @@ fn an_on_demand_server_without_its_data_directory_is_not_ready() {
         let line = format!("\nringflake_server_{figure} 0\n");
         assert!(metrics.contains(&line), "{figure}\n{metrics}");
     }
+    // No client has asked for an ID.
+    let errors = "request_errors_total{front=\"http\",kind=\"unavailable\"} 0\n";
+    assert!(metrics.contains(errors), "{metrics}");
 }
