@@ -32,6 +32,13 @@ impl ServiceManager {
         notify_ready();
     }
 
+    /// IDs can't be issued any more, or not all. Before the end of the start that is no news.
+    pub(super) fn not_ready(&self, reason: &str) {
+        if self.has_started {
+            notify(&[NotifyState::Status(&format!("not ready: {reason}"))]);
+        }
+    }
+
     /// A reload begins. During the start it is a part of that.
     pub(super) fn reloading(&self) {
         if !self.has_started {

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixDatagram;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ringflake_kit::server::free_port;
 use ringflake_kit::{Logged, assert_says, eventually};
@@ -233,14 +233,16 @@ impl Manager {
         (Self(socket), Logged::spawn(&mut command))
     }
 
-    /// The next message, which has this line; signs of life may come before it.
+    /// The next message, of which a line begins like this; signs of life may come before it.
     #[track_caller]
     fn next(&self, word: &str) -> String {
+        let deadline = Instant::now() + PATIENCE;
         loop {
+            assert!(Instant::now() < deadline, "there is no {word}");
             let mut buffer = [0; 512];
             let length = self.0.recv(&mut buffer).unwrap();
             let message = String::from_utf8(buffer[..length].to_vec()).unwrap();
-            if message.lines().any(|line| line == word) {
+            if message.lines().any(|line| line.starts_with(word)) {
                 return message;
             }
             assert_eq!(message, "WATCHDOG=1\n", "before {word}");
@@ -353,6 +355,10 @@ fn the_service_manager_is_told_of_each_turn() {
     assert_eq!(told("WATCHDOG=1"), "WATCHDOG=1\n");
     serving.signal(libc::SIGHUP);
     assert_says(&told("RELOADING=1"), &["MONOTONIC_USEC="]);
+    told("READY=1");
+    fs::rename(home.data_dir(), home.file("away")).unwrap();
+    told("STATUS=not ready: the data directory can't be");
+    fs::rename(home.file("away"), home.data_dir()).unwrap();
     told("READY=1");
     serving.signal(libc::SIGTERM);
     told("STOPPING=1");
