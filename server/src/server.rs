@@ -360,6 +360,17 @@ impl Server {
 
     fn read_again(&self) -> Result<(), ConfigError> {
         let config = &self.config;
+        for path in config.reloadable_files() {
+            // To open a pipe may take until somebody writes to it.
+            if std::fs::metadata(&path).is_ok_and(|found| !found.is_file()) {
+                let reason = "it is no regular file, and those are read at the start only: restart \
+                              the server, or put a file in its place";
+                return Err(ConfigError::Content {
+                    path,
+                    reason: reason.to_owned(),
+                });
+            }
+        }
         let rights = Access::read(&config.tokens, self.is_local, config.open)?;
         let loaded = config.tls.as_ref().map(Loaded::from_files).transpose()?;
         self.access.replace(rights);
