@@ -180,7 +180,16 @@ impl Config {
         let config = Self {
             data_dir,
             on_demand: on_demand.unwrap_or(namespaces.is_empty()),
-            on_demand_names: on_demand_names.unwrap_or_default(),
+            on_demand_names: match on_demand_names {
+                Some(names) if names.is_empty() => {
+                    return Err(ConfigError::value(
+                        "on-demand-names",
+                        "it names nothing: give a name, or on-demand = false if clients may begin \
+                         no namespace, or leave it out if they may begin any",
+                    ));
+                }
+                names => names.unwrap_or_default(),
+            },
             best_effort: best_effort.unwrap_or(false),
             drain,
             open: open.unwrap_or(false),

@@ -192,6 +192,7 @@ fn what_contradicts_itself_is_refused_by_its_key() {
         drain = '2h'                 | drain
         on-demand-names = ['a']; [namespaces.a] | on-demand-names
         on-demand-names = ['a*b']    | on-demand-names
+        on-demand-names = []         | on-demand-names
         on-demand-names = ['Orders'] | on-demand-names
         http.proxy-protocol = true   | http.proxy-protocol
         resp.workers = 0             | resp.workers
