@@ -51,7 +51,26 @@ pub(crate) fn run(args: &ServeArgs, data_dir: &DataDir) -> Result<ExitCode> {
     let manager = ServiceManager::default();
 
     let started = Instant::now();
-    let server = Server::start_on(config.clone(), inherited)?;
+    let mut wants_reload = false;
+    let mut is_ended = || match signals.wait(Duration::ZERO) {
+        Some(Signal::End(name)) => {
+            tracing::info!(signal = name, "stopping");
+            true
+        }
+        Some(Signal::Reload) => {
+            wants_reload = true;
+            false
+        }
+        None => false,
+    };
+    let Some(server) = Server::start_unless(config.clone(), inherited, &mut is_ended)? else {
+        manager.stopping();
+        tracing::info!(
+            took_ms = in_ms(started.elapsed()),
+            "stopped during the start"
+        );
+        return Ok(ExitCode::SUCCESS);
+    };
     tracing::info!(
         took_ms = in_ms(started.elapsed()),
         version = env!("CARGO_PKG_VERSION"),
@@ -69,7 +88,7 @@ pub(crate) fn run(args: &ServeArgs, data_dir: &DataDir) -> Result<ExitCode> {
         was_ready: None,
         was_unready: Vec::new(),
     };
-    life.run(&signals);
+    life.run(&signals, wants_reload);
     life.end();
     Ok(ExitCode::SUCCESS)
 }
@@ -106,8 +125,8 @@ struct Life<'a> {
 }
 
 impl Life<'_> {
-    /// Until it is asked to end.
-    fn run(&mut self, signals: &Signals) {
+    /// Until it is asked to end. A reload may have been asked for already.
+    fn run(&mut self, signals: &Signals, mut wants_reload: bool) {
         loop {
             self.look();
             if self.server.have_files_changed() {
@@ -117,7 +136,11 @@ impl Life<'_> {
             }
             #[cfg(all(target_os = "linux", target_env = "gnu"))]
             self.heap.look(Instant::now());
-            match signals.wait(self.pause()) {
+            let signal = match std::mem::take(&mut wants_reload) {
+                true => Some(Signal::Reload),
+                false => signals.wait(self.pause()),
+            };
+            match signal {
                 Some(Signal::End(name)) => {
                     tracing::info!(signal = name, "stopping");
                     return;

@@ -128,6 +128,9 @@ pub(crate) struct TlsFiles {
 /// Bounds of the time to drain.
 const DRAIN: std::ops::RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(3600);
 
+/// The longest that the start waits for a store.
+const MAX_WAIT: Duration = Duration::from_secs(30);
+
 const MOST_WORKERS: usize = 256;
 
 impl Config {
@@ -475,12 +478,20 @@ fn check_namespace(name: &str, of: &NamespaceSettings) -> Result<(), ConfigError
         ("block-bits", of.block_bits.is_some()),
         ("init-if-new", of.init_if_new.is_some()),
         ("tier", of.tier == Some(true)),
+        ("wait", of.wait.is_some()),
     ];
     if let Some((key, _)) = of_stores.iter().find(|(_, given)| *given && !has_store) {
         return refuse(
             key,
             "it is about a store, and this namespace is that of the data directory: give store \
              or store-url-file, or leave it out",
+        );
+    }
+    if of.wait.is_some_and(|wait| wait > MAX_WAIT) {
+        return refuse(
+            "wait",
+            "give a time of at most 30s: after it the server starts without a lease, and goes on \
+             trying",
         );
     }
     Ok(())

@@ -10,11 +10,13 @@
 
 mod error;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use ringflake::Shutdown;
@@ -129,12 +131,44 @@ impl Server {
         Self::start_changed(config, inherited, |_| {})
     }
 
+    /// As [`start_on`](Self::start_on), unless `is_cancelled` returns true while stores are waited
+    /// for, which is asked twenty times a second: then there is no server, and leases that were
+    /// granted already are given back.
+    ///
+    /// # Errors
+    /// [`StartError`]; nothing is left behind then.
+    pub fn start_unless(
+        config: Config,
+        inherited: Vec<Inherited>,
+        is_cancelled: impl FnMut() -> bool,
+    ) -> Result<Option<Self>, StartError> {
+        let (mut server, bound) = Self::bound(config, inherited, |_| {})?;
+        if !server.open_namespaces(is_cancelled)? {
+            server.end(server.config.drain);
+            return Ok(None);
+        }
+        server.accept(bound)?;
+        Ok(Some(server))
+    }
+
     /// As [`start_on`](Self::start_on), with this changed before anything is opened.
     pub(crate) fn start_changed(
         config: Config,
         inherited: Vec<Inherited>,
         change: impl FnOnce(&mut Self),
     ) -> Result<Self, StartError> {
+        let (mut server, bound) = Self::bound(config, inherited, change)?;
+        server.open_namespaces(|| false)?;
+        server.accept(bound)?;
+        Ok(server)
+    }
+
+    /// A server whose sockets are bound, and nothing else.
+    fn bound(
+        config: Config,
+        inherited: Vec<Inherited>,
+        change: impl FnOnce(&mut Self),
+    ) -> Result<(Self, Bound), StartError> {
         let config = Arc::new(config);
         // Before they are read: a change meanwhile is one to come.
         let files = WatchedFiles::new(config.reloadable_files());
@@ -168,9 +202,7 @@ impl Server {
             let rights = Access::read(tokens, false, server.config.open)?;
             server.access.replace(rights);
         }
-        server.open_namespaces()?;
-        server.accept(bound)?;
-        Ok(server)
+        Ok((server, bound))
     }
 
     fn bind(&mut self, inherited: Vec<Inherited>) -> Result<Bound, StartError> {
@@ -257,30 +289,54 @@ impl Server {
         self.addresses.push((protocol, address));
     }
 
-    /// Makes the generators that the configuration names, side by side.
-    fn open_namespaces(&self) -> Result<(), StartError> {
+    /// Makes the generators that the configuration names, side by side; answers whether it was
+    /// not cancelled before. Then stores may still be asked, for up to the `wait` of each, and
+    /// what they grant is given back.
+    fn open_namespaces(&self, mut is_cancelled: impl FnMut() -> bool) -> Result<bool, StartError> {
+        const PAUSE: Duration = Duration::from_millis(50);
+        /// Until the log says what is waited for.
+        const LONG: Duration = Duration::from_secs(1);
+
         let mut settings = self.config.namespaces.values();
         // A tier has its file there.
         if self.config.on_demand || settings.any(|settings| settings.tier == Some(true)) {
             let made = self.factory.make_data_dir();
             made.map_err(StartError::DataDir)?;
         }
-        let opened: Vec<_> = std::thread::scope(|scope| {
-            let names = self.config.namespaces.keys();
-            let threads: Vec<_> = names
-                .map(|name| (name, scope.spawn(|| self.namespaces.open(name))))
-                .collect();
-            let join = |(name, thread): (&String, std::thread::ScopedJoinHandle<'_, _>)| {
-                // A panic of one is a failure of that one.
-                let outcome = thread.join().unwrap_or(Err(OpenError::Stopping));
-                (name.clone(), outcome)
-            };
-            threads.into_iter().map(join).collect()
-        });
-        for (name, outcome) in opened {
+        let (sender, receiver) = mpsc::channel();
+        // A panic of one is a failure of that one.
+        let stopping = |name: &String| (name.clone(), Err(OpenError::Stopping));
+        let mut outcomes: BTreeMap<_, _> = self.config.namespaces.keys().map(stopping).collect();
+        for name in outcomes.keys().cloned() {
+            let (sender, namespaces) = (sender.clone(), Arc::clone(&self.namespaces));
+            std::thread::spawn(move || {
+                let outcome = namespaces.open(&name).map(drop);
+                // Nobody waits for it any more if the start was cancelled.
+                let _ = sender.send((name, outcome));
+            });
+        }
+        drop(sender);
+        let began = Instant::now();
+        let mut is_logged = false;
+        loop {
+            match receiver.recv_timeout(PAUSE) {
+                Ok((name, outcome)) => {
+                    outcomes.insert(name, outcome);
+                }
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) if is_cancelled() => return Ok(false),
+                Err(RecvTimeoutError::Timeout) => {
+                    if !is_logged && began.elapsed() >= LONG {
+                        is_logged = true;
+                        tracing::info!("waiting for stores of leases");
+                    }
+                }
+            }
+        }
+        for (name, outcome) in outcomes {
             outcome.map_err(|source| StartError::Namespace { name, source })?;
         }
-        Ok(())
+        Ok(true)
     }
 
     fn accept(&mut self, bound: Bound) -> Result<(), StartError> {

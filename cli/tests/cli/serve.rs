@@ -365,6 +365,23 @@ fn the_service_manager_is_told_of_each_turn() {
     serving.wait(0);
 }
 
+#[test]
+fn a_start_that_waits_for_a_store_ends_at_a_signal() {
+    let home = Home::new();
+    let store = format!("store = 'redis://127.0.0.1:{}'", free_port());
+    let text = format!("[namespaces.orders]\n{store}\nplain = true\nwait = '30s'");
+    let options = format!("{} {}", on(free_port()), configure(&home, &text));
+    let serving = spawn(home.command(format!("serve {options}")));
+    serving.wait_for("waiting for stores");
+    serving.signal(libc::SIGTERM);
+    let log = serving.wait(0);
+    assert_says(
+        &log,
+        &["stopping signal=\"SIGTERM\"", "stopped during the start"],
+    );
+    assert!(!log.contains("serving"), "{log}");
+}
+
 /// `ringflake serve`, with this socket as the one of a service manager.
 fn serve_on(home: &Home, socket: &impl AsFd) -> Command {
     // By a number that is not the one at which it is handed over, and so is closed there.

@@ -251,7 +251,7 @@ layers! {
         #[serde(deserialize_with = "read::time")]
         pub lease_duration: Option<Duration>,
         /// How long the start waits for the first lease before the server starts without it.
-        /// Default: 5 s.
+        /// At most 30 s, default 5 s.
         #[serde(deserialize_with = "read::time")]
         pub wait: Option<Duration>,
         /// Slots of all rings together, a power of two. Default: 65,536.

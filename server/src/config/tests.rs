@@ -218,6 +218,8 @@ fn what_contradicts_itself_is_refused_by_its_key() {
         namespaces.a.plain = true; namespaces.a.secret-file = 'b' | namespaces.a.secret-file
         namespaces.a.secret-file = 'b'    | namespaces.a.secret-file
         namespaces.a.tier = true          | namespaces.a.tier
+        namespaces.a.wait = '1s'          | namespaces.a.wait
+        namespaces.a.store = 'sqlite:a'; namespaces.a.plain = true; namespaces.a.wait = '31s' | namespaces.a.wait
         namespaces.a.block-bits = 1       | namespaces.a.block-bits";
     for row in table.trim().lines() {
         let (text, key) = row.split_once('|').unwrap();

@@ -151,7 +151,7 @@ fn a_namespace_that_is_refused_keeps_the_server_from_starting() {
         store = 'sqlite:leases.db'
         secret-file = 'secret'
         tier = true
-        wait = '60s'
+        wait = '30s'
         ";
     let error = start(&home, settings).unwrap_err();
     let StartError::Namespace { name, .. } = &error else {
