@@ -9,7 +9,7 @@ use ringflake::Layout;
 use serde::Serialize;
 
 use crate::access::{Access, Right, Role};
-use crate::config::{Config, Protocol, is_local};
+use crate::config::{Config, NamespaceSettings, Protocol, ProtocolConfig, TlsFiles, is_local};
 use crate::factory::GeneratorFactory;
 use crate::listener::Address;
 use crate::server::StartError;
@@ -47,6 +47,8 @@ pub struct Plan {
     pub limits: BTreeMap<&'static str, u64>,
     /// How long requests have to end.
     pub drain_ms: u64,
+    /// What other keys come to, where they are set.
+    pub settings: BTreeMap<String, String>,
     /// What somebody should know before it starts.
     pub warnings: Vec<String>,
 }
@@ -145,6 +147,7 @@ impl Plan {
             namespaces: namespaces(config, &factory)?,
             limits: limits(config),
             drain_ms: in_ms(config.drain),
+            settings: settings(config),
         })
     }
 }
@@ -181,6 +184,98 @@ fn namespaces(
         })
     });
     planned.collect()
+}
+
+/// The keys that the rest of a plan does not show.
+fn settings(config: &Config) -> BTreeMap<String, String> {
+    let mut all = BTreeMap::new();
+    let mut add = |key: String, value: Option<String>| all.extend(value.map(|it| (key, it)));
+    let set = |is_set: bool| is_set.then(|| true.to_string());
+    let names = config.on_demand_names.join(", ");
+    add("on-demand-names".into(), not_empty(&names));
+    add("best-effort".into(), set(config.best_effort));
+    let open = "open-to-the-network-without-tokens-or-tls";
+    add(open.into(), set(config.open));
+    add("log.format".into(), Some(config.log_format.to_string()));
+    add("log.level".into(), Some(config.log_level.to_string()));
+    if let Some(TlsFiles {
+        certificate,
+        key,
+        client_ca,
+    }) = &config.tls
+    {
+        add("tls.certificate".into(), path(Some(certificate)));
+        add("tls.key".into(), path(Some(key)));
+        add("tls.client-ca".into(), path(client_ca.as_ref()));
+    }
+    for (role, file) in Role::ALL.into_iter().zip(config.tokens.files()) {
+        add(format!("tokens.{}", role.name()), path(file.as_ref()));
+    }
+    for protocol in Protocol::ALL {
+        let ProtocolConfig {
+            listen: _,
+            is_default: _,
+            unix: _,
+            unix_mode: _,
+            hosts: _,
+            workers,
+            proxy_protocol,
+            announce,
+            key_prefix,
+            colon,
+        } = config.protocol(protocol);
+        let mut add = |key, value| add(format!("{protocol}.{key}"), value);
+        add("workers", Some(workers.to_string()));
+        add("proxy-protocol", set(*proxy_protocol));
+        add("announce", announce.clone());
+        add("key-prefix", not_empty(key_prefix));
+        add("replace-colons", colon.map(String::from));
+    }
+    for (name, settings) in &config.namespaces {
+        let NamespaceSettings {
+            layout: _,
+            plain: _,
+            id_width: _,
+            store: _,
+            store_url_file: _,
+            tier: _,
+            capacity: _,
+            stripes: _,
+            secret_file,
+            block_bits,
+            init_if_new,
+            blocks,
+            widen_to,
+            lease_duration,
+            wait,
+            producers,
+            borrow_limit,
+        } = settings;
+        let mut add = |key, value| add(format!("namespaces.{name}.{key}"), value);
+        let history = init_if_new.map(|it| format!("{it:?}").to_lowercase());
+        add("secret-file", path(secret_file.as_ref()));
+        add("init-if-new", history);
+        add("block-bits", block_bits.map(|it| it.to_string()));
+        add("blocks", blocks.map(|it| it.to_string()));
+        add("widen-to", widen_to.map(|it| it.to_string()));
+        add("producers", producers.map(|it| it.to_string()));
+        add("lease-duration", time(*lease_duration));
+        add("wait", time(*wait));
+        add("borrow-limit", time(*borrow_limit));
+    }
+    all
+}
+
+fn not_empty(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+fn path(path: Option<&PathBuf>) -> Option<String> {
+    path.map(|path| path.display().to_string())
+}
+
+fn time(time: Option<Duration>) -> Option<String> {
+    time.map(|time| format!("{time:?}"))
 }
 
 fn limits(config: &Config) -> BTreeMap<&'static str, u64> {
@@ -225,7 +320,7 @@ fn warnings(
             "everybody on the network can read along, as the configuration says: give tls",
         ),
         (
-            !all_local && config.on_demand,
+            !all_local && config.on_demand && config.on_demand_names.is_empty(),
             "clients of the network can begin namespaces, up to limits.namespaces: name those \
              that are meant, or give on-demand = false",
         ),
@@ -281,6 +376,9 @@ mod tests {
             resp.listen = ['127.0.0.1:1', '[::1]:1']
             tokens.take = 'tokens'
             limits.count = 77
+            on-demand = true
+            on-demand-names = ['orders', 'app-*']
+            resp.key-prefix = 'app:'
             [namespaces.plain]
             plain = true
             layout = 'twitter'
@@ -290,6 +388,7 @@ mod tests {
             layout = 'positive'
             capacity = 1024
             stripes = 1
+            blocks = 3
             ";
         // A parameter that SQLite does not have.
         let error = plan(text, home.path()).unwrap_err();
@@ -321,7 +420,16 @@ mod tests {
         assert_eq!(plan.sockets[2].mode.as_deref(), Some("0660"));
         let rights = ["take", "inspect", "admin"].map(|role| &*plan.rights[role]);
         assert_eq!(rights, ["2 tokens", "nobody", "nobody"]);
-        assert!(!plan.on_demand);
+        let settings = [
+            "on-demand-names",
+            "resp.key-prefix",
+            "namespaces.shared.blocks",
+        ];
+        let settings = settings.map(|key| &*plan.settings[key]);
+        assert_eq!(
+            (plan.on_demand, settings),
+            (true, ["orders, app-*", "app:", "3"])
+        );
         let [plain, shared] = &plan.namespaces[..] else {
             panic!("{plan:?}")
         };
@@ -355,6 +463,10 @@ mod tests {
         for (text, warnings) in [
             ("", &[][..]),
             (open, &["can take", "can read along", "can begin"]),
+            (
+                &format!("{open}\non-demand-names = ['orders']"),
+                &["can take", "can read along"],
+            ),
             ("best-effort = true", &["can be issued twice"]),
             ("resp.listen = 'off'\nhttp.listen = 'off'", &["no socket"]),
             ("tokens.admin = 'tokens'", &["nobody can take IDs"]),

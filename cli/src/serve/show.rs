@@ -54,6 +54,9 @@ fn rows(plan: &Plan) -> Vec<(&str, String)> {
         "drain",
         format!("{:?}", Duration::from_millis(plan.drain_ms)),
     ));
+    for (key, value) in &plan.settings {
+        rows.push(("setting", format!("{key} = {value}")));
+    }
     for warning in &plan.warnings {
         rows.push(("warning", warning.clone()));
     }
