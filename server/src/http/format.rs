@@ -36,18 +36,27 @@ impl ResponseFormat {
         }
     }
 
-    /// The first one that `Accept` names, whatever its weight; or JSON.
+    /// The first one that `Accept` names, whatever its weight unless that is 0; or JSON.
     pub(super) fn accepted(headers: &HeaderMap) -> Self {
         let values = headers.get_all(ACCEPT).iter();
         let values = values.filter_map(|value| value.to_str().ok());
         let mut ranges = values.flat_map(|value| value.split(','));
         let named = ranges.find_map(|range| {
-            let name = range.split(';').next()?.trim();
+            let (name, parameters) = range.split_once(';').unwrap_or((range, ""));
+            let name = name.trim();
             let is_named = |format: &Self| format.media_type().eq_ignore_ascii_case(name);
-            Self::ALL.into_iter().find(is_named)
+            let format = Self::ALL.into_iter().find(is_named);
+            format.filter(|_| !parameters.split(';').any(is_weight_0))
         });
         named.unwrap_or(Self::Json)
     }
+}
+
+/// Whether this parameter of a media range excludes it.
+fn is_weight_0(parameter: &str) -> bool {
+    let weight = parameter.trim().strip_prefix(['q', 'Q']);
+    let weight = weight.and_then(|rest| rest.strip_prefix('='));
+    weight.is_some_and(|weight| weight.parse() == Ok(0.0))
 }
 
 /// How an ID is written as text.
@@ -208,6 +217,7 @@ mod tests {
             ("application/octet-stream, */*", Binary),
             ("text/html, application/json;q=0.9, text/plain", Json),
             ("what is this, text/plain", Text),
+            ("application/json; Q=0.000, text/plain;q=0.5", Text),
             ("image/png", Json),
             ("", Json),
         ] {
