@@ -153,7 +153,9 @@ where
             },
         };
         count += read;
-        let is_whole = first[..count].windows(4).any(|end| end == b"\r\n\r\n");
+        let has = |end: &[u8]| first[..count].windows(end.len()).any(|bytes| bytes == end);
+        // hyper accepts lines that end in LF alone.
+        let is_whole = has(b"\n\r\n") || has(b"\n\n");
         if read == 0 || count == FIRST_BYTES || is_whole {
             break;
         }
