@@ -50,14 +50,15 @@ impl hyper::service::Service<Request<Incoming>> for Calls {
             let context = Context {
                 until: now + app.setup.limits.request_time,
                 buffers,
-                deadlines,
+                deadlines: Arc::clone(&deadlines),
             };
             let mut response = answer(router, hosts, context, request).await;
             let headers = response.headers_mut();
             // A cache that repeats an answer would issue its IDs twice.
             headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
             headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-            if app.setup.drain.has_begun() {
+            // The rest of a body is not read.
+            if app.setup.drain.has_begun() || deadlines.has_body() {
                 headers.insert(CONNECTION, HeaderValue::from_static("close"));
             }
             let counters = &app.setup.counters;

@@ -52,7 +52,7 @@ struct State {
     in_head: bool,
     /// Since when it has a stranger's permit that lasts; `None` once a request is authorized.
     stranger_since: Option<Instant>,
-    /// Whether the last request has a body; bodies are never read.
+    /// Whether the last request has a body that was not read to its end.
     has_body: bool,
     blocked_since: Option<Instant>,
     draining_since: Option<Instant>,
@@ -108,9 +108,13 @@ impl Deadlines {
         self.lock().draining_since = Some(now);
     }
 
-    /// Whether the last request has a body; bodies are never read.
+    /// Whether the last request has a body that was not read to its end.
     pub(super) fn set_body(&self, has_body: bool) {
         self.lock().has_body = has_body;
+    }
+
+    pub(super) fn has_body(&self) -> bool {
+        self.lock().has_body
     }
 
     /// Whether there is no request and none has begun: the next byte is the first of a head.

@@ -8,6 +8,7 @@ use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderValue, Request};
 use axum::response::Response;
+use http_body_util::BodyExt as _;
 use ringflake::{CachedGenerator, Id, TakeError};
 
 use super::app::{App, Context};
@@ -36,7 +37,7 @@ pub(super) async fn take(
     let (head, body) = request.into_parts();
     auth::require(&app.setup.rights, &head, Role::Take)?;
     let media = ResponseFormat::accepted(&head.headers);
-    if !body.is_end_stream() {
+    if !is_empty(body, &context).await {
         return Err(Problem::invalid(
             "a take has no body: give namespace, count and format in the query, as in \
              ?namespace=orders&count=2",
@@ -51,6 +52,17 @@ pub(super) async fn take(
         request.count,
     )?;
     answer(&app, &context, &request, media).await
+}
+
+/// Whether the body has no byte. If its length is unknown, its end has to come in time.
+async fn is_empty(mut body: Body, context: &Context) -> bool {
+    if body.size_hint().lower() > 0 {
+        return false;
+    }
+    let first = tokio::time::timeout_at(context.until.into(), body.frame()).await;
+    let is_empty = matches!(first, Ok(None));
+    context.deadlines.set_body(!is_empty);
+    is_empty
 }
 
 async fn answer(

@@ -85,8 +85,25 @@ fn a_body_that_is_not_read_is_no_request() {
     ));
     let reply = wire.reply();
     assert_eq!(reply.problem(), "not-found");
-    assert_eq!(wire.get("/livez").text(), "live\n");
-    assert_eq!(served.count(Http, |it| &it.requests), 2);
+    assert_eq!(reply.headers["connection"], "close");
+    wire.assert_closed();
+    assert_eq!(served.count(Http, |it| &it.requests), 1);
+}
+
+#[test]
+fn a_request_may_have_an_empty_chunked_body_and_end_lines_in_lf() {
+    let served = serve("");
+    let take = "POST /v1/ids?namespace=orders HTTP/1.1\r\nhost: x\r\n";
+    for request in [
+        &format!("{take}transfer-encoding: chunked\r\n\r\n0\r\n\r\n"),
+        "GET /livez HTTP/1.1\nhost: x\n\n",
+        "GET /livez HTTP/1.1\nhost: x\n\r\n",
+    ] {
+        let mut wire = served.connect(Http);
+        wire.send(request);
+        let reply = wire.reply();
+        assert_eq!((reply.status, reply.headers.get("connection")), (200, None));
+    }
 }
 
 #[test]
