@@ -26,6 +26,10 @@ const FIRST_BYTES: usize = 512;
 /// The most bytes of a request's head.
 const HEAD_BYTES: usize = 16 << 10;
 
+/// How long a connection that ends waits for the client to close its side. If it were closed while
+/// input is unread, the system would drop the end of the answer.
+const LINGER: Duration = Duration::from_millis(500);
+
 /// Header fields of a request.
 const FIELDS: usize = 64;
 
@@ -109,14 +113,25 @@ pub(super) async fn serve<S>(
             return;
         };
         let connection = http1.serve_connection(TokioIo::new(stream), calls.clone());
-        match Box::pin(run(connection, &mut supervisor)).await {
-            Some(again) => stream = again,
-            None => return,
-        }
+        let Some((again, has_ended)) = Box::pin(run(connection, &mut supervisor)).await else {
+            return;
+        };
+        stream = again;
         stranger.set_active(None);
+        if has_ended {
+            break;
+        }
     }
-    // Ends a TLS session properly.
-    let _ = tokio::time::timeout(times.drain, stream.shutdown()).await;
+    Box::pin(linger(stream, times.drain)).await;
+}
+
+/// Ends the output, a TLS session properly, and discards input until the client closes.
+async fn linger<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S, patience: Duration) {
+    if let Ok(Ok(())) = tokio::time::timeout(patience, stream.shutdown()).await {
+        let mut discarded = [0; 2048];
+        let ended = async { while matches!(stream.read(&mut discarded).await, Ok(1..)) {} };
+        let _ = tokio::time::timeout(LINGER, ended).await;
+    }
 }
 
 /// Waits for a permit to be active. `None` if the connection has to be closed before.
@@ -164,12 +179,12 @@ where
     (count > 0).then_some(())
 }
 
-/// Serves requests until the connection ends, or until it is quiet: then the stream is
-/// returned.
+/// Serves requests until the connection is quiet or ends. Returns its stream and whether it has
+/// ended; none if it has to be closed at once.
 async fn run<S>(
     mut connection: http1::Connection<TokioIo<Watched<S>>, Calls>,
     supervisor: &mut Supervisor,
-) -> Option<Watched<S>>
+) -> Option<(Watched<S>, bool)>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -179,26 +194,26 @@ where
             // After a poll that ends in `Pending` all has been written.
             let mut run = poll_fn(|cx| match Pin::new(&mut connection).poll(cx) {
                 // An error ends the connection as well.
-                Poll::Ready(_) => Poll::Ready(false),
-                Poll::Pending if deadlines.is_quiet() => Poll::Ready(true),
+                Poll::Ready(_) => Poll::Ready(true),
+                Poll::Pending if deadlines.is_quiet() => Poll::Ready(false),
                 Poll::Pending => Poll::Pending,
             });
             tokio::select! {
                 biased;
-                is_quiet = &mut run => Err(is_quiet),
+                has_ended = &mut run => Err(has_ended),
                 event = supervisor.next() => Ok(event),
             }
         };
         match event {
-            Err(false) | Ok(Event::Overdue) => return None,
+            Ok(Event::Overdue) => return None,
             // The next answer has `Connection: close`.
             Ok(Event::Drain) => {}
             Ok(Event::Idle) => Pin::new(&mut connection).graceful_shutdown(),
-            Err(true) => {
+            Err(has_ended) => {
                 let http1::Parts { io, read_buf, .. } = connection.into_parts();
                 let mut stream = io.into_inner();
                 stream.unread(&read_buf);
-                return Some(stream);
+                return Some((stream, has_ended));
             }
         }
     }
