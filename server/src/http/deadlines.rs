@@ -8,6 +8,8 @@
 //! | has TLS, and no request was authorized | `request_time` | `Connection: close` |
 //! | is quiet | `idle_time`, or `drain` while the server drains | `Connection: close` |
 //!
+//! A server that drains also waits for the rest of a head of which bytes have come.
+//!
 //! hyper has no timeout that tells an idle connection from an unfinished head, and none for an
 //! answer that is not read.
 //!
@@ -49,7 +51,10 @@ struct State {
     requests: VecDeque<Instant>,
     /// Since when there is no request; or since when the head of one arrives.
     quiet_since: Instant,
+    /// Whether part of a head has come.
     in_head: bool,
+    /// Whether there was no request yet.
+    is_new: bool,
     /// Since when it has a stranger's permit that lasts; `None` once a request is authorized.
     stranger_since: Option<Instant>,
     /// Whether the last request has a body that was not read to its end.
@@ -75,7 +80,8 @@ impl Deadlines {
             state: Mutex::new(State {
                 requests: VecDeque::new(),
                 quiet_since: now,
-                in_head: true,
+                in_head: false,
+                is_new: true,
                 stranger_since: None,
                 has_body: false,
                 blocked_since: None,
@@ -88,7 +94,7 @@ impl Deadlines {
     /// A request's head has been read.
     pub(super) fn begin(self: &Arc<Self>, now: Instant) -> Unanswered {
         let mut state = self.lock();
-        state.in_head = false;
+        (state.in_head, state.is_new) = (false, false);
         state.requests.push_back(now);
         Unanswered(Arc::clone(self))
     }
@@ -132,9 +138,10 @@ impl Deadlines {
         let oldest = state.requests.front().copied();
         let (deadline, then) = match oldest {
             Some(begun) => (begun + 2 * times.request, Check::Overdue),
+            None if state.in_head => (state.quiet_since + times.request, Check::Overdue),
             None => match state.draining_since {
                 Some(since) => (since.max(state.quiet_since) + times.drain, Check::Idle),
-                None if state.in_head => (state.quiet_since + times.request, Check::Overdue),
+                None if state.is_new => (state.quiet_since + times.request, Check::Overdue),
                 // hyper keeps its buffers then, since the rest of the body is no request.
                 None if state.has_body => (state.quiet_since + times.request, Check::Idle),
                 None => (state.quiet_since + times.idle, Check::Idle),
@@ -163,7 +170,10 @@ impl Deadlines {
         let mut state = self.lock();
         if state.requests.is_empty() && !state.in_head {
             state.in_head = true;
-            state.quiet_since = Instant::now();
+            // The time of the first head begins with the connection.
+            if !state.is_new {
+                state.quiet_since = Instant::now();
+            }
         }
     }
 
@@ -221,6 +231,8 @@ pub(super) struct Watched<S> {
 
 impl<S> Watched<S> {
     pub(super) fn new(stream: S, tap: Tap, deadlines: Arc<Deadlines>) -> Self {
+        // What came until now was the handshake.
+        tap.0.store(false, Ordering::Relaxed);
         Self {
             stream,
             tap,
@@ -376,5 +388,14 @@ mod tests {
         drop(request);
         let end = later.max(deadlines.lock().quiet_since) + DRAIN;
         assert_eq!(deadlines.check(end), Check::Idle);
+        // It waits for the rest of a head.
+        deadlines.received();
+        let begun = deadlines.lock().quiet_since;
+        let check = deadlines.check(begun + REQUEST / 2);
+        assert!(matches!(check, Check::Again(_)));
+        assert_eq!(deadlines.check(begun + REQUEST), Check::Overdue);
+        let silent = Deadlines::new(TIMES, later);
+        silent.drain(later);
+        assert_eq!(silent.check(later + DRAIN), Check::Idle);
     }
 }

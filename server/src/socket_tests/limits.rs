@@ -202,6 +202,35 @@ fn a_draining_server_answers_for_a_while_by_default() {
     assert!((0..ATTEMPTS).any(answers));
 }
 
+#[test]
+fn a_draining_server_waits_for_the_rest_of_a_head() {
+    let mut served = serve(TLS);
+    let mut late = served.connect(Http).with_tls();
+    assert_eq!(late.get("/livez").status, 200);
+    late.send("GET /livez HTTP/1.1\r\n");
+    // A handshake begins no request.
+    let mut idle = served.connect(Http).with_tls();
+    idle.stream.conn.complete_io(&mut idle.stream.sock).unwrap();
+    served.server().drain.begin();
+    idle.read_to_end();
+    late.send("host: x\r\n\r\n");
+    assert_eq!(late.reply().status, 200);
+    late.assert_closed();
+    assert!(served.stop(PATIENCE).has_answered_all);
+}
+
+#[test]
+fn an_answer_is_not_lost_with_the_input_behind_it() {
+    let served = serve("");
+    let mut wire = Wire::connect_narrow(served.address(Http));
+    let head = "POST /v1/ids?namespace=orders&count=2500 HTTP/1.1\r\nhost: x\r\n";
+    let behind = "\r\n".repeat(20 << 10);
+    wire.send(format!("{head}connection: close\r\n\r\n{behind}"));
+    eventually("it is closed", || served.count(Http, |it| &it.closed) == 1);
+    let reply = wire.reply();
+    assert_eq!((reply.status, reply.is_whole), (200, true));
+}
+
 /// Asks until an answer says that its connection closes, twice. Returns how many were
 /// answered, or the error.
 fn keep_busy(at: SocketAddr) -> std::io::Result<u64> {
