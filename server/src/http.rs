@@ -20,6 +20,7 @@
 //! | silence between requests | `Limits::idle_time` | the connection is closed |
 //! | connections with a request, in bytes | `ACTIVE_BYTES`, half of it for one client | they wait |
 //! | memory of answers | `ANSWER_BYTES`, half of it for one client | they wait, then 503 |
+//! | memory of the metrics, the status and the readiness | `FIGURES_BYTES`, half of it for one client | they wait, then 503 |
 //! | IDs of a request | `Limits::count` | 422 |
 //! | guesses of a token, on one connection | `auth::DELAY` | 401, after that |
 //! | new requests while the server drains | half a second | the connection is closed |

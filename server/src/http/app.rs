@@ -130,6 +130,8 @@ fn refused(error: &OpenError) -> Problem {
 #[derive(Debug)]
 pub(super) struct Buffers {
     pub(super) budget: ClientBudget,
+    /// Of answers that grow with the number of namespaces.
+    pub(super) figures: ClientBudget,
     pub(super) stranger: StrangerPermits,
 }
 
@@ -158,11 +160,15 @@ impl Context {
 
     /// Waits for memory for an answer of so many bytes.
     /// A small answer needs none.
-    pub(super) async fn reserve(&self, bytes: usize) -> Result<Option<BufferPermit>, Problem> {
+    pub(super) async fn reserve(
+        &self,
+        budget: &ClientBudget,
+        bytes: usize,
+    ) -> Result<Option<BufferPermit>, Problem> {
         if bytes <= SMALL_BYTES {
             return Ok(None);
         }
-        let permit = self.buffers.budget.acquire(bytes);
+        let permit = budget.acquire(bytes);
         match tokio::time::timeout_at(self.until.into(), permit).await {
             Ok(Some(permit)) => Ok(Some(permit)),
             _ => Err(self.busy()),

@@ -17,6 +17,10 @@ use crate::clients::Client;
 /// The budget of all answers, in bytes.
 pub(super) const ANSWER_BYTES: usize = 64 << 20;
 
+/// The budget of the metrics, the status and the readiness, in bytes. Answers that a client does not
+/// read leave it alone.
+pub(super) const FIGURES_BYTES: usize = 16 << 20;
+
 /// The budget of connections before their first authorized request, with TLS or a request, in
 /// bytes.
 pub(super) const STRANGER_BYTES: usize = 48 << 20;
@@ -34,6 +38,7 @@ pub(super) const SMALL_BYTES: usize = 2 << 10;
 #[derive(Debug)]
 pub(super) struct Budgets {
     answers: BufferBudget,
+    figures: BufferBudget,
     strangers: BufferBudget,
     active: BufferBudget,
 }
@@ -42,6 +47,7 @@ pub(super) struct Budgets {
 #[derive(Clone, Debug)]
 pub(super) struct ClientBudgets {
     pub(super) answers: ClientBudget,
+    pub(super) figures: ClientBudget,
     pub(super) strangers: ClientBudget,
     pub(super) active: ClientBudget,
 }
@@ -50,6 +56,7 @@ impl Budgets {
     pub(super) fn new() -> Self {
         Self {
             answers: BufferBudget::new(ANSWER_BYTES),
+            figures: BufferBudget::new(FIGURES_BYTES),
             strangers: BufferBudget::for_strangers(STRANGER_BYTES),
             active: BufferBudget::new(ACTIVE_BYTES),
         }
@@ -58,6 +65,7 @@ impl Budgets {
     pub(super) fn client(&self, client: Client) -> ClientBudgets {
         ClientBudgets {
             answers: self.answers.client(client),
+            figures: self.figures.client(client),
             strangers: self.strangers.client(client),
             active: self.active.client(client),
         }

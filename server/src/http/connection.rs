@@ -92,6 +92,7 @@ pub(super) async fn serve<S>(
     }
     let buffers = Arc::new(Buffers {
         budget: budgets.answers,
+        figures: budgets.figures,
         stranger: StrangerPermits::new(tls_permit),
     });
     let stranger = &buffers.stranger;

@@ -17,7 +17,8 @@ use crate::config::Limits;
 const TEMPLATE: &str = include_str!("openapi.json");
 
 /// The errors of every operation.
-const OF_ALL: [Kind; 2] = [Kind::MALFORMED, Kind::METHOD_NOT_ALLOWED];
+/// There may be too many connections for any of them.
+const OF_ALL: [Kind; 3] = [Kind::MALFORMED, Kind::METHOD_NOT_ALLOWED, Kind::BUSY];
 
 /// Answers with the document, which is its state.
 pub(super) async fn openapi(State(document): State<Bytes>) -> Response {
@@ -58,7 +59,18 @@ fn complete(operation: &mut Value) {
         response["headers"] = headers();
     }
     for (status, kinds) in errors {
-        responses[status.to_string()] = error(status, &kinds);
+        let mut error = error(status, &kinds);
+        // An answer that the operation has besides.
+        if let Some(own) = responses.get_mut(status.to_string()) {
+            let texts = [&own["description"], &error["description"]]
+                .map(|it| it.as_str().unwrap_or_default());
+            error["description"] = texts.join(" Or: ").into();
+            let contents = own["content"].as_object_mut();
+            for (media, schema) in contents.into_iter().flatten() {
+                error["content"][media.as_str()] = schema.take();
+            }
+        }
+        responses[status.to_string()] = error;
     }
     responses["431"] = json!({ "description": "The header is too large." });
 }
@@ -132,5 +144,13 @@ mod tests {
         let formats = Format::ALL.map(Format::name);
         assert_eq!(schemas["Format"]["enum"], json!(formats));
         assert_eq!(schemas["Format"]["default"], Format::default().name());
+    }
+
+    #[test]
+    fn an_operation_with_a_503_of_its_own_can_be_busy_too() {
+        let of_ready = &read()["paths"]["/readyz"]["get"]["responses"]["503"];
+        let content = of_ready["content"].as_object().unwrap();
+        assert!(content.keys().eq(["application/json", PROBLEM_JSON]));
+        assert!(of_ready["headers"]["Retry-After"].is_object());
     }
 }

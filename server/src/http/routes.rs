@@ -38,7 +38,8 @@ pub(super) fn router(app: Arc<App>) -> Router {
         .with_state(app)
 }
 
-/// Reserves memory for an answer that grows with the number of namespaces. Nobody else gets one.
+/// Reserves memory for an answer that grows with the number of namespaces. Only a client that may
+/// read the figures of all gets one.
 async fn reserved(
     State(app): State<Arc<App>>,
     request: Request<Body>,
@@ -51,7 +52,8 @@ async fn reserved(
         return Ok(next.run(request).await);
     }
     let bytes = BYTES_PER_NAMESPACE * (1 + app.setup.namespaces.all().len());
-    let permit = Context::of(&request)?.reserve(bytes).await?;
+    let context = Context::of(&request)?;
+    let permit = context.reserve(&context.buffers.figures, bytes).await?;
     let (head, body) = next.run(request).await.into_parts();
     // It is whole already.
     let bytes = to_bytes(body, usize::MAX).await.unwrap_or_default();

@@ -92,8 +92,11 @@ fn a_client_that_does_not_read_uses_half_of_the_memory() {
     let mut other = Wire::connect_from([127, 0, 0, 2], served.address(Http));
     other.send(large_take(Http));
     assert_eq!(other.reply().status, 200);
-    // A large answer waits for memory.
+    // A large answer waits for memory, and the figures do not wait behind it.
     wire.send(large_take(Http));
+    for path in ["/readyz", "/metrics", "/v1/status"] {
+        assert_eq!(served.connect(Http).get(path).status, 200, "{path}");
+    }
     drop(slow);
     assert_eq!(wire.reply().status, 200);
 }
