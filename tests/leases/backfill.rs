@@ -275,7 +275,7 @@ impl Forgetful {
 }
 
 impl LeaseStore for Forgetful {
-    ringflake_kit::forward!(init, renew, release, list, raise_floor, check);
+    ringflake_kit::forward!(init, renew, release, list, raise_floor, check, write_test);
 
     fn acquire(&mut self, space: &Namespace, acquire: &Acquire) -> Result<Vec<Grant>, StoreError> {
         let mut acquire = acquire.clone();

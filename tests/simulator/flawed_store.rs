@@ -416,6 +416,11 @@ impl LeaseStore for Connection<'_> {
         self.begin(Operation::Other);
         self.leases.check(space, now_ms)
     }
+
+    fn write_test(&mut self, space: &Namespace, now_ms: u64) -> Result<(), StoreError> {
+        self.begin(Operation::Other);
+        self.leases.write_test(space, now_ms)
+    }
 }
 
 /// The current operation.

@@ -147,6 +147,10 @@ impl<S: LeaseStore> LeaseStore for AuditedStore<S> {
     ) -> Result<StoreReport, StoreError> {
         self.store.check(namespace, now_unix_ms)
     }
+
+    fn write_test(&mut self, namespace: &Namespace, now_unix_ms: u64) -> Result<(), StoreError> {
+        self.store.write_test(namespace, now_unix_ms)
+    }
 }
 
 #[cfg(test)]

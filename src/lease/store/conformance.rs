@@ -341,6 +341,7 @@ impl<'a> Suite<'a> {
         assert_eq!((report.granted_blocks, report.held_blocks), (3, 2));
         let is_close = |skew: u64| skew <= 2000 + elapsed_ms;
         assert!(report.skew_ms().is_none_or(is_close));
+        store.write_test(&space, now).unwrap();
         assert_eq!(store.list(&space).unwrap(), listing);
     }
 

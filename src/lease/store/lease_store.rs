@@ -298,16 +298,11 @@ pub trait LeaseStore: Send + fmt::Debug {
     /// the store accepts writes. [`check`](Self::check) looks at settings and changes nothing;
     /// a full disk or a missing permission shows here.
     ///
-    /// `now_unix_ms` is the caller's time in milliseconds since 1970, and what is written. A
-    /// store that can't write a note that is no grant need not implement this: the default
-    /// looks the namespace up.
+    /// `now_unix_ms` is the caller's time in milliseconds since 1970, and what is written.
     ///
     /// # Errors
     /// Those of every method.
-    fn write_test(&mut self, namespace: &Namespace, now_unix_ms: u64) -> Result<(), StoreError> {
-        let _ = now_unix_ms;
-        self.list(namespace).map(drop)
-    }
+    fn write_test(&mut self, namespace: &Namespace, now_unix_ms: u64) -> Result<(), StoreError>;
 
     /// The key of this store, if another store with the same key can do its work.
     /// Generators of a process whose stores have equal keys share one store: that of

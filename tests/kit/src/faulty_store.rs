@@ -195,7 +195,7 @@ fn unpoisoned<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl LeaseStore for Faulty {
-    crate::forward!(init, release, list, raise_floor, check);
+    crate::forward!(init, release, list, raise_floor, check, write_test);
 
     fn acquire(&mut self, space: &Namespace, acquire: &Acquire) -> Result<Vec<Grant>, StoreError> {
         let grants = self.pass_or(

@@ -40,6 +40,10 @@ macro_rules! forward {
         $crate::forward!(# check(namespace: &ringflake::lease::Namespace, now_unix_ms: u64)
             -> ringflake::lease::StoreReport);
     };
+    (@ write_test) => {
+        $crate::forward!(# write_test(namespace: &ringflake::lease::Namespace, now_unix_ms: u64)
+            -> ());
+    };
     (# $operation:ident($($name:ident: $kind:ty),*) -> $answer:ty) => {
         fn $operation(
             &mut self,

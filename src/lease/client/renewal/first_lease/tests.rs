@@ -27,7 +27,9 @@ struct Scripted {
 }
 
 impl LeaseStore for Scripted {
-    crate::lease::forward! { |self| self.inner => init renew release list raise_floor check }
+    crate::lease::forward! { |self| self.inner =>
+        init renew release list raise_floor check write_test
+    }
 
     fn acquire(
         &mut self,

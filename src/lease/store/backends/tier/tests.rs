@@ -112,6 +112,10 @@ impl LeaseStore for Upstream {
     fn check(&mut self, space: &Namespace, now: u64) -> Result<StoreReport, StoreError> {
         self.pass("check", |server| server.check(space, now))
     }
+
+    fn write_test(&mut self, space: &Namespace, now: u64) -> Result<(), StoreError> {
+        self.pass("write_test", |server| server.write_test(space, now))
+    }
 }
 
 struct Rig {
