@@ -153,6 +153,7 @@ fn store_errors() -> String {
             min: 10_000,
             max: 31_622_400_000,
         },
+        TableMissing { source: broken() },
         Corrupt {
             detail: "no integer horizon_ms in the record of namespace \"orders\"".into(),
             source: None,
@@ -244,6 +245,7 @@ fn lease_errors() -> String {
         Denied(broken()),
         NotDurable { store: "redis at db:6379".into(), reason: "appendonly is no".into() },
         Copied { store: "a".into(), recorded: "inode 1".into(), found: "inode 2".into() },
+        TableMissing(broken()),
         Corrupt { detail: "sqlite:leases.db is damaged".into(), source: None },
     });
     text

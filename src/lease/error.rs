@@ -239,6 +239,11 @@ pub enum StoreError {
         /// The maximum.
         max: u64,
     },
+    /// A table of the store's is missing. The next initialisation of a new namespace creates it.
+    TableMissing {
+        /// The driver's error.
+        source: Box<dyn Error + Send + Sync>,
+    },
     /// The store holds something that this version did not write.
     Corrupt {
         /// The content, and its place.
@@ -253,7 +258,8 @@ impl Error for StoreError {
         match self {
             Self::Unavailable { source }
             | Self::Denied { source }
-            | Self::Ambiguous { source, .. } => Some(&**source),
+            | Self::Ambiguous { source, .. }
+            | Self::TableMissing { source } => Some(&**source),
             Self::Corrupt {
                 source: Some(source),
                 ..

@@ -234,6 +234,7 @@ shown! {
     not_durable: NotDurable,
     not_initialised: NotInitialised,
     secret_in_use: SecretInUse,
+    table_missing: TableMissing,
     unavailable: Unavailable,
 }
 

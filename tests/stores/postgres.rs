@@ -16,7 +16,7 @@ use ringflake::lease::{
 
 use crate::kit::{
     acquire, acquire_at_a_start, ambiguous, answers, corrupt, fenced, floor_ahead, made, mark,
-    not_durable, now, renew, several, take, tick, unavailable,
+    not_durable, now, renew, several, table_missing, take, tick, unavailable,
 };
 use crate::served::{Served as _, store};
 use crate::sql::{self, Database};
@@ -70,7 +70,7 @@ fn init_brings_back_what_is_missing() {
     {
         server.execute(statement);
         if index == 0 {
-            corrupt(acquire(&mut store, &space)).says("a table of ringflake is missing");
+            table_missing(acquire(&mut store, &space)).says("ringflake_ledger");
         }
         made(&mut store, &format!("more-{index}"), 5);
         let grant = take(&mut store, &space, 10);

@@ -207,6 +207,7 @@ impl fmt::Display for StoreError {
                 min,
                 max,
             } => write!(f, "{what} must be {min} to {max}, got {value}"),
+            Self::TableMissing { .. } => f.write_str("a table of ringflake is missing"),
             Self::Corrupt { detail, .. } => write!(f, "the store's record is corrupt: {detail}"),
         }
     }
@@ -321,6 +322,10 @@ impl StoreError {
                 "check the user, the password, the certificate, and the server's access rules"
             }
             Self::Ambiguous { .. } => "treat the request as not granted, and do not send it again",
+            Self::TableMissing { .. } => {
+                "initialise any new namespace, as a user who may create tables: that creates what \
+                 is missing"
+            }
             Self::Corrupt { .. } => {
                 "restore the record from a backup and raise the floor over lost grants, or remove \
                  the namespace and initialise it with its history unknown"

@@ -290,7 +290,7 @@ pub trait LeaseStore: Send + fmt::Debug {
     /// [`StoreError::FingerprintMismatch`], [`StoreError::LayoutMismatch`],
     /// [`StoreError::Format`], [`StoreError::BeforeEpoch`], [`StoreError::NotDurable`],
     /// [`StoreError::Unavailable`], [`StoreError::Denied`], [`StoreError::Ambiguous`],
-    /// [`StoreError::Corrupt`].
+    /// [`StoreError::TableMissing`], [`StoreError::Corrupt`].
     fn check(&mut self, namespace: &Namespace, now_unix_ms: u64)
     -> Result<StoreReport, StoreError>;
 

@@ -524,6 +524,7 @@ impl From<TableError> for StoreError {
                 recorded,
                 found,
             },
+            TableError::TableMissing(source) => Self::TableMissing { source },
             TableError::Corrupt { detail, source } => Self::Corrupt { detail, source },
         }
     }

@@ -112,7 +112,7 @@
 //! * While [`Snapshot::time`] is an error, reject every commit whose `not_before_unix_ms` is
 //!   above 0.
 //! * A commit that writes `check` takes every permission that the grant of a block takes.
-//! * Without tables, a commit that does not create them is [`TableError::Corrupt`].
+//! * Without tables, a commit that does not create them is [`TableError::TableMissing`].
 //! * A table that can be copied, as a file can, rejects all commits to a copy that nobody
 //!   [adopted](Txn::adopts). Its original has the same blocks to grant.
 
@@ -486,6 +486,9 @@ pub enum TableError {
         /// The place at hand.
         found: String,
     },
+    /// The server has no such table, or a part of it is lost. A commit that
+    /// [creates](Txn::creates) brings back what is missing.
+    TableMissing(Box<dyn Error + Send + Sync>),
     /// The server's data is not a table of ringflake.
     Corrupt {
         /// The content, and its place.
@@ -498,7 +501,9 @@ pub enum TableError {
 impl fmt::Display for TableError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unavailable(source) | Self::Denied(source) => fmt::Display::fmt(source, f),
+            Self::Unavailable(source) | Self::Denied(source) | Self::TableMissing(source) => {
+                fmt::Display::fmt(source, f)
+            }
             Self::NotDurable { store, reason } => write!(f, "{store} is not durable: {reason}"),
             Self::Copied {
                 store,
@@ -513,7 +518,9 @@ impl fmt::Display for TableError {
 impl Error for TableError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Unavailable(source) | Self::Denied(source) => source.source(),
+            Self::Unavailable(source) | Self::Denied(source) | Self::TableMissing(source) => {
+                source.source()
+            }
             Self::NotDurable { .. } | Self::Copied { .. } => None,
             Self::Corrupt { source, .. } => source.as_deref().map(|source| source as _),
         }

@@ -112,12 +112,7 @@ impl Failure {
         match self {
             Self::Refused(error) => error,
             Self::Denied(cause) => TableError::Denied(cause),
-            Self::NoTable(cause) => TableError::Corrupt {
-                detail: "a table of ringflake is missing; initialising any new namespace \
-                         creates it"
-                    .to_owned(),
-                source: Some(cause),
-            },
+            Self::NoTable(cause) => TableError::TableMissing(cause),
             Self::Short(cause) => TableError::Corrupt {
                 detail: "the database does not keep all rows that are written".to_owned(),
                 source: Some(cause),

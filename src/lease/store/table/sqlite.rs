@@ -145,7 +145,9 @@ impl SqliteTable {
     fn without_tables(&self, txn: &Txn) -> Result<Commit, TableError> {
         match txn.compare.iter().any(|(_, expected)| expected.is_some()) {
             true => Ok(Commit::Conflict(self.nothing())),
-            false => Err(session::corrupt(format!("{} has no tables", self.name()))),
+            false => Err(TableError::TableMissing(
+                format!("{} has no tables", self.name()).into(),
+            )),
         }
     }
 

@@ -72,7 +72,7 @@ impl TableSuite<'_> {
                 assert_eq!(table.value(&before).as_deref(), Some("made"));
             }
             // Without tables.
-            Err(TableError::Corrupt { .. }) => assert_eq!(table.value(&before), None),
+            Err(TableError::TableMissing(_)) => assert_eq!(table.value(&before), None),
             other => panic!("{other:?}, of a commit that creates nothing"),
         }
         table.must_commit(&txn(&first, true));
