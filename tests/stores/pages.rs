@@ -42,21 +42,44 @@ fn a_service_is_served(mut service: Box<dyn LeaseStore>, space: &Namespace) {
 }
 #[test]
 fn the_users_of_the_page_on_etcd() {
-    use ringflake_kit::server::{Etcd, Reachable as _};
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::process::Command;
+
+    use ringflake_kit::server::{Etcd, Reachable as _, data_directory};
 
     let page = include_str!("../../src/lease/guide/runbook_etcd.md");
     let etcd = started!(Etcd::start_with(1, &["--bcrypt-cost", "4"]));
-    for line in block_with(page, "sh", "etcdctl auth enable") {
-        if let Some(arguments) = line.strip_prefix("etcdctl ") {
-            etcd.ctl(0, &ringflake_kit::words(arguments));
-        }
+    let directory = data_directory();
+    let file = |user: &str| directory.path().join(format!("{user}.password"));
+    for user in ["root", "owner", "orders"] {
+        fs::write(file(user), format!("{user}-secret\n")).unwrap();
+        fs::set_permissions(file(user), Permissions::from_mode(0o600)).unwrap();
     }
-    let store =
-        |user: &str| crate::served::store(&format!("etcd://{user}@127.0.0.1:{}", etcd.port()));
-    let space = owner_begins(store("owner:owner-secret"));
-    a_service_is_served(store("orders:app-secret"), &space);
-    let shown = block_with(page, "sh", "get --prefix ringflake/orders/").remove(0);
-    let arguments = shown.strip_prefix("etcdctl ").unwrap();
-    let entries = etcd.ctl(0, &ringflake_kit::words(arguments));
+    let endpoint = format!("http://127.0.0.1:{}", etcd.port());
+    let run = |lines: Vec<String>| {
+        let mut shell = Command::new("sh");
+        let script = lines
+            .join("\n")
+            .replace("http://etcd1.example:2379", &endpoint);
+        shell.args(["-ec", &script]).current_dir(directory.path());
+        shell.env("ETCDCTL_ENDPOINTS", &endpoint);
+        // Only turns a hang into a failure.
+        shell.envs(["ETCDCTL_COMMAND_TIMEOUT", "ETCDCTL_DIAL_TIMEOUT"].map(|it| (it, "60s")));
+        let output = shell.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    run(block_with(page, "sh", "etcdctl auth enable"));
+    let store = |user: &str| {
+        let (port, file) = (etcd.port(), file(user));
+        let file = file.display();
+        crate::served::store(&format!(
+            "etcd://{user}@127.0.0.1:{port}?password_file={file}"
+        ))
+    };
+    let space = owner_begins(store("owner"));
+    a_service_is_served(store("orders"), &space);
+    let entries = run(block_with(page, "sh", "get --prefix ringflake/orders/"));
     assert!(entries.contains("ringflake/orders/record"), "{entries}");
 }
