@@ -51,10 +51,13 @@ use std::collections::{HashSet, VecDeque};
 use std::fmt::Write;
 use std::time::Instant;
 
-use self::state::{Action, Fault, State, Swap};
+use ringflake::lease::{History, Init};
+
+use self::state::{Action, FAR, Fault, State, Swap};
 use self::world::World;
 use crate::mutations::{Mutation, Promise, Row, TABLE};
 use crate::oracle::Violation;
+use crate::scenario::START_MS;
 use crate::schedules::{number, spread};
 
 const ALL: &[Fault] = &[
@@ -176,6 +179,20 @@ fn no_state_breaks_a_promise_after_one_fault() {
 #[test]
 fn no_state_breaks_a_promise_after_a_loss_a_roll_back_and_a_restart() {
     must_hold(2, &[Fault::Loss, Fault::RollBack, Fault::Restart], 2);
+}
+
+/// All clocks were hours ahead when the namespace was made, and are right since. One that has no
+/// past needs no floor; at the wrong time, it would stop all grants for as long.
+#[test]
+fn a_first_use_with_clocks_ahead_is_no_outage() {
+    let wrong_ms = START_MS + FAR.unsigned_abs() * 1000;
+    let broken_after = |history| {
+        let init = Init::new(history, wrong_ms);
+        let found = search(World::begun(init, None, 3, &[Fault::Restart], 1));
+        found.violation.map(|(violation, _)| violation.promise)
+    };
+    assert_eq!(broken_after(History::Unused), None);
+    assert_eq!(broken_after(History::New), Some(Promise::Live));
 }
 
 /// The faults that reveal a mutation.

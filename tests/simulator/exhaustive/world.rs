@@ -48,13 +48,25 @@ impl World {
         menu: &'static [Fault],
         faults: usize,
     ) -> Self {
+        let init = Init::new(History::New, START_MS);
+        Self::begun(init, mutation, instants, menu, faults)
+    }
+
+    /// One whose namespace was initialised so.
+    pub(super) fn begun(
+        init: Init,
+        mutation: Option<Mutation>,
+        instants: usize,
+        menu: &'static [Fault],
+        faults: usize,
+    ) -> Self {
         // Of two blocks.
         let namespace = namespace(SECRET, 16);
         let limits = StoreLimits::default()
             .with_horizon(Duration::from_secs(HORIZON))
             .with_failover(Duration::from_secs(FAILOVER))
             .with_skew(Duration::from_millis(500));
-        let init = Init::new(History::New, START_MS).with_limits(limits);
+        let init = init.with_limits(limits);
         Self {
             store: FlawedStore::new(&namespace, &init, mutation),
             listings: HashMap::new(),
