@@ -28,6 +28,10 @@ impl Page {
             url: format!("{scheme}//USER@127.0.0.1:{port}/{database}"),
             port,
         };
+        for (user, password) in [("owner", "owner-secret"), ("orders", "app-secret")] {
+            let file = format!("{user}.password");
+            page.home.write_secret(&file, format!("{password}\n"));
+        }
         let keygen = "keygen --out /etc/orders/ringflake.key";
         assert_says(text, &[&format!("`ringflake {keygen}`")]);
         succeed(page.run("USER", &page.here(keygen)));
@@ -76,8 +80,10 @@ impl Page {
         let mut shell = Command::new("sh");
         self.set_up(&mut shell);
         let path = format!("{}:{path}", program.parent().unwrap().display());
-        let output = shell.args(["-euc", &script]).env("PATH", path).output();
-        stdout(&succeed(output.unwrap()))
+        shell.args(["-euc", &script]).env("PATH", path);
+        stdout(&succeed(
+            shell.current_dir(self.home.file("")).output().unwrap(),
+        ))
     }
 
     /// Runs the program as a user of the store.
