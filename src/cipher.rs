@@ -59,7 +59,7 @@ use self::ff1::Ff1;
 use self::sparx64::Sparx64;
 
 pub use self::backend::{Backend, BackendUnavailable};
-pub use self::secret::{Secret, SecretError};
+pub use self::secret::{Secret, SecretError, shell_quoted};
 pub use self::width::{IdWidth, IdWidthUnavailable};
 
 /// A one-to-one map between raws and IDs: SPARX-64/128, on all 64-bit numbers or on those

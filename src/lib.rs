@@ -184,6 +184,8 @@ mod wakers;
 #[doc = include_str!("../README.md")]
 struct ReadmeExamples;
 
+#[doc(hidden)]
+pub use self::cipher::shell_quoted;
 pub use self::cipher::{
     Backend, BackendUnavailable, Cipher, IdWidth, IdWidthUnavailable, Secret, SecretError,
 };

@@ -432,7 +432,7 @@ fn value_errors() -> String {
         FileUnreadable { path: "orders.key".into(), source: full_disk() },
         FileNotTrusted {
             path: "orders.key".into(),
-            reason: "it can be written by everybody (mode 0666): chmod o-w".into(),
+            reason: "it can be written by everybody (mode 0666): run 'chmod o-w orders.key'".into(),
         },
         FileLength { path: "orders.key".into(), found: 31 },
         FileLength { path: "orders.key".into(), found: 65 },

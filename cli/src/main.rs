@@ -32,7 +32,6 @@ mod report;
 mod secret;
 #[cfg(all(unix, feature = "serve"))]
 mod serve;
-mod shell;
 mod store;
 mod threads;
 mod threshold;

@@ -18,6 +18,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use clap::Args;
 use ringflake::plan::Load;
+use ringflake::shell_quoted as quoted;
 use ringflake::{Clock, SystemClock};
 
 use self::answer::{Answer, capacity};
@@ -30,7 +31,6 @@ use crate::format::{Format, FormatArgs};
 use crate::interrupt::Interrupt;
 use crate::load::LoadArgs;
 use crate::report::forgive_closed_pipe;
-use crate::shell::quoted;
 use crate::threads::ThreadCount;
 use crate::threshold::Threshold;
 use crate::units;

@@ -1,5 +1,6 @@
 //! The key, and the ways to come by one.
 
+mod shell;
 #[cfg(unix)]
 mod trust;
 
@@ -11,6 +12,8 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
+
+pub use self::shell::quoted as shell_quoted;
 
 const BYTES: usize = 16;
 

@@ -9,12 +9,12 @@ use std::time::Duration;
 use anyhow::Result;
 use ringflake::lease::{Fence, Fingerprint, Obstacle, OpenOptions, SqliteStore, StoreError};
 use ringflake::local;
+use ringflake::shell_quoted as quoted;
 use ringflake::{IdWidth, Layout, LocalError, Secret};
 
 use crate::args::{KeyArgs, TargetArgs};
 use crate::data_dir::DataDir;
 use crate::secret;
-use crate::shell::quoted;
 use crate::words;
 
 /// A run does not wait for so long.

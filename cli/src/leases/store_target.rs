@@ -10,6 +10,7 @@ use ringflake::lease::{
     StoreRecord,
 };
 use ringflake::local::LocalSpace;
+use ringflake::shell_quoted as quoted;
 use ringflake::{Layout, Local, LocalError};
 
 use super::advice::{Advice, words_of};
@@ -17,7 +18,6 @@ use crate::args::{KeyArgs, TargetArgs};
 use crate::data_dir::DataDir;
 use crate::report::{say, warn};
 use crate::secret::{self, Key};
-use crate::shell::quoted;
 use crate::usage::Misuse;
 
 /// A namespace in a store, with the key of its IDs.

@@ -15,6 +15,8 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{self, Path};
 
+use super::shell::quoted;
+
 const STICKY: u32 = 0o1000;
 const GROUP_WRITES: u32 = 0o020;
 const OTHERS_WRITE: u32 = 0o002;
@@ -34,6 +36,24 @@ struct Rights {
     mode: u32,
 }
 
+/// Why a file or directory is not trusted, and the command that changes that.
+#[derive(Debug)]
+struct Objection {
+    reason: String,
+    /// Without the path.
+    command: String,
+}
+
+impl Objection {
+    fn about(&self, what: &str, path: &Path) -> String {
+        let Self { reason, command } = self;
+        format!(
+            "{what} {reason}: run '{command} {}'",
+            quoted(path.display())
+        )
+    }
+}
+
 /// The reason to distrust the file that was opened at `path`, if there is one.
 pub(super) fn objection(file: &File, path: &Path) -> io::Result<Option<String>> {
     let found = file.metadata()?;
@@ -42,7 +62,7 @@ pub(super) fn objection(file: &File, path: &Path) -> io::Result<Option<String>> 
     }
     let us = Us::now();
     if let Some(reason) = us.object_to(Rights::of(&found)) {
-        return Ok(Some(format!("it {reason}")));
+        return Ok(Some(reason.about("it", path)));
     }
     // One that has no name any more lies where nobody can replace it.
     let Ok(real) = path.canonicalize() else {
@@ -61,8 +81,8 @@ pub(super) fn objection(file: &File, path: &Path) -> io::Result<Option<String>> 
 pub(super) fn objection_to_directory(directory: &Path) -> io::Result<Option<String>> {
     let rights = Rights::of(&fs::metadata(directory)?);
     let reason = Us::now().object_to(rights.in_a_directory());
-    let directory = directory.display();
-    Ok(reason.map(|reason| format!("its directory, {directory}, {reason}")))
+    let what = format!("its directory, {},", directory.display());
+    Ok(reason.map(|reason| reason.about(&what, directory)))
 }
 
 impl Us {
@@ -75,23 +95,29 @@ impl Us {
         }
     }
 
-    fn object_to(self, rights: Rights) -> Option<String> {
+    fn object_to(self, rights: Rights) -> Option<Objection> {
         let Rights { uid, gid, mode } = rights;
         let shown = mode & 0o7777;
         if uid != 0 && uid != self.uid {
-            return Some(format!(
-                "belongs to user {uid}, and this process is user {}: chown it",
-                self.uid
-            ));
+            return Some(Objection {
+                reason: format!(
+                    "belongs to user {uid}, and this process is user {}",
+                    self.uid
+                ),
+                command: format!("chown {}", self.uid),
+            });
         }
         let group_is_ours = gid == 0 || gid == self.gid;
         if mode & OTHERS_WRITE != 0 {
-            return Some(format!(
-                "can be written by everybody (mode {shown:04o}): chmod o-w"
-            ));
+            return Some(Objection {
+                reason: format!("can be written by everybody (mode {shown:04o})"),
+                command: "chmod o-w".to_owned(),
+            });
         }
-        (mode & GROUP_WRITES != 0 && !group_is_ours)
-            .then(|| format!("can be written by group {gid} (mode {shown:04o}): chmod g-w"))
+        (mode & GROUP_WRITES != 0 && !group_is_ours).then(|| Objection {
+            reason: format!("can be written by group {gid} (mode {shown:04o})"),
+            command: "chmod g-w".to_owned(),
+        })
     }
 }
 
@@ -151,8 +177,15 @@ mod tests {
         ] {
             let reason = US.object_to(found);
             assert_eq!(reason.is_some(), said.is_some(), "{found:?}: {reason:?}");
-            let reason = reason.unwrap_or_default();
-            assert!(reason.contains(said.unwrap_or_default()), "{reason}");
+            let text = reason.map_or(String::new(), |it| it.about("it", Path::new("a b")));
+            assert!(text.contains(said.unwrap_or_default()), "{text}");
+            let command = match said {
+                Some(said) if said.starts_with("user") => "'chown 1000 'a b''",
+                Some(said) if said.starts_with("group") => "'chmod g-w 'a b''",
+                Some(_) => "'chmod o-w 'a b''",
+                None => "",
+            };
+            assert!(text.ends_with(command), "{text}");
         }
     }
 
@@ -168,7 +201,7 @@ mod tests {
             assert_eq!(reason.is_none(), is_fine, "{found:?}: {reason:?}");
         }
         // The mode is shown without the kind of file.
-        let reason = US.object_to(rights(0, 0, 0o100_666)).unwrap();
+        let reason = US.object_to(rights(0, 0, 0o100_666)).unwrap().reason;
         assert!(reason.contains("mode 0666"), "{reason}");
         // For a file it means nothing.
         assert!(US.object_to(rights(1000, 1000, 0o1606)).is_some());

@@ -38,12 +38,15 @@ fn check(file: &File, path: &Path) -> io::Result<()> {
     // SAFETY: it reads a number that the process has, and can't fail.
     let us = unsafe { libc::geteuid() };
     if found.is_file()
-        && let Some(reason) = objection(us, found.uid(), found.mode())
+        && let Some((reason, commands)) = objection(us, found.uid(), found.mode())
     {
-        let path = path.display();
+        let word = crate::cipher::shell_quoted(path.display());
+        let commands: Vec<_> = commands.iter().map(|it| format!("{it} {word}")).collect();
         let text = format!(
-            "{path} is to be a secret, and it {reason}; it must be this user's with mode 0600 \
-             or less, or root's with 0644 or less: chmod 600 {path}"
+            "{} is to be a secret, and it {reason}; it must be this user's with mode 0600 or \
+             less, or root's with 0644 or less: run '{}'",
+            path.display(),
+            commands.join(" && ")
         );
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
     }
@@ -55,22 +58,30 @@ fn check(_file: &File, _path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The fault of a file of this owner and mode for user `us`, if it has one.
+/// The fault of a file of this owner and mode for user `us`, if it has one, and the commands that
+/// mend it, without the path.
 #[cfg(unix)]
-fn objection(us: u32, owner: u32, mode: u32) -> Option<String> {
+fn objection(us: u32, owner: u32, mode: u32) -> Option<(String, Vec<String>)> {
     let may_be_had = match owner {
         0 => 0o644,
         _ => 0o600,
     };
     if owner != 0 && owner != us {
-        Some(format!(
-            "belongs to user {owner}, where this process is user {us}"
-        ))
+        let mut commands = vec![format!("chown {us}")];
+        if mode & 0o077 != 0 {
+            commands.push("chmod 600".to_owned());
+        }
+        let reason = format!("belongs to user {owner}, where this process is user {us}");
+        Some((reason, commands))
     } else if mode & 0o077 & !may_be_had != 0 {
-        Some(format!(
-            "can be read or written by others (mode {:04o})",
-            mode & 0o7777
-        ))
+        // One of root's is read by this user as one of the others.
+        let command = match owner == us {
+            true => "chmod 600",
+            false => "chmod go-wx",
+        };
+        let mode = mode & 0o7777;
+        let reason = format!("can be read or written by others (mode {mode:04o})");
+        Some((reason, vec![command.to_owned()]))
     } else {
         None
     }
@@ -115,11 +126,20 @@ mod tests {
             (0, 0o444, None),
             (0, 0o646, Some("mode 0646")),
             (1001, 0o600, Some("user 1001")),
+            (1001, 0o644, Some("user 1001")),
         ] {
             let reason = objection(US, owner, mode);
             assert_eq!(reason.is_some(), said.is_some(), "{owner} {mode:o}");
-            let reason = reason.unwrap_or_default();
+            let (reason, commands) = reason.unwrap_or_default();
             assert!(reason.contains(said.unwrap_or_default()), "{reason}");
+            let expected = match (said, owner) {
+                (None, _) => &[][..],
+                (_, US) => &["chmod 600"],
+                (_, 0) => &["chmod go-wx"],
+                (_, _) if mode == 0o600 => &["chown 1000"],
+                _ => &["chown 1000", "chmod 600"],
+            };
+            assert_eq!(commands, expected, "{owner} {mode:o}");
         }
     }
 

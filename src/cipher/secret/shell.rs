@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 /// A word as a shell takes it.
-pub(crate) fn quoted(word: impl Display) -> String {
+pub fn quoted(word: impl Display) -> String {
     let word = word.to_string();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=%,+@".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
