@@ -72,7 +72,14 @@ fn commands(text: &str) -> Vec<(String, bool)> {
     for (at, name) in joined.match_indices("ringflake ") {
         let rest = &joined[at + name.len()..];
         let is_command = rest.starts_with(|first: char| first.is_ascii_lowercase());
-        let line = joined[..at].rsplit('\n').next().unwrap();
+        let mut line = joined[..at].rsplit('\n').next().unwrap();
+        // The store of the command.
+        if let Some(begin) = line
+            .rfind("RINGFLAKE_STORE=\"$(")
+            .filter(|_| line.ends_with(")\" "))
+        {
+            line = &line[..begin];
+        }
         let end = match line.chars().next_back() {
             Some(quote @ ('\'' | '`')) => rest.find(quote),
             // At the start of a line, or behind another command.

@@ -16,7 +16,7 @@ use ringflake::{
 
 use crate::config::{Config, NamespaceSettings, StoreUrl};
 use crate::namespaces::OpenError;
-use crate::wording::{Causes, help_of_store};
+use crate::wording::{Causes, Target, help_of_store};
 
 /// How long the start waits for a store unless the configuration says otherwise.
 const WAIT: Duration = Duration::from_secs(5);
@@ -29,6 +29,9 @@ pub(crate) struct GeneratorFactory {
 
 /// The store of a namespace.
 struct Upstream {
+    /// As the configuration names it.
+    named: StoreUrl,
+    /// The same, behind its tier if there is one.
     url: StoreUrl,
     /// None where IDs are plain.
     secret: Option<Secret>,
@@ -64,11 +67,14 @@ impl GeneratorFactory {
     /// says, and then goes on without a lease, which comes once the store is back.
     pub(crate) fn build(&self, name: &str) -> Result<CachedGenerator, OpenError> {
         let (settings, layout) = self.settings(name)?;
-        let Some(upstream) = self.upstream(name, &settings)? else {
+        let upstream = self.upstream(name, &settings)?;
+        let target = || self.target(name, &settings, upstream.as_ref());
+        let refused = |error| OpenError::of_build(error, &target());
+        let Some(upstream) = &upstream else {
             let builder = self.local(name, &settings, layout);
-            return builder.build().map_err(OpenError::from);
+            return builder.build().map_err(refused);
         };
-        let builder = || self.shared(name, &settings, layout, &upstream);
+        let builder = || self.shared(name, &settings, layout, upstream);
         let wait = settings.wait.unwrap_or(WAIT);
         let data_dir = DataDir::new(self.data_dir().map_err(local)?);
         // It must not make IDs elsewhere.
@@ -84,14 +90,14 @@ impl GeneratorFactory {
                 tracing::warn!(
                     namespace = name,
                     error = %Causes(&error),
-                    help = help_of_store(&error),
+                    help = help_of_store(&error, Some(&target())),
                     "no lease yet: the server starts without one and keeps trying"
                 );
                 builder()?.build_detached()
             }
             outcome => outcome,
         }
-        .map_err(OpenError::from)?;
+        .map_err(refused)?;
         if let Some(secret) = &upstream.secret {
             beside(&data_dir, |directory| directory.give_away(secret))?;
         }
@@ -101,11 +107,25 @@ impl GeneratorFactory {
     /// What [`build`](Self::build) would do.
     pub(crate) fn check(&self, name: &str) -> Result<BuildCheck, OpenError> {
         let (settings, layout) = self.settings(name)?;
-        let builder = match self.upstream(name, &settings)? {
-            Some(upstream) => self.shared(name, &settings, layout, &upstream)?,
+        let upstream = self.upstream(name, &settings)?;
+        let builder = match &upstream {
+            Some(upstream) => self.shared(name, &settings, layout, upstream)?,
             None => self.local(name, &settings, layout),
         };
-        builder.check().map_err(OpenError::from)
+        builder.check().map_err(|error| {
+            OpenError::of_build(error, &self.target(name, &settings, upstream.as_ref()))
+        })
+    }
+
+    /// The namespace as commands name it.
+    fn target(
+        &self,
+        name: &str,
+        settings: &NamespaceSettings,
+        upstream: Option<&Upstream>,
+    ) -> Target {
+        let url = upstream.map(|upstream| &upstream.named);
+        Target::new(name, settings, url, self.data_dir().ok().as_deref())
     }
 
     /// Refuses a name that clients may not begin. Reads no file and asks no store.
@@ -179,14 +199,20 @@ impl GeneratorFactory {
         name: &str,
         settings: &NamespaceSettings,
     ) -> Result<Option<Upstream>, OpenError> {
-        let Some(url) = self.url(name, settings)? else {
-            return Ok(None);
+        let named = match (&settings.store, &settings.store_url_file) {
+            (Some(url), _) => url.clone(),
+            (None, Some(path)) => read_url(path)?,
+            (None, None) => return Ok(None),
+        };
+        let url = match settings.tier {
+            Some(true) => self.behind_tier(name, &named)?,
+            _ => named.clone(),
         };
         let secret = secret_of(settings)?;
         if let Some(secret) = &secret {
             self.refuse_shared(name, secret)?;
         }
-        Ok(Some(Upstream { url, secret }))
+        Ok(Some(Upstream { named, url, secret }))
     }
 
     /// Refuses a secret that another namespace has. A store refuses that itself, but does not see
@@ -206,20 +232,11 @@ impl GeneratorFactory {
         }
     }
 
-    /// The URL of the store, if it is not the data directory.
-    fn url(&self, name: &str, settings: &NamespaceSettings) -> Result<Option<StoreUrl>, OpenError> {
-        let url = match (&settings.store, &settings.store_url_file) {
-            (Some(url), _) => url.clone(),
-            (None, Some(path)) => read_url(path)?,
-            (None, None) => return Ok(None),
-        };
-        if settings.tier != Some(true) {
-            return Ok(Some(url));
-        }
+    fn behind_tier(&self, name: &str, url: &StoreUrl) -> Result<StoreUrl, OpenError> {
         let file = self.data_dir().map_err(local)?;
         let file = file.join(format!("{name}.tier.db"));
         let url = format!("tier:{}?upstream={}", file.display(), url.expose());
-        Ok(Some(StoreUrl::new(url)))
+        Ok(StoreUrl::new(url))
     }
 
     fn in_data_dir(&self, local: Local) -> Local {
@@ -360,7 +377,9 @@ mod tests {
         assert_eq!(shared.leases()[0].nodes().count(), 8);
         assert!(home.path().join("leases.db").exists());
         let error = factory.build("orders").unwrap_err();
-        assert!(matches!(error, OpenError::Build(_)), "{error:?}");
+        assert!(matches!(error, OpenError::Build { .. }), "{error:?}");
+        let help = error.help().unwrap();
+        assert!(help.contains("--namespace orders'"), "{help}");
     }
 
     #[test]

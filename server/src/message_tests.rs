@@ -1,6 +1,7 @@
 //! Every error that an operator can see, beside `tests/messages/server.txt`.
 
 use std::io;
+use std::path::Path;
 use std::time::Duration;
 
 use ringflake::lease::{NamespaceError, OpenError as UrlError, StoreError};
@@ -8,12 +9,12 @@ use ringflake::{BuildError, IdWidth, LocalError, SecretError};
 use ringflake_kit::messages;
 use ringflake_kit::snapshot::{assert_snapshot, entry};
 
-use crate::config::{ConfigError, Protocol};
+use crate::config::{ConfigError, Protocol, Settings, StoreUrl};
 use crate::listener::Address;
 use crate::namespaces::OpenError;
 use crate::readiness::Obstacle;
 use crate::server::StartError;
-use crate::wording::{help_of_build, help_of_local, help_of_store};
+use crate::wording::{Target, help_of_build, help_of_local, help_of_store};
 
 fn io_error(kind: io::ErrorKind) -> io::Error {
     kind.into()
@@ -64,7 +65,10 @@ fn own_errors() -> String {
         Stopping,
         Name(NamespaceError::NameLength { bytes: 0 }),
         LocalName(LocalError::NameLength { bytes: 64 }.into()),
-        Build(BuildError::NoCipher.into()),
+        Build {
+            error: BuildError::NoCipher.into(),
+            help: help_of_build(&BuildError::NoCipher, &targets()[0]),
+        },
         Store(UrlError::NoScheme.into()),
         Secret(SecretError::HexLength { found: 31 }.into()),
         Local(LocalError::NoHome.into()),
@@ -100,6 +104,11 @@ fn own_errors() -> String {
         },
         Bind {
             protocol: Protocol::Http,
+            address: Address::Unix("/run/my ids/http.sock".into()),
+            source: io_error(io::ErrorKind::NotFound),
+        },
+        Bind {
+            protocol: Protocol::Http,
             address: tcp("127.0.0.1:80"),
             source: io_error(io::ErrorKind::PermissionDenied),
         },
@@ -116,6 +125,34 @@ fn own_errors() -> String {
         Ahead { retry_after: Duration::from_millis(1_001) },
         DataDir { kind: io::ErrorKind::StorageFull },
         Refused { reason: "leases.db is damaged" },
+    })
+}
+
+/// A namespace in the data directory, in a file, and in two servers.
+fn targets() -> [Target; 4] {
+    let text = "
+        [namespaces.local]
+        [namespaces.file]
+        store = 'sqlite:leases.db'
+        secret-file = 'a.secret'
+        id-width = 'positive'
+        [namespaces.plain]
+        store-url-file = 'my store.url'
+        plain = true
+        layout = 'twitter'
+        [namespaces.server]
+        store = 'redis://:hunter2@host'
+        secret-file = 'a.secret'
+        block-bits = 3";
+    let settings = Settings::from_toml(text, Path::new("/etc/serve.toml")).unwrap();
+    ["local", "file", "plain", "server"].map(|name| {
+        let of = &settings.namespaces[name];
+        let read = StoreUrl::new("redis://:hunter2@host");
+        let url = of
+            .store
+            .as_ref()
+            .or(of.store_url_file.as_ref().map(|_| &read));
+        Target::new(name, of, url, Some(Path::new("/var/lib/ringflake")))
     })
 }
 
@@ -142,6 +179,11 @@ fn errors_of_the_library() -> String {
         },
         StoreError::Unavailable {
             source: "connection reset".into(),
+        },
+        StoreError::Copied {
+            store: "leases.db".into(),
+            recorded: "one file".into(),
+            found: "another".into(),
         },
     ];
     let locals = [
@@ -176,16 +218,22 @@ fn errors_of_the_library() -> String {
         },
     ];
     let mut text = String::new();
+    let targets = targets();
     for error in &stores {
-        let help = help_of_store(error);
-        text += &entry("StoreError", error, &[("help", help.as_deref())]);
+        let mut helps: Vec<_> = targets
+            .iter()
+            .map(|target| help_of_store(error, Some(target)))
+            .collect();
+        helps.dedup();
+        let helps: Vec<_> = helps.iter().map(|help| ("help", help.as_deref())).collect();
+        text += &entry("StoreError", error, &helps);
     }
     for error in &locals {
-        let help = help_of_local(error);
+        let help = help_of_local(error, Some(&targets[0]));
         text += &entry("LocalError", error, &[("help", help.as_deref())]);
     }
     for error in &builds {
-        let help = help_of_build(error);
+        let help = help_of_build(error, &targets[0]);
         text += &entry("BuildError", error, &[("help", help.as_deref())]);
     }
     text

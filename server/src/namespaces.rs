@@ -23,7 +23,7 @@ use ringflake::{BuildError, CachedGenerator, Local, LocalError, SecretError, Shu
 
 use crate::log_limit::LogLimit;
 use crate::readiness::{self, DataDirCheck, Obstacle};
-use crate::wording::{Causes, help_of_build, help_of_local};
+use crate::wording::{Causes, Target, help_of_build, help_of_local};
 
 #[derive(Debug)]
 pub(crate) struct Namespace {
@@ -84,7 +84,13 @@ pub enum OpenError {
     /// The data directory reserves such names, or the name is too long for it.
     LocalName(Arc<LocalError>),
     /// Its generator was refused.
-    Build(Arc<BuildError>),
+    #[non_exhaustive]
+    Build {
+        /// The reason.
+        error: Arc<BuildError>,
+        /// What an operator can do about it.
+        help: Option<String>,
+    },
     /// Its store can't be opened.
     Store(Arc<lease::OpenError>),
     /// Its secret can't be read.
@@ -105,13 +111,17 @@ pub enum OpenError {
     },
 }
 
-impl From<BuildError> for OpenError {
-    fn from(error: BuildError) -> Self {
+impl OpenError {
+    /// `target` names the namespace in the help.
+    pub(crate) fn of_build(error: BuildError, target: &Target) -> Self {
         match error {
             BuildError::Local(
                 error @ (LocalError::ReservedName { .. } | LocalError::NameLength { .. }),
             ) => Self::LocalName(Arc::new(error)),
-            error => Self::Build(Arc::new(error)),
+            error => Self::Build {
+                help: help_of_build(&error, target),
+                error: Arc::new(error),
+            },
         }
     }
 }
@@ -120,8 +130,8 @@ impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unknown => f.write_str(
-                "unknown namespace: add it to the configuration, or allow clients to create \
-                 namespaces",
+                "unknown namespace: add it to the configuration, or allow clients to create it \
+                 with on-demand and on-demand-names",
             ),
             Self::TooMany { most } => write!(
                 f,
@@ -132,7 +142,7 @@ impl fmt::Display for OpenError {
                 f.write_str("the server is stopping: use another one, or try again later")
             }
             Self::Name(error) => error.fmt(f),
-            Self::Build(error) => error.fmt(f),
+            Self::Build { error, .. } => error.fmt(f),
             Self::Store(error) => error.fmt(f),
             Self::Secret(error) => error.fmt(f),
             Self::LocalName(error) | Self::Local(error) => error.fmt(f),
@@ -146,7 +156,7 @@ impl OpenError {
     /// Why it matters, in one sentence; none where the first line says all.
     pub fn note(&self) -> Option<&'static str> {
         match self {
-            Self::Build(error) => error.note(),
+            Self::Build { error, .. } => error.note(),
             Self::LocalName(error) | Self::Local(error) => error.note(),
             Self::SharedSecret { .. } => {
                 Some("two namespaces with one secret could issue the same IDs")
@@ -158,8 +168,8 @@ impl OpenError {
     /// What an operator can do about it; none where the first line says it. Allocates.
     pub fn help(&self) -> Option<String> {
         match self {
-            Self::Build(error) => help_of_build(error),
-            Self::LocalName(error) | Self::Local(error) => help_of_local(error),
+            Self::Build { help, .. } => help.clone(),
+            Self::LocalName(error) | Self::Local(error) => help_of_local(error, None),
             Self::SharedSecret { .. } => Some(
                 "set secret-file to a secret that only this namespace has: 'ringflake keygen --out \
                  FILE' makes one"
@@ -174,7 +184,7 @@ impl std::error::Error for OpenError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Name(error) => error.source(),
-            Self::Build(error) => error.source(),
+            Self::Build { error, .. } => error.source(),
             Self::Store(error) => error.source(),
             Self::Secret(error) => error.source(),
             Self::LocalName(error) | Self::Local(error) => error.source(),

@@ -4,31 +4,150 @@
 use std::error::Error;
 use std::fmt;
 use std::io::ErrorKind;
+use std::path::Path;
 
 use ringflake::lease::StoreError;
-use ringflake::{BuildError, LocalError};
+use ringflake::{BuildError, LocalError, shell_quoted as quoted};
 
-/// The error and its sources, each behind a colon.
+use crate::config::{NamespaceSettings, StoreUrl};
+
+/// The error and its sources, each behind a colon. A source that repeats the one before is left
+/// out.
 pub(crate) struct Causes<'a>(pub(crate) &'a dyn Error);
 
 impl fmt::Display for Causes<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)?;
+        let mut last = self.0.to_string();
+        f.write_str(&last)?;
         let mut next = self.0.source();
         while let Some(cause) = next {
-            write!(f, ": {cause}")?;
+            let text = cause.to_string();
+            if text != last {
+                write!(f, ": {text}")?;
+            }
+            last = text;
             next = cause.source();
         }
         Ok(())
     }
 }
 
+/// A namespace as commands of `ringflake` name it.
+#[derive(Debug)]
+pub(crate) struct Target {
+    /// What names the store: an assignment in front of the command, or options behind it.
+    assignment: String,
+    place: String,
+    /// The other options.
+    words: String,
+    is_file: bool,
+    is_local: bool,
+    /// What to do before the command can run.
+    before: String,
+}
+
+impl Target {
+    /// A namespace of the data directory, or of the store that `url` names.
+    pub(crate) fn new(
+        name: &str,
+        settings: &NamespaceSettings,
+        url: Option<&StoreUrl>,
+        data_dir: Option<&Path>,
+    ) -> Self {
+        let mut target = Self {
+            assignment: String::new(),
+            place: String::new(),
+            words: format!(" --namespace {name}"),
+            is_file: true,
+            is_local: url.is_none(),
+            before: String::new(),
+        };
+        match (url, &settings.store_url_file) {
+            (None, _) => {
+                if let Some(path) = data_dir {
+                    target.place = format!(" --data-dir {}", quoted(path.display()));
+                }
+            }
+            // The URL in a file may be relative to that file.
+            (Some(url), _) if url.scheme() == "sqlite" => {
+                target.place = format!(" --store {}", quoted(url.expose()));
+            }
+            (Some(_), file) => {
+                target.is_file = false;
+                // Other users can read command lines.
+                match file {
+                    Some(path) => {
+                        let path = quoted(path.display());
+                        target.assignment = format!("RINGFLAKE_STORE=\"$(cat {path})\" ");
+                    }
+                    None => "set RINGFLAKE_STORE to the URL of the namespace's store, and "
+                        .clone_into(&mut target.before),
+                }
+            }
+        }
+        let words = &mut target.words;
+        if let Some(layout) = settings.layout {
+            let layout = layout
+                .name()
+                .map_or_else(|| layout.to_string(), str::to_owned);
+            *words += &format!(" --layout {layout}");
+        }
+        if let Some(bits) = settings.block_bits {
+            *words += &format!(" --block-bits {bits}");
+        }
+        if settings.plain == Some(true) {
+            *words += " --plain";
+        } else if let Some(path) = &settings.secret_file {
+            *words += &format!(" --secret-file {}", quoted(path.display()));
+        }
+        if let Some(width) = settings.id_width {
+            *words += &format!(" --id-width {width}");
+        }
+        target
+    }
+
+    /// How to initialise it.
+    fn init(&self) -> String {
+        let Self {
+            assignment,
+            place,
+            words,
+            before,
+            ..
+        } = self;
+        format!(
+            "{before}run '{assignment}ringflake store init --history unknown{place}{words}'; with \
+             '--history new' only if no ID with a present or future time was issued with this \
+             layout and secret"
+        )
+    }
+
+    /// How to adopt its store, which is a copy.
+    fn adopt(&self) -> String {
+        let Self {
+            assignment,
+            place,
+            words,
+            before,
+            ..
+        } = self;
+        let words = match self.is_file {
+            true => " --all",
+            false => words,
+        };
+        format!(
+            "go back to the original; if nobody can use it any more, {before}run '{assignment}\
+             ringflake store raise-floor --over-lost-grants{place}{words}'"
+        )
+    }
+}
+
 /// What to do about a generator that could not be built.
-pub(crate) fn help_of_build(error: &BuildError) -> Option<String> {
+pub(crate) fn help_of_build(error: &BuildError, target: &Target) -> Option<String> {
     Some(match error {
-        BuildError::Local(error) => return help_of_local(error),
+        BuildError::Local(error) => return help_of_local(error, Some(target)),
         BuildError::Store(error) | BuildError::NoLeaseYet { error, .. } => {
-            return help_of_store(error);
+            return help_of_store(error, Some(target));
         }
         BuildError::LayoutTooWide { width, .. } => {
             format!("use another layout, or leave out id-width = \"{width}\"")
@@ -41,61 +160,64 @@ pub(crate) fn help_of_build(error: &BuildError) -> Option<String> {
     })
 }
 
-/// What to do about a data directory that can't be used.
-pub(crate) fn help_of_local(error: &LocalError) -> Option<String> {
-    Some(match error {
-        LocalError::NoHome => "set data-dir to a directory".to_owned(),
-        LocalError::Directory { source, .. } if source.kind() != ErrorKind::TimedOut => {
+/// What to do about a data directory that can't be used, or about a namespace of it.
+pub(crate) fn help_of_local(error: &LocalError, target: Option<&Target>) -> Option<String> {
+    Some(match (error, target) {
+        (LocalError::NoHome, _) => "set data-dir to a directory".to_owned(),
+        (LocalError::Directory { source, .. }, _) if source.kind() != ErrorKind::TimedOut => {
             "give this user write permission and check that the disk has free space, or set \
              data-dir to another directory"
                 .to_owned()
         }
-        LocalError::Store(StoreError::NotDurable { .. }) => {
+        (LocalError::Store(StoreError::NotDurable { .. }), _) => {
             "set data-dir to a directory on a local disk, or accept the risk with best-effort = \
              true"
                 .to_owned()
         }
-        LocalError::Store(error) => return help_of_store(error),
-        LocalError::Copied { directory } => format!(
+        (LocalError::Store(error), _) => return help_of_store(error, target),
+        (LocalError::Copied { directory }, _) => format!(
             "go back to the original; if nobody can use it any more, run 'ringflake store \
              raise-floor --over-lost-grants --all --data-dir {}'",
-            directory.display()
+            quoted(directory.display())
         ),
-        LocalError::OtherWidth { recorded, .. } => {
+        (LocalError::OtherWidth { recorded, .. }, _) => {
             format!("set id-width = \"{recorded}\", or use another name, which has its own secret")
         }
-        LocalError::SecretBrought { directory, .. } => format!(
-            "if other programs use the secret with a store, set store to that store; if all of them \
-             have stopped for good, run once 'ringflake store init --data-dir {} --namespace NAME \
-             --history unknown', or the same with '--history new' if no ID with a present or future \
-             time was issued with the secret",
-            directory.display()
+        (LocalError::SecretBrought { .. }, Some(target)) => format!(
+            "if other programs use the secret with a store, set store to that store; if all of \
+             them have stopped for good, {}",
+            target.init()
         ),
-        error => return error.help().map(str::to_owned),
+        (error, _) => return error.help().map(str::to_owned),
     })
 }
 
 /// What to do about a store that grants nothing.
-pub(crate) fn help_of_store(error: &StoreError) -> Option<String> {
-    Some(match error {
-        StoreError::NotDurable { .. } => {
+pub(crate) fn help_of_store(error: &StoreError, target: Option<&Target>) -> Option<String> {
+    Some(match (error, target) {
+        (StoreError::NotDurable { .. }, _) => {
             "change that setting of the store, or accept the risk with best-effort = true"
+                .to_owned()
         }
-        StoreError::NotInitialised { namespace } | StoreError::HistoryUnknown { namespace, .. } => {
-            return Some(format!(
-                "run 'ringflake store init --store URL --namespace {namespace} --secret-file FILE \
-                 --history unknown' with the namespace's store and secret, and its layout and ID \
-                 width if they are set; with '--history new' only if no ID with a present or \
-                 future time was issued with this layout and secret"
-            ));
+        (StoreError::NotInitialised { .. } | StoreError::HistoryUnknown { .. }, Some(target)) => {
+            target.init()
         }
-        StoreError::FingerprintMismatch { .. } => {
+        (StoreError::Copied { .. }, Some(target)) => target.adopt(),
+        (StoreError::FingerprintMismatch { .. }, _) => {
             "set secret-file and id-width as they were when it was initialised, or use another \
              namespace with another secret"
+                .to_owned()
         }
-        error => error.help()?,
-    }
-    .to_owned())
+        (StoreError::Unavailable { .. }, Some(target)) if target.is_local => {
+            "check that leases.db in the data directory belongs to this user, and that no other \
+             program keeps it locked"
+                .to_owned()
+        }
+        (StoreError::Unavailable { .. }, Some(_)) => {
+            "check that the store runs, and that its URL is right".to_owned()
+        }
+        (error, _) => return error.help().map(str::to_owned),
+    })
 }
 
 #[cfg(test)]
@@ -114,5 +236,25 @@ mod tests {
         assert_eq!(text, "store.url can't be read: no such thing");
         let alone = OpenError::Stopping;
         assert_eq!(Causes(&alone).to_string(), alone.to_string());
+        assert_eq!(
+            Causes(&Twice(alone)).to_string(),
+            OpenError::Stopping.to_string()
+        );
+    }
+
+    /// Prints its source.
+    #[derive(Debug)]
+    struct Twice(OpenError);
+
+    impl fmt::Display for Twice {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            self.0.fmt(f)
+        }
+    }
+
+    impl Error for Twice {
+        fn source(&self) -> Option<&(dyn Error + 'static)> {
+            Some(&self.0)
+        }
     }
 }

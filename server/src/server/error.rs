@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::io;
 
-use ringflake::LocalError;
+use ringflake::{LocalError, shell_quoted as quoted};
 
 use crate::config::{ConfigError, Protocol};
 use crate::listener::Address;
@@ -99,13 +99,25 @@ impl StartError {
                      write, or let the service manager bind it"
                         .to_owned(),
                 ),
+                io::ErrorKind::NotFound => missing_directory(address),
                 _ => None,
             },
-            Self::DataDir(error) => help_of_local(error),
+            Self::DataDir(error) => help_of_local(error, None),
             Self::Namespace { source, .. } => source.help(),
             Self::Front { .. } => None,
         }
     }
+}
+
+/// What to do about a socket whose directory does not exist.
+fn missing_directory(address: &Address) -> Option<String> {
+    let Address::Unix(path) = address else {
+        return None;
+    };
+    let directory = quoted(path.parent()?.display());
+    Some(format!(
+        "create its directory for the user of the server: 'mkdir -p {directory}'"
+    ))
 }
 
 /// What to do about an address that another program has.
