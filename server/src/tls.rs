@@ -76,7 +76,8 @@ impl Loaded {
                     "there is no certificate in it, in PEM".into(),
                 )),
                 Ok(chain) => Ok(chain),
-                Err(error) => Err(refused(path, format!("it is no PEM: {error}"))),
+                // The error prints bytes as numbers.
+                Err(_) => Err(refused(path, "it is no PEM, or is cut short".into())),
             }
         };
         let chain = certificates(&files.certificate)?;
@@ -212,6 +213,10 @@ mod tests {
         assert!(no_key.contains("no private key"));
         let no_ca = with(|files, good| files.client_ca = Some(good.key.clone()));
         assert!(no_ca.contains("client.key: there is no certificate"));
+        let cut = fs::read(&good.certificate).unwrap();
+        fs::write(&good.certificate, &cut[..cut.len() / 2]).unwrap();
+        assert!(refusal(&good).contains("cut short: "));
+        fs::write(&good.certificate, cut).unwrap();
         allow(&good.key, 0o666);
         assert!(refusal(&good).contains("chmod 600"));
         fs::remove_file(&good.certificate).unwrap();

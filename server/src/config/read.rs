@@ -1,6 +1,7 @@
 //! Values of a file that it writes as text.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use ringflake::lease::History;
@@ -29,6 +30,10 @@ readers! {
     mode: u32 = text::parse_mode;
     log_format: LogFormat = LogFormat::from_name;
     log_level: LogLevel = LogLevel::from_name;
+    path: PathBuf = |text| match text {
+        "" => Err("the path is empty: give one, or leave this out".to_owned()),
+        _ => Ok(text.into()),
+    };
     url: StoreUrl = |url| Ok(StoreUrl::new(url));
     layout: Layout = |text| text.parse().map_err(|error| format!("{error}"));
     id_width: IdWidth = |text| {

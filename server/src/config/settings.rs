@@ -52,7 +52,12 @@ macro_rules! layers {
     )*) => { $(
         $(#[$of_section])*
         #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-        #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+        #[serde(
+            rename_all = "kebab-case",
+            deny_unknown_fields,
+            default,
+            expecting = "a table of settings"
+        )]
         #[non_exhaustive]
         pub struct $section { $(
             $(#[doc = $doc])*
@@ -95,6 +100,7 @@ layers! {
     pub struct Settings {
         /// The directory with the leases and secrets of local namespaces. By default `ringflake` in
         /// the data directory of this user (`XDG_DATA_HOME`).
+        #[serde(deserialize_with = "read::path")]
         pub data_dir: Option<PathBuf>,
         /// Whether clients may begin namespaces. By default they may if the file names none.
         pub on_demand: Option<bool>,
@@ -135,6 +141,7 @@ layers! {
         #[serde(deserialize_with = "read::addresses")]
         pub listen: Option<Vec<SocketAddr>>,
         /// The path of a Unix socket. Default: none.
+        #[serde(deserialize_with = "read::path")]
         pub unix: Option<PathBuf>,
         /// The mode of the Unix socket. Default: 0660.
         #[serde(deserialize_with = "read::mode")]
@@ -165,21 +172,27 @@ layers! {
     pub struct TlsSettings {
         /// The certificate chain in PEM, the server's certificate first. Replaced files are read
         /// within seconds.
+        #[serde(deserialize_with = "read::path")]
         pub certificate: Option<PathBuf>,
         /// Its private key in PEM, readable by the server's user only.
+        #[serde(deserialize_with = "read::path")]
         pub key: Option<PathBuf>,
         /// Certificate authorities of clients in PEM. If given, only clients with a certificate of
         /// one of them are served.
+        #[serde(deserialize_with = "read::path")]
         pub client_ca: Option<PathBuf>,
     }
 
     /// Files with a token on each line.
     pub struct TokenSettings {
         /// Tokens that may take IDs.
+        #[serde(deserialize_with = "read::path")]
         pub take: Option<PathBuf>,
         /// Tokens that may decode IDs.
+        #[serde(deserialize_with = "read::path")]
         pub inspect: Option<PathBuf>,
         /// Tokens that may read the metrics and the status of all namespaces.
+        #[serde(deserialize_with = "read::path")]
         pub admin: Option<PathBuf>,
     }
 
@@ -232,11 +245,13 @@ layers! {
         #[serde(deserialize_with = "read::url")]
         pub store: Option<StoreUrl>,
         /// A file with that URL, readable by the server's user only.
+        #[serde(deserialize_with = "read::path")]
         pub store_url_file: Option<PathBuf>,
         /// Whether a file in the data directory keeps leases of that store in reserve. Default:
         /// false.
         pub tier: Option<bool>,
         /// The file with the secret. Required with a store, unless IDs are plain.
+        #[serde(deserialize_with = "read::path")]
         pub secret_file: Option<PathBuf>,
         /// The binary logarithm of the number of nodes in a block of the store.
         pub block_bits: Option<u32>,
@@ -362,6 +377,13 @@ impl Settings {
 fn shown(message: &str) -> String {
     match message.contains("://") {
         true => "a URL stands where something else is expected".to_owned(),
-        false => message.replace('\n', " "),
+        false => ["usize", "u32"]
+            .iter()
+            .fold(message.replace('\n', " "), |text, number| {
+                text.replace(
+                    &format!("expected {number}"),
+                    "expected a whole number from 0 on",
+                )
+            }),
     }
 }
