@@ -21,6 +21,7 @@ mod text;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::num::NonZeroU16;
+use std::os::unix::net::SocketAddr as UnixAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -234,7 +235,37 @@ impl Config {
                 config.check_exposure(address)?;
             }
         }
+        config.check_sockets()?;
         Ok(config)
+    }
+
+    /// Refuses sockets that can't be bound, or not beside each other.
+    fn check_sockets(&self) -> Result<(), ConfigError> {
+        let (mut addresses, mut paths) = (Vec::new(), Vec::new());
+        for protocol in Protocol::ALL {
+            let of = self.protocol(protocol);
+            // The service manager may replace the default.
+            for &address in of.listen.iter().filter(|_| !of.is_default) {
+                if addresses.contains(&address) && address.port() != 0 {
+                    return Err(ConfigError::value(
+                        format!("{protocol}.listen"),
+                        format!("{address} is there already: give another port, or leave one out"),
+                    ));
+                }
+                addresses.push(address);
+            }
+            let Some(path) = &of.unix else { continue };
+            let reason = if paths.contains(&path) {
+                "it is the path of the other protocol: give another one".to_owned()
+            } else if let Err(error) = UnixAddr::from_pathname(path) {
+                format!("{error}: give a shorter path, of at most 107 bytes")
+            } else {
+                paths.push(path);
+                continue;
+            };
+            return Err(ConfigError::value(format!("{protocol}.unix"), reason));
+        }
+        Ok(())
     }
 
     pub(crate) fn may_begin(&self, name: &str) -> bool {

@@ -170,6 +170,10 @@ fn an_error_names_the_line_and_what_is_allowed() {
             ["\"x\"", "unknown"],
         ),
         ("[http]\nunix-mode = \"0777\"", 2, ["0777", "0660"]),
+        ("resp.unix = \"\"", 1, ["the path is empty", "leave"]),
+        ("limits.count = \"x\"", 1, ["\"x\"", "a whole number"]),
+        ("log = 5", 1, ["5", "a table of settings"]),
+        ("[namespaces]\na = 5", 2, ["5", "a table of settings"]),
         ("a = ", 1, ["/etc/ringflake/serve.toml", "line 1"]),
     ] {
         let error = from(text).unwrap_err();
@@ -203,6 +207,10 @@ fn what_contradicts_itself_is_refused_by_its_key() {
         resp.announce = ':6379'      | resp.announce
         resp.listen = 'off'; resp.announce = 'a:1' | resp.announce
         resp.replace-colons = ':'    | resp.replace-colons
+        resp.listen = ['[::1]:1', '[::1]:1']               | resp.listen
+        resp.listen = '[::1]:1'; http.listen = '[::1]:1'   | http.listen
+        resp.unix = 'a'; http.unix = 'a'                   | http.unix
+        resp.unix = 'LONG'           | resp.unix
         http.unix-mode = '0660'      | http.unix-mode
         tls.key = 'a'                | tls.certificate
         tls.certificate = 'a'        | tls.key
@@ -223,7 +231,8 @@ fn what_contradicts_itself_is_refused_by_its_key() {
         namespaces.a.block-bits = 1       | namespaces.a.block-bits";
     for row in table.trim().lines() {
         let (text, key) = row.split_once('|').unwrap();
-        let said = refusal(&text.replace("; ", "\n"));
+        let long = &"a".repeat(108);
+        let said = refusal(&text.replace("; ", "\n").replace("LONG", long));
         assert!(said.starts_with(&format!("{}: ", key.trim())), "{said}");
     }
 }
