@@ -21,6 +21,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use hmac_sha256::Hash;
+use ringflake::Layout;
+use ringflake::lease::{Fingerprint, Namespace};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
 use crate::config::ConfigError;
@@ -152,7 +154,12 @@ impl Token {
                 Some(("name", name)) if token.name.is_none() && is_name(name) => {
                     token.name = Some(name.to_owned());
                 }
-                Some(("namespaces", names)) if token.namespaces.is_none() && !names.is_empty() => {
+                Some(("namespaces", names)) if token.namespaces.is_none() => {
+                    if !names.split(',').all(is_namespace) {
+                        return Err("namespaces=NAME,NAME needs whole names of namespaces, \
+                                    of a-z, 0-9, '-', '_' and '.'"
+                            .into());
+                    }
                     token.namespaces = Some(names.split(',').map(str::to_owned).collect());
                 }
                 Some(("rate", rate)) if token.rate.is_none() => {
@@ -204,6 +211,10 @@ impl Token {
         let mut bucket = rate.lock().unwrap_or_else(PoisonError::into_inner);
         bucket.take_each(requests, amount, now)
     }
+}
+
+fn is_namespace(name: &str) -> bool {
+    Namespace::new(name, &Layout::RANDFLAKE, Fingerprint::PLAIN).is_ok()
 }
 
 fn is_name(text: &str) -> bool {
@@ -302,6 +313,8 @@ mod tests {
             (&limits("name="), "name=NAME"),
             (&limits("name=a name=hunter2"), "each once"),
             (&limits("namespaces="), "namespaces=NAME"),
+            (&limits("namespaces=app-*"), "whole names of namespaces"),
+            (&limits("namespaces=Hunter2,a"), "line 1: namespaces=NAME"),
             (&limits("rate=0"), "rate must be"),
             (&limits("rate=hunter2"), "rate must be"),
             (&limits("rate=1 rate=2"), "each once"),
