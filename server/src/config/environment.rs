@@ -22,8 +22,8 @@ impl Settings {
     /// | `RINGFLAKE_SERVE_RESP_UNIX`, `RINGFLAKE_SERVE_HTTP_UNIX` | `resp.unix`, `http.unix` |
     /// | `RINGFLAKE_SERVE_RESP_UNIX_MODE`, `RINGFLAKE_SERVE_HTTP_UNIX_MODE` | `resp.unix-mode`, `http.unix-mode` |
     /// | `RINGFLAKE_SERVE_HTTP_HOSTS` | `http.hosts`, with commas |
-    /// | `RINGFLAKE_SERVE_TLS_CERTIFICATE`, `_TLS_KEY`, `_TLS_CLIENT_CA` | `tls.certificate`, `tls.key`, `tls.client-ca` |
-    /// | `RINGFLAKE_SERVE_TAKE_TOKENS`, also `INSPECT`, `ADMIN` | `tokens.take` and the others: the path of a file |
+    /// | `RINGFLAKE_SERVE_TLS_CERTIFICATE`, `RINGFLAKE_SERVE_TLS_KEY`, `RINGFLAKE_SERVE_TLS_CLIENT_CA` | `tls.certificate`, `tls.key`, `tls.client-ca` |
+    /// | `RINGFLAKE_SERVE_TAKE_TOKENS`, `RINGFLAKE_SERVE_INSPECT_TOKENS`, `RINGFLAKE_SERVE_ADMIN_TOKENS` | `tokens.take`, `tokens.inspect`, `tokens.admin`: the path of a file |
     /// | `RINGFLAKE_SERVE_LOG_FORMAT`, `RINGFLAKE_SERVE_LOG_LEVEL` | `log.format`, `log.level` |
     ///
     /// # Errors

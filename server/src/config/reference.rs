@@ -71,7 +71,32 @@ fn page() -> String {
             }
         }
     }
+    page.push_str(
+        "\n# Variables\n\nOf the environment. They override the file, and options of the command line \
+         override them. Other\nkeys have no variable. `RINGFLAKE_SERVE_CONFIG` names the file.\n\n",
+    );
+    let table = ENVIRONMENT
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("/// |"));
+    table.for_each(|row| page.push_str(&format!("|{row}\n")));
     page
+}
+
+/// The table of variables is in its documentation.
+const ENVIRONMENT: &str = include_str!("environment.rs");
+
+#[test]
+fn every_variable_is_on_the_page() {
+    let page = page();
+    let mut names: Vec<_> = ENVIRONMENT
+        .split('"')
+        .filter(|it| it.starts_with("RINGFLAKE_"))
+        .collect();
+    names.dedup();
+    assert!(names.len() > 15, "{names:?}");
+    for name in names {
+        assert!(page.contains(&format!("`{name}`")), "{name}");
+    }
 }
 
 #[test]
