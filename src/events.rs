@@ -24,14 +24,14 @@
 //! | refused | warn | reason, suppressed | by a fill, or a take that generates |
 //! | stale IDs retired | debug | count, max_age | by a scheduled fill that dropped any |
 //! | producer panicked | error | suppressed | when a clock or a hook did |
-//! | lease acquired, lease closed | debug | grant | by the thread that renews leases |
-//! | lease extended | trace | grant | by that thread |
-//! | lease given up | warn | grant | by `invalidate` |
-//! | leases ended | error | since_unix_ms | by that thread, once the clock has passed the last |
-//! | leases in force again | info | | by that thread, after that |
-//! | lease store asked | trace | request, micros | by that thread, after each operation |
-//! | lease store failed | warn | request, error, cause, suppressed | by that thread |
-//! | lease store recovered | info | since_unix_ms | by that thread, at the first good answer |
+//! | lease acquired, lease closed | debug | namespace, grant | by the thread that renews leases |
+//! | lease extended | trace | namespace, grant | by that thread |
+//! | lease given up | warn | namespace, grant | by `invalidate` |
+//! | leases ended | error | namespace, since_unix_ms | by that thread, once the clock has passed the last |
+//! | leases in force again | info | namespace | by that thread, after that |
+//! | lease store asked | trace | namespace, request, micros | by that thread, after each operation |
+//! | lease store failed | warn | namespace, request, error, cause, suppressed | by that thread |
+//! | lease store recovered | info | namespace, since_unix_ms | by that thread, at the first good answer |
 //! | lease history lost | error | | by that thread, or a tier for the machine: a store knew less than it had confirmed |
 //! | upstream lease store failed | warn | error, cause, suppressed | by a tier, for the machine; its processes go on |
 //! | upstream lease history lost: the machine's blocks last to their ends | warn | suppressed | by a tier; new blocks begin above all that may have been lost |

@@ -401,19 +401,19 @@ normal    | once      | ring filled              | TRACE cause=padding count=256
 normal    | once      | ring filled              | TRACE cause=threshold count=164 micros=*
 normal    | once      | generator stopped        | DEBUG
 leased    | once      | generator started        | DEBUG * leases=nodes 0..32, ticks 1000..1021
-leased    | once      | lease acquired           | DEBUG grant=block 0 epoch 1 ticks 1000..1021
-leased    | more      | lease extended           | TRACE grant=block 0 epoch 1 ticks 1000..1029
-leased    | once      | lease closed             | DEBUG grant=block 0 epoch 1*
-leased    | more      | lease store asked        | TRACE request=acquire micros=*
-leased    | more      | lease store asked        | TRACE request=renew micros=*
-trouble   | throttled | lease store failed       | WARN request=renew error=*is unavailable* cause=the plug is pulled suppressed=0
-trouble   | once      | lease store recovered    | INFO since_unix_ms=BEGIN+8s
-trouble   | once      | leases ended             | ERROR since_unix_ms=BEGIN+21s
-trouble   | once      | leases in force again    | INFO
-trouble   | once      | lease given up           | WARN grant=block 1 epoch 1*
-trouble   | once      | lease acquired           | DEBUG grant=block 0*
-trouble   | once      | lease acquired           | DEBUG grant=block 1*
-trouble   | once      | lease acquired           | DEBUG grant=block 2*
+leased    | once      | lease acquired           | DEBUG namespace=events grant=block 0 epoch 1 ticks 1000..1021
+leased    | more      | lease extended           | TRACE namespace=events grant=block 0 epoch 1 ticks 1000..1029
+leased    | once      | lease closed             | DEBUG namespace=events grant=block 0 epoch 1*
+leased    | more      | lease store asked        | TRACE namespace=events request=acquire micros=*
+leased    | more      | lease store asked        | TRACE namespace=events request=renew micros=*
+trouble   | throttled | lease store failed       | WARN namespace=events request=renew error=*is unavailable* cause=the plug is pulled suppressed=0
+trouble   | once      | lease store recovered    | INFO namespace=events since_unix_ms=BEGIN+8s
+trouble   | once      | leases ended             | ERROR namespace=events since_unix_ms=BEGIN+21s
+trouble   | once      | leases in force again    | INFO namespace=events
+trouble   | once      | lease given up           | WARN namespace=events grant=block 1 epoch 1*
+trouble   | once      | lease acquired           | DEBUG namespace=events grant=block 0*
+trouble   | once      | lease acquired           | DEBUG namespace=events grant=block 1*
+trouble   | once      | lease acquired           | DEBUG namespace=events grant=block 2*
 dry       | throttled | ring ran dry             | DEBUG suppressed=0
 assisted  | throttled | ring assisted            | TRACE count=* suppressed=0
 credit    | throttled | borrowing near its limit | WARN borrowed=9s limit=10s suppressed=0

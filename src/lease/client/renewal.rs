@@ -122,11 +122,14 @@ impl RenewalThread {
     /// Gives up every lease at once, with all IDs made from them, and lets the
     /// worker acquire others.
     pub(crate) fn invalidate(&self) {
-        let events = self.shared.state().invalidate();
+        let (events, namespace) = {
+            let mut state = self.shared.state();
+            (state.invalidate(), state.namespace().name().to_owned())
+        };
         if let Some(worker) = &self.worker {
             worker.wake();
         }
-        events.emit();
+        events.emit(&namespace);
     }
 
     /// Waits until a lease is in force, for no longer than `patience`, and returns whether

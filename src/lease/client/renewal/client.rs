@@ -139,7 +139,7 @@ impl Client {
         if !self.stops {
             self.shared.changed();
         }
-        catching(|| events.emit());
+        catching(|| events.emit(self.namespace.name()));
         step
     }
 
@@ -194,11 +194,11 @@ impl Client {
             }
             (request, answer) => {
                 if let Some((failures, took)) = asked {
-                    emit(failures, &request, &answer, took);
+                    emit(failures, self.namespace.name(), &request, &answer, took);
                 }
                 let failed = answer.error().is_some();
                 let events = self.shared.state().answered(answer);
-                catching(|| events.emit());
+                catching(|| events.emit(self.namespace.name()));
                 if self.stops && failed {
                     // Releasing is optional; the blocks come free by themselves.
                     self.gone = Some(false);
@@ -241,12 +241,12 @@ pub(super) fn panicked() -> StoreError {
 }
 
 /// Emits the events about an answer.
-fn emit(failures: &Throttle, request: &Request, answer: &Answer, took: Duration) {
+fn emit(failures: &Throttle, namespace: &str, request: &Request, answer: &Answer, took: Duration) {
     catching(|| {
-        events::store_asked(request, took);
+        events::store_asked(namespace, request, took);
         let error = answer.error();
         if let Some(error) = error {
-            events::store_failed(failures, request, error);
+            events::store_failed(failures, namespace, request, error);
         }
         if let Some(StoreError::HistoryLost { .. }) = error {
             crate::lease::events::history_lost();

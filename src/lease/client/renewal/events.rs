@@ -8,25 +8,25 @@ use crate::lease::client::failure::StoreFailure;
 use crate::lease::client::protocol::{Change, Request};
 use crate::lease::error::StoreError;
 
-pub(super) fn changed(change: &Change) {
+pub(super) fn changed(namespace: &str, change: &Change) {
     match change {
         Change::Opened(grant) => {
-            tracing::debug!(target: "ringflake", %grant, "lease acquired");
+            tracing::debug!(target: "ringflake", namespace, %grant, "lease acquired");
         }
         Change::Extended(grant) => {
-            tracing::trace!(target: "ringflake", %grant, "lease extended");
+            tracing::trace!(target: "ringflake", namespace, %grant, "lease extended");
         }
         Change::Closed(grant) => {
-            tracing::debug!(target: "ringflake", %grant, "lease closed");
+            tracing::debug!(target: "ringflake", namespace, %grant, "lease closed");
         }
         Change::Revoked(grant) => {
-            tracing::warn!(target: "ringflake", %grant, "lease given up");
+            tracing::warn!(target: "ringflake", namespace, %grant, "lease given up");
         }
         Change::Expired { since_unix_ms } => {
-            tracing::error!(target: "ringflake", since_unix_ms, "leases ended");
+            tracing::error!(target: "ringflake", namespace, since_unix_ms, "leases ended");
         }
         Change::Revived => {
-            tracing::info!(target: "ringflake", "leases in force again");
+            tracing::info!(target: "ringflake", namespace, "leases in force again");
         }
     }
 }
@@ -40,22 +40,27 @@ fn name_of(request: &Request) -> &'static str {
     }
 }
 
-pub(super) fn store_asked(request: &Request, took: Duration) {
+pub(super) fn store_asked(namespace: &str, request: &Request, took: Duration) {
     let micros = took.as_micros() as u64;
-    tracing::trace!(target: "ringflake", request = name_of(request), micros, "lease store asked");
+    tracing::trace!(target: "ringflake", namespace, request = name_of(request), micros, "lease store asked");
 }
 
-pub(super) fn store_failed(throttle: &Throttle, request: &Request, error: &StoreError) {
+pub(super) fn store_failed(
+    throttle: &Throttle,
+    namespace: &str,
+    request: &Request,
+    error: &StoreError,
+) {
     if let Some(suppressed) = throttle.admit() {
         let cause = error.source().map(ToString::to_string).unwrap_or_default();
         tracing::warn!(
             target: "ringflake",
-            request = name_of(request), %error, cause, suppressed, "lease store failed"
+            namespace, request = name_of(request), %error, cause, suppressed, "lease store failed"
         );
     }
 }
 
-pub(super) fn store_recovered(failure: StoreFailure) {
+pub(super) fn store_recovered(namespace: &str, failure: StoreFailure) {
     let since_unix_ms = failure.since_unix_ms;
-    tracing::info!(target: "ringflake", since_unix_ms, "lease store recovered");
+    tracing::info!(target: "ringflake", namespace, since_unix_ms, "lease store recovered");
 }

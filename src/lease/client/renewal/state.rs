@@ -299,10 +299,11 @@ impl State {
 }
 
 impl PendingEvents {
-    pub(super) fn emit(&self) {
-        self.changes.iter().for_each(events::changed);
+    pub(super) fn emit(&self, namespace: &str) {
+        let changes = self.changes.iter();
+        changes.for_each(|change| events::changed(namespace, change));
         if let Some(failure) = self.recovered {
-            events::store_recovered(failure);
+            events::store_recovered(namespace, failure);
         }
     }
 }
