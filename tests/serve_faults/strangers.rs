@@ -154,11 +154,12 @@ fn connect_tls(port: u16, address: usize, trust: &Arc<ClientConfig>, time: Durat
 #[test]
 fn tls_clients_of_http_without_a_token_stay_within_their_budget() {
     /// Addresses that together use up the budget of unauthorized connections, and how many
-    /// connections each of them has then: `STRANGER_BYTES` of the server in parts of 64 KiB.
-    const ADDRESSES: usize = 8;
-    const EACH: usize = 96;
+    /// connections each of them has then: a sixteenth of `STRANGER_BYTES` of the server, in
+    /// parts of 76 KiB.
+    const ADDRESSES: usize = 16;
+    const EACH: usize = 40;
     /// Connections of each address above that.
-    const MORE: usize = 150;
+    const MORE: usize = 75;
     /// The budget, and 16 MiB for the allocator.
     const GROWTH_KIB: u64 = (48 + 16) << 10;
 
