@@ -32,7 +32,7 @@ pub use self::error::ConfigError;
 pub(crate) use self::limits::{LEAST_BYTES_PER_SECOND, Limits};
 pub use self::log::{LogFormat, LogLevel};
 pub use self::settings::{
-    FrontSettings, LimitSettings, LogSettings, NamespaceSettings, Settings, TlsSettings,
+    LimitSettings, LogSettings, NamespaceSettings, ProtocolSettings, Settings, TlsSettings,
     TokenSettings,
 };
 pub use self::store_url::StoreUrl;
@@ -358,8 +358,8 @@ pub(crate) fn is_local(address: SocketAddr) -> bool {
 }
 
 impl ProtocolConfig {
-    fn new(protocol: Protocol, settings: FrontSettings) -> Result<Self, ConfigError> {
-        let FrontSettings {
+    fn new(protocol: Protocol, settings: ProtocolSettings) -> Result<Self, ConfigError> {
+        let ProtocolSettings {
             listen,
             unix,
             unix_mode,

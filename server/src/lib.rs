@@ -51,8 +51,8 @@ mod watched_files;
 mod wording;
 
 pub use self::config::{
-    Config, ConfigError, FrontSettings, LimitSettings, LogFormat, LogLevel, LogSettings,
-    NamespaceSettings, Protocol, Settings, StoreUrl, TlsSettings, TokenSettings, parse_address,
+    Config, ConfigError, LimitSettings, LogFormat, LogLevel, LogSettings, NamespaceSettings,
+    Protocol, ProtocolSettings, Settings, StoreUrl, TlsSettings, TokenSettings, parse_address,
     parse_addresses, parse_hosts, parse_mode, parse_time,
 };
 pub use self::listener::Address;

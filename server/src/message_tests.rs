@@ -114,7 +114,7 @@ fn own_errors() -> String {
         },
         DataDir(LocalError::Copied { directory: "/var/lib/ringflake".into() }),
         Namespace { name: "orders".into(), source: OpenError::Stopping },
-        Front {
+        Workers {
             protocol: Protocol::Http,
             source: io_error(io::ErrorKind::OutOfMemory),
         },

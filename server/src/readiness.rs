@@ -150,7 +150,8 @@ impl DataDirCheck {
                 let result = inner.check();
                 let mut state = inner.lock();
                 let result = result.map_err(|error| {
-                    let (help, error_text) = (help_of_local(&error, None), Causes(&error).to_string());
+                    let (help, error_text) =
+                        (help_of_local(&error, None), Causes(&error).to_string());
                     let obstacle = Obstacle::from(error);
                     // Once for each, and not at every look.
                     if state.result != Err(obstacle) {

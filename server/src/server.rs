@@ -344,7 +344,7 @@ impl Server {
         let limits = descriptors::limited(&self.config.limits, bound.len(), namespaces);
         let mut others = Vec::new();
         for (protocol, listeners) in bound {
-            let refused = |source| StartError::Front { protocol, source };
+            let refused = |source| StartError::Workers { protocol, source };
             let config = self.config.protocol(protocol).clone();
             let rights = Arc::clone(&self.access);
             match protocol {

@@ -90,7 +90,7 @@ fn a_full_table_turns_away_and_recovers() {
         assert_eq!(served.count(protocol, |it| &it.turned_away), 2);
         if protocol == Protocol::Http {
             let metrics = clients[0].get("/metrics").text();
-            let line = "ringflake_server_connections_turned_away_total{front=\"http\"} 2";
+            let line = "ringflake_server_connections_turned_away_total{protocol=\"http\"} 2";
             assert!(metrics.lines().any(|own| own == line), "{metrics}");
         }
         drop(clients);

@@ -34,7 +34,7 @@ pub(crate) struct Status {
     /// Why clients can't begin namespaces though they may.
     #[serde(skip_serializing_if = "Option::is_none")]
     data_dir: Option<String>,
-    fronts: Vec<OfProtocol>,
+    protocols: Vec<OfProtocol>,
     namespaces: Vec<OfNamespace>,
 }
 
@@ -87,7 +87,7 @@ impl Status {
     /// microseconds.
     pub(crate) fn now(
         namespaces: &[Arc<Namespace>],
-        fronts: Vec<OfProtocol>,
+        protocols: Vec<OfProtocol>,
         uptime: Duration,
         draining: bool,
         data_dir: Option<Obstacle>,
@@ -101,7 +101,7 @@ impl Status {
             uptime_ms: uptime.as_millis() as u64,
             draining,
             data_dir: data_dir.map(|obstacle| obstacle.to_string()),
-            fronts,
+            protocols,
             namespaces: namespaces.iter().map(of).collect(),
         }
     }
@@ -190,15 +190,21 @@ mod tests {
         let counters = Arc::new(Counters::default());
         add(&counters.accepted, 3);
         add(&counters.closed, 1);
-        let fronts = vec![OfProtocol::of("http", &[Arc::clone(&counters), counters])];
-        let status = Status::now(&[orders], fronts, Duration::from_millis(1_500), false, None);
+        let protocols = vec![OfProtocol::of("http", &[Arc::clone(&counters), counters])];
+        let status = Status::now(
+            &[orders],
+            protocols,
+            Duration::from_millis(1_500),
+            false,
+            None,
+        );
         let status: Value = serde_json::from_str(&serde_json::to_string(&status).unwrap()).unwrap();
 
         assert_eq!(status["uptime_ms"], 1_500);
         assert_eq!(
             (
-                &status["fronts"][0]["open"],
-                &status["fronts"][0]["accepted"]
+                &status["protocols"][0]["open"],
+                &status["protocols"][0]["accepted"]
             ),
             (&4.into(), &6.into())
         );

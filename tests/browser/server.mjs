@@ -80,7 +80,7 @@ function row(page, name) {
 
 // Until the page has drawn another answer than the one that it shows.
 async function isDrawnAgain(page) {
-  const table = await page.locator("#fronts table").elementHandle();
+  const table = await page.locator("#protocols table").elementHandle();
   await page.waitForFunction((table) => !table.isConnected, table);
 }
 

@@ -48,7 +48,7 @@ fn alerts_select_by_labels_and_values_that_are_exported() {
                 // Whichever of the four operators is between.
                 let (label, values) = matcher.split_at(matcher.find(['=', '!']).unwrap());
                 // Those of the scraper and the publisher, of protocols and of histograms.
-                if ["instance", "job", "namespace", "front", "le"].contains(&label) {
+                if ["instance", "job", "namespace", "protocol", "le"].contains(&label) {
                     continue;
                 }
                 assert!(known.contains(label), "{name}: {label}");

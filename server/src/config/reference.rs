@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use super::settings::{
-    FrontSettings, LimitSettings, LogSettings, NamespaceSettings, Settings, TlsSettings,
+    LimitSettings, LogSettings, NamespaceSettings, ProtocolSettings, Settings, TlsSettings,
     TokenSettings,
 };
 
@@ -13,7 +13,7 @@ type Fields = &'static [(&'static str, &'static str, &'static str)];
 
 const SECTIONS: [(&str, Fields); 7] = [
     ("", Settings::FIELDS),
-    ("[resp]` and `[http]", FrontSettings::FIELDS),
+    ("[resp]` and `[http]", ProtocolSettings::FIELDS),
     ("[tls]", TlsSettings::FIELDS),
     ("[tokens]", TokenSettings::FIELDS),
     ("[limits]", LimitSettings::FIELDS),

@@ -118,9 +118,9 @@ layers! {
         /// false.
         pub open_to_the_network_without_tokens_or_tls: Option<bool>,
         /// The Redis protocol.
-        pub resp: FrontSettings,
+        pub resp: ProtocolSettings,
         /// HTTP.
-        pub http: FrontSettings,
+        pub http: ProtocolSettings,
         /// TLS, of every TCP socket.
         pub tls: TlsSettings,
         /// Files of tokens, by role.
@@ -134,7 +134,7 @@ layers! {
     }
 
     /// Where a protocol listens.
-    pub struct FrontSettings {
+    pub struct ProtocolSettings {
         /// Addresses with ports, or `"off"`. `[::]` also accepts IPv4, unless an IPv4 address with
         /// the same port is in the list. Default: the loopback addresses, port 6379 for the Redis
         /// protocol and 7464 for HTTP, unless `unix` is set.

@@ -108,7 +108,7 @@ fn write_metric(
 }
 
 fn of_protocols(protocols: &Protocols, text: &mut String) {
-    let label = |protocol: &str| format!("{{front=\"{protocol}\"}}");
+    let label = |protocol: &str| format!("{{protocol=\"{protocol}\"}}");
     for (name, help, count) in COUNTERS {
         let values = protocols
             .iter()
@@ -129,7 +129,7 @@ fn of_protocols(protocols: &Protocols, text: &mut String) {
             ("unavailable", unavailable),
         ];
         kinds.map(|(kind, count)| {
-            let label = format!("{{front=\"{protocol}\",kind=\"{kind}\"}}");
+            let label = format!("{{protocol=\"{protocol}\",kind=\"{kind}\"}}");
             (label, count as f64)
         })
     });
@@ -146,7 +146,7 @@ fn of_protocols(protocols: &Protocols, text: &mut String) {
             .map(|(bound, bucket)| {
                 count += bucket;
                 (
-                    format!("_bucket{{front=\"{protocol}\",le=\"{bound}\"}}"),
+                    format!("_bucket{{protocol=\"{protocol}\",le=\"{bound}\"}}"),
                     count as f64,
                 )
             })
@@ -193,20 +193,20 @@ mod tests {
         of_protocols(&[("http", vec![http]), ("resp", resp)], &mut text);
         for line in [
             "# TYPE ringflake_server_ids_total counter",
-            "ringflake_server_ids_total{front=\"http\"} 7",
-            "ringflake_server_ids_total{front=\"resp\"} 0",
+            "ringflake_server_ids_total{protocol=\"http\"} 7",
+            "ringflake_server_ids_total{protocol=\"resp\"} 0",
             "# TYPE ringflake_server_connections gauge",
-            "ringflake_server_connections{front=\"http\"} 5",
-            "ringflake_server_request_errors_total{front=\"resp\",kind=\"denied\"} 4",
-            "ringflake_server_request_errors_total{front=\"resp\",kind=\"invalid\"} 3",
-            "ringflake_server_request_errors_total{front=\"resp\",kind=\"unavailable\"} 1",
+            "ringflake_server_connections{protocol=\"http\"} 5",
+            "ringflake_server_request_errors_total{protocol=\"resp\",kind=\"denied\"} 4",
+            "ringflake_server_request_errors_total{protocol=\"resp\",kind=\"invalid\"} 3",
+            "ringflake_server_request_errors_total{protocol=\"resp\",kind=\"unavailable\"} 1",
             "# TYPE ringflake_server_request_duration_seconds histogram",
-            "ringflake_server_request_duration_seconds_bucket{front=\"http\",le=\"0.0001\"} 1",
-            "ringflake_server_request_duration_seconds_bucket{front=\"http\",le=\"0.003\"} 3",
-            "ringflake_server_request_duration_seconds_bucket{front=\"http\",le=\"10\"} 3",
-            "ringflake_server_request_duration_seconds_bucket{front=\"http\",le=\"+Inf\"} 4",
-            "ringflake_server_request_duration_seconds_sum{front=\"http\"} 20.004",
-            "ringflake_server_request_duration_seconds_count{front=\"http\"} 4",
+            "ringflake_server_request_duration_seconds_bucket{protocol=\"http\",le=\"0.0001\"} 1",
+            "ringflake_server_request_duration_seconds_bucket{protocol=\"http\",le=\"0.003\"} 3",
+            "ringflake_server_request_duration_seconds_bucket{protocol=\"http\",le=\"10\"} 3",
+            "ringflake_server_request_duration_seconds_bucket{protocol=\"http\",le=\"+Inf\"} 4",
+            "ringflake_server_request_duration_seconds_sum{protocol=\"http\"} 20.004",
+            "ringflake_server_request_duration_seconds_count{protocol=\"http\"} 4",
         ] {
             assert!(
                 text.lines().any(|own| own == line),

@@ -59,11 +59,11 @@ fn inside(element: &str) -> &'static str {
 /// Answers with all that the page shows.
 pub(super) async fn status(State(app): State<Arc<App>>, head: Parts) -> Result<Response, Problem> {
     auth::require(&app.setup.rights, &head, Role::Admin)?;
-    let fronts = app.setup.others.iter();
-    let fronts = fronts.map(|(name, threads)| OfProtocol::of(name, threads));
+    let protocols = app.setup.others.iter();
+    let protocols = protocols.map(|(name, threads)| OfProtocol::of(name, threads));
     let status = Status::now(
         &app.setup.namespaces.all(),
-        fronts.collect(),
+        protocols.collect(),
         app.started.elapsed(),
         app.setup.drain.has_begun(),
         app.data_dir_obstacle().await,

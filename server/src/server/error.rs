@@ -36,7 +36,7 @@ pub enum StartError {
         source: OpenError,
     },
     /// The threads of a protocol could not be started.
-    Front {
+    Workers {
         /// Which one.
         protocol: Protocol,
         /// The operating system's answer.
@@ -67,7 +67,7 @@ impl fmt::Display for StartError {
             }
             Self::DataDir(error) => error.fmt(f),
             Self::Namespace { name, .. } => write!(f, "namespace {name:?} can't be opened"),
-            Self::Front { protocol, .. } => {
+            Self::Workers { protocol, .. } => {
                 write!(f, "the threads of {protocol} can't be started")
             }
         }
@@ -104,7 +104,7 @@ impl StartError {
             },
             Self::DataDir(error) => help_of_local(error, None),
             Self::Namespace { source, .. } => source.help(),
-            Self::Front { .. } => None,
+            Self::Workers { .. } => None,
         }
     }
 }
@@ -141,7 +141,7 @@ impl Error for StartError {
             // These print the error they hold, so the source is that error's source.
             Self::Config(error) => error.source(),
             Self::DataDir(error) => error.source(),
-            Self::Bind { source, .. } | Self::Front { source, .. } => Some(source),
+            Self::Bind { source, .. } | Self::Workers { source, .. } => Some(source),
             Self::Namespace { source, .. } => Some(source),
         }
     }

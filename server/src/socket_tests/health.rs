@@ -128,6 +128,6 @@ fn an_on_demand_server_without_its_data_directory_is_not_ready() {
         assert!(metrics.contains(&line), "{figure}\n{metrics}");
     }
     // No client has asked for an ID.
-    let errors = "request_errors_total{front=\"http\",kind=\"unavailable\"} 0\n";
+    let errors = "request_errors_total{protocol=\"http\",kind=\"unavailable\"} 0\n";
     assert!(metrics.contains(errors), "{metrics}");
 }

@@ -150,14 +150,14 @@ fn requests_and_refusals_are_counted() {
     // The request for them is counted behind them.
     let text = wire.get("/metrics").text();
     for line in [
-        "ringflake_server_ids_total{front=\"http\"} 1024",
-        "ringflake_server_ids_total{front=\"resp\"} 0",
-        "ringflake_server_requests_total{front=\"http\"} 3",
-        "ringflake_server_request_errors_total{front=\"http\",kind=\"denied\"} 0",
-        "ringflake_server_request_errors_total{front=\"http\",kind=\"invalid\"} 1",
-        "ringflake_server_request_errors_total{front=\"http\",kind=\"unavailable\"} 1",
-        "ringflake_server_request_duration_seconds_count{front=\"http\"} 3",
-        "ringflake_server_request_duration_seconds_count{front=\"resp\"} 1",
+        "ringflake_server_ids_total{protocol=\"http\"} 1024",
+        "ringflake_server_ids_total{protocol=\"resp\"} 0",
+        "ringflake_server_requests_total{protocol=\"http\"} 3",
+        "ringflake_server_request_errors_total{protocol=\"http\",kind=\"denied\"} 0",
+        "ringflake_server_request_errors_total{protocol=\"http\",kind=\"invalid\"} 1",
+        "ringflake_server_request_errors_total{protocol=\"http\",kind=\"unavailable\"} 1",
+        "ringflake_server_request_duration_seconds_count{protocol=\"http\"} 3",
+        "ringflake_server_request_duration_seconds_count{protocol=\"resp\"} 1",
     ] {
         assert!(text.lines().any(|own| own == line), "{line}\n{text}");
     }
@@ -208,9 +208,9 @@ fn a_token_gives_its_own_right_only() {
     // Six requests of each path had no known token, and two had one of another role.
     let text = wire.request("GET", "/metrics", &[admin], "").text();
     for line in [
-        "ringflake_server_auth_failures_total{front=\"http\"} 18",
-        "ringflake_server_request_errors_total{front=\"http\",kind=\"denied\"} 24",
-        "ringflake_server_request_errors_total{front=\"http\",kind=\"invalid\"} 0",
+        "ringflake_server_auth_failures_total{protocol=\"http\"} 18",
+        "ringflake_server_request_errors_total{protocol=\"http\",kind=\"denied\"} 24",
+        "ringflake_server_request_errors_total{protocol=\"http\",kind=\"invalid\"} 0",
     ] {
         assert!(text.lines().any(|own| own == line), "{line}\n{text}");
     }
@@ -449,7 +449,7 @@ fn the_figures_of_each_namespace_are_given() {
         "# TYPE ringflake_ids_issued_total counter",
         "ringflake_ids_issued_total{namespace=\"orders\"} 5",
         "ringflake_ids_issued_total{namespace=\"others\"} 7",
-        "ringflake_server_ids_total{front=\"http\"} 12",
+        "ringflake_server_ids_total{protocol=\"http\"} 12",
     ] {
         let count = text.lines().filter(|own| *own == line).count();
         assert_eq!(count, 1, "{line}\n{text}");
