@@ -32,7 +32,7 @@
 //! | lease store asked | trace | namespace, request, micros | by that thread, after each operation |
 //! | lease store failed | warn | namespace, request, error, cause, suppressed | by that thread |
 //! | lease store recovered | info | namespace, since_unix_ms | by that thread, at the first good answer |
-//! | lease history lost | error | | by that thread, or a tier for the machine: a store knew less than it had confirmed |
+//! | lease history lost | error | namespace | by that thread, or, without the namespace, by a tier for the machine: a store knew less than it had confirmed |
 //! | upstream lease store failed | warn | error, cause, suppressed | by a tier, for the machine; its processes go on |
 //! | upstream lease history lost: the machine's blocks last to their ends | warn | suppressed | by a tier; new blocks begin above all that may have been lost |
 //! | upstream lease store recovered | info | since_unix_ms | by a tier, at the first requests to its upstream store that succeed |

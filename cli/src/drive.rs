@@ -54,7 +54,7 @@ pub(crate) struct OpenLoop<'a> {
     pub(crate) stop: &'a AtomicBool,
 }
 
-/// What came of a load.
+/// The result of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Measurement {
     /// IDs that were due by the end.
@@ -68,7 +68,7 @@ pub(crate) struct Measurement {
     pub(crate) missed: u64,
     /// IDs that had been taken when the time was over.
     pub(crate) by_end: u64,
-    /// Takes that found the ring empty, whatever came of them.
+    /// Takes that found the ring empty, successful or not.
     pub(crate) empties: u64,
     /// Threshold fills that were completed.
     pub(crate) fills: u64,

@@ -95,7 +95,7 @@ fn commands(text: &str) -> Vec<(String, bool)> {
     commands
 }
 
-/// What the program has printed is a command that can be run: none is named alone.
+/// Every command in a message is complete and parses.
 #[test]
 fn every_command_of_a_message_parses() {
     let messages = [

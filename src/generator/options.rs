@@ -221,7 +221,8 @@ macro_rules! shared_options {
         /// for more than a second. A panic in it is caught.
         ///
         /// It is called in the thread that keeps the leases, which other generators may
-        /// share, and must neither block nor fork.
+        /// share, or, about a data directory, in the one that calls `build`. It must neither
+        /// block nor fork.
         pub fn on_lease_wait_hook(
             mut self,
             hook: impl Fn(&crate::lease::StoreError) + Send + Sync + 'static,

@@ -210,7 +210,7 @@ pub enum StoreError {
         /// The identity that was found instead.
         found: String,
     },
-    /// The store can't be reached, or can't do it at present. The request was not carried out.
+    /// The store can't be reached, or can't carry out requests at present. The request was not carried out.
     Unavailable {
         /// The driver's error.
         source: Box<dyn Error + Send + Sync>,
@@ -239,7 +239,7 @@ pub enum StoreError {
         /// The maximum.
         max: u64,
     },
-    /// A table of the store's is missing. The next initialisation of a new namespace creates it.
+    /// One of the store's tables is missing. The next initialisation of a new namespace creates it.
     TableMissing {
         /// The driver's error.
         source: Box<dyn Error + Send + Sync>,

@@ -6,10 +6,11 @@ use std::error::Error;
 use std::sync::{Mutex, PoisonError};
 
 use crate::events::Throttle;
+use crate::fork::PerProcess;
 use crate::lease::error::StoreError;
 
-pub(super) fn history_lost() {
-    tracing::error!(target: "ringflake", "lease history lost");
+pub(super) fn history_lost(namespace: Option<&str>) {
+    tracing::error!(target: "ringflake", namespace, "lease history lost");
 }
 
 pub(super) fn upstream_failed(throttle: &Throttle, error: &StoreError) {
@@ -46,17 +47,20 @@ pub(super) fn tier_given_up(store: &str, recorded: &str, found: &str) {
 
 /// A record of this block can't be true; of none, if there is none.
 pub(super) fn block_quarantined(namespace: &str, block: Option<u64>, reason: &str) {
+    type Reported = Mutex<BTreeSet<(String, Option<u64>)>>;
     /// Blocks that are remembered; no more are reported.
     const MAX: usize = 10_000;
-    static REPORTED: Mutex<BTreeSet<(String, Option<u64>)>> = Mutex::new(BTreeSet::new());
+    static REPORTED: PerProcess<Reported> = PerProcess::new();
     // First: without a subscriber it stays unreported.
     if !tracing::enabled!(target: "ringflake", tracing::Level::WARN) {
         return;
     }
-    let is_new = {
-        let mut reported = REPORTED.lock().unwrap_or_else(PoisonError::into_inner);
-        reported.len() < MAX && reported.insert((namespace.to_owned(), block))
-    };
+    let is_new = REPORTED
+        .get(|_| Ok(Mutex::default()))
+        .map_or(true, |reported| {
+            let mut reported = reported.lock().unwrap_or_else(PoisonError::into_inner);
+            reported.len() < MAX && reported.insert((namespace.to_owned(), block))
+        });
     if is_new {
         tracing::warn!(
             target: "ringflake",

@@ -17,7 +17,7 @@ use crate::lease::refuse_foreign;
 use crate::lease::{OpenOptions, SqliteStore, StoreError, WaitHook};
 
 /// How long one process waits for the others: twenty on a slow disk take turns in less.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 const STORE_NAME: &str = "leases.db";
 const SECRET_NAME: &str = "secret";

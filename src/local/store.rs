@@ -1,5 +1,6 @@
 //! The store in the data directory, as one process uses it.
 
+use super::directory::PATIENCE;
 use super::error::LocalError;
 use super::space::LocalSpace;
 use crate::clock::{Clock, SystemClock};
@@ -24,9 +25,14 @@ impl LocalSpace {
     /// # Errors
     /// [`LocalError::Place`] for a path that can't name a file.
     pub fn store(&self) -> Result<LocalStore, LocalError> {
+        // A renewal that would wait for longer fails, and is reported.
+        let mut space = self.clone();
+        let patience = space.directory.patience().min(PATIENCE);
+        space.directory = space.directory.with_patience(patience);
+        let store = space.sqlite()?;
         Ok(LocalStore {
-            space: self.clone(),
-            store: self.sqlite()?,
+            space,
+            store,
             released: Vec::new(),
         })
     }

@@ -56,7 +56,7 @@ pub struct Borrowing {
     /// never pays them back.
     pub most: f64,
     /// When the limit is reached, in seconds from the beginning: from then on
-    /// takes are refused. After the second burst by the mean rate.
+    /// takes are refused. Beyond the second burst, an estimate from the mean rate.
     pub used_up_at: Option<f64>,
 }
 

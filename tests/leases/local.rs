@@ -556,7 +556,7 @@ fn a_directory_that_another_process_keeps_locked_is_waited_for_as_long_as_asked(
     let (tell, told) = mpsc::channel();
     let began = Instant::now();
     let built = builder(orders(home.path()))
-        .first_lease_within(2 * SECOND)
+        .first_lease_within(5 * SECOND)
         .on_lease_wait_hook(move |error| tell.send(error.to_string()).unwrap())
         .build();
     let took = began.elapsed();

@@ -94,7 +94,7 @@ pub(crate) fn acquire_at_a_start(store: &mut dyn LeaseStore, space: &Namespace) 
     let patience = Duration::from_secs(short_or_long(60, 10));
     eventually_within(patience, "a lease", || match acquire(store, space) {
         Ok(_) => true,
-        Err(StoreError::Unavailable { .. }) => false,
+        Err(StoreError::Unavailable { .. } | StoreError::Ambiguous { .. }) => false,
         Err(other) => panic!("{}", all_of(&other)),
     });
 }

@@ -1,5 +1,6 @@
-//! The users that a page of the guide makes have the rights that they need: its own commands are
-//! run on a real server, then each user does what the page has it do.
+//! The users that the page on etcd makes have the rights that they need: its own commands are
+//! run on a real server, then each user does what the page has it do. The command line's tests
+//! follow the pages on the other servers.
 
 use ringflake::lease::{LeaseStore, Namespace};
 
@@ -40,6 +41,7 @@ fn a_service_is_served(mut service: Box<dyn LeaseStore>, space: &Namespace) {
     service.check(space, now()).unwrap();
     assert_eq!(service.list(space).unwrap().blocks.len(), 1);
 }
+
 #[test]
 fn the_users_of_the_page_on_etcd() {
     use std::fs::{self, Permissions};

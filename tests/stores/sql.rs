@@ -231,8 +231,8 @@ pub(crate) fn certificate(directory: &Path, user: &str) {
 }
 
 /// While `setting` lets the server forget, nothing is done, on the connection that was good
-/// a moment ago and on a new one. What somebody accepts is done, reported, and said once for
-/// each connection.
+/// a moment ago and on a new one. What somebody accepts is done and reported, and this process
+/// logs it once for each store.
 pub(crate) fn to_forget_is_refused(
     server: &dyn Database,
     good: &mut dyn LeaseStore,

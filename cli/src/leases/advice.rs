@@ -17,7 +17,7 @@ use crate::data_dir::DataDir;
 use crate::secret;
 use crate::words;
 
-/// A run does not wait for so long.
+/// A run does not wait for so long. As in the help of the library's `StoreError`.
 const FAR_AHEAD: Duration = Duration::from_secs(3600);
 
 /// The layout and the key, as a command line names them.
@@ -303,10 +303,11 @@ impl Advice {
             ),
             StoreError::FloorAhead { retry_after, .. } if *retry_after > FAR_AHEAD => format!(
                 "wait until then\n\
-                 help: or, if no ID was issued with a time so far ahead, stop all processes for \
-                 good, {}, and run 'ringflake store init --history unknown{words}' there",
+                 help: or, if no ID was issued with a time so far ahead, stop all processes, {}, \
+                 run 'ringflake store init --history unknown{words}' for the new one, and never \
+                 use the old one again",
                 if self.is_embedded {
-                    "move the data directory away, copy its secret into a new one"
+                    "move the data directory away, copy its secrets into a new directory"
                 } else {
                     "choose another store"
                 }

@@ -158,7 +158,7 @@ fn a_locked_directory_is_waited_for_as_long_as_asked() {
     let home = Home::new();
     let refused = |options| {
         let began = Instant::now();
-        let output = home.run(format!("generate --wait 2s {options}"));
+        let output = home.run(format!("generate --wait 5s {options}"));
         let (took, said) = (began.elapsed(), stderr(&output));
         assert_eq!(output.status.code(), Some(1), "{said}");
         let bound = Duration::from_secs(25);

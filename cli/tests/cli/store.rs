@@ -227,7 +227,7 @@ fn the_store_in_the_data_directory_can_be_looked_after() {
     assert!(parts.iter().all(ahead), "{parts:?}");
 }
 
-/// A check must find out, whoever runs it.
+/// `store check` detects it for any user.
 #[test]
 fn a_store_that_can_only_be_read_is_said_to_grant_nothing() {
     let shared = Shared::new();

@@ -75,8 +75,8 @@ impl fmt::Display for Obstacle {
                 )?;
                 if *retry_after > FAR_AHEAD {
                     f.write_str(
-                        ", or sooner from another store that is initialised with the same secret \
-                         and an unknown history, if no ID was issued with a time so far ahead",
+                        "; if no ID was issued with a time so far ahead, another store can grant \
+                         sooner: initialise it with the same secret and an unknown history",
                     )?;
                 }
                 Ok(())

@@ -249,7 +249,7 @@ fn emit(failures: &Throttle, namespace: &str, request: &Request, answer: &Answer
             events::store_failed(failures, namespace, request, error);
         }
         if let Some(StoreError::HistoryLost { .. }) = error {
-            crate::lease::events::history_lost();
+            crate::lease::events::history_lost(Some(namespace));
         }
     });
 }

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
+use crate::fork::PerProcess;
 use crate::lease::events;
 use crate::lease::store::report::Durability;
 
@@ -12,7 +13,7 @@ const REMEMBERED: usize = 256;
 
 /// Stores with their weaknesses, as they were logged: a store that can't be opened is tried
 /// again and again, each time by a new gate.
-static LOGGED: Mutex<BTreeSet<(String, String)>> = Mutex::new(BTreeSet::new());
+static LOGGED: PerProcess<Mutex<BTreeSet<(String, String)>>> = PerProcess::new();
 
 /// A store's name and weakness, and whether a store that can lose what it has confirmed
 /// was accepted.
@@ -44,13 +45,7 @@ impl DurabilityGate {
         if !self.accepts_best_effort {
             return Some(reason);
         }
-        let mut logged = LOGGED.lock().unwrap_or_else(PoisonError::into_inner);
-        if logged.len() == REMEMBERED {
-            logged.clear();
-        }
-        let is_new = logged.insert((self.store.clone(), reason.clone()));
-        drop(logged);
-        if is_new {
+        if self.weakness.as_ref() != Some(&reason) && is_new(&self.store, &reason) {
             events::best_effort_store(&self.store, &reason);
         }
         self.weakness = Some(reason);
@@ -71,6 +66,18 @@ impl DurabilityGate {
     pub(crate) fn store(&self) -> &str {
         &self.store
     }
+}
+
+/// Whether this process has not logged it yet.
+fn is_new(store: &str, reason: &str) -> bool {
+    let Ok(logged) = LOGGED.get(|_| Ok(Mutex::default())) else {
+        return true;
+    };
+    let mut logged = logged.lock().unwrap_or_else(PoisonError::into_inner);
+    if logged.len() == REMEMBERED {
+        logged.clear();
+    }
+    logged.insert((store.to_owned(), reason.to_owned()))
 }
 
 #[cfg(test)]

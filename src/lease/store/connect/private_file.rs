@@ -59,7 +59,7 @@ fn check(_file: &File, _path: &Path) -> io::Result<()> {
 }
 
 /// The fault of a file of this owner and mode for user `us`, if it has one, and the commands that
-/// mend it, without the path.
+/// fix it, without the path.
 #[cfg(unix)]
 fn objection(us: u32, owner: u32, mode: u32) -> Option<(String, Vec<String>)> {
     let may_be_had = match owner {

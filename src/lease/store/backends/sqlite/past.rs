@@ -120,10 +120,12 @@ impl Lock {
         let file = private_file().create(true).truncate(false).open(&lock)?;
         let asked = Instant::now();
         let kept_by_another = || {
-            let (lock, seconds) = (lock.display(), asked.elapsed().as_secs());
+            let seconds = asked.elapsed().as_secs();
             let text = format!(
-                "another process has kept {lock} locked for {seconds} s, and may be stopped: \
-                 `fuser {lock}` shows its number"
+                "another process has kept {} locked for {seconds} s, and is perhaps suspended: \
+                 `fuser {}` shows its PID",
+                lock.display(),
+                crate::cipher::shell_quoted(lock.display())
             );
             io::Error::new(io::ErrorKind::TimedOut, text)
         };

@@ -76,7 +76,7 @@ impl TierStore {
 
     pub(super) fn log_failure(&self, error: &StoreError) {
         if let StoreError::HistoryLost { .. } = error {
-            events::history_lost();
+            events::history_lost(None);
         }
         events::upstream_failed(&self.failures, error);
     }

@@ -189,8 +189,8 @@ pub(super) const CREATE_TABLES: &str = r#"
         IF cardinality(granted) = 0 THEN
             RETURN NULL;
         END IF;
-        -- Marks of repaired blocks have no start. Of entries that are no blocks nothing is left: a
-        -- test write takes the rights that a grant takes.
+        -- Marks of repaired blocks have no start. Entries that are not blocks are dropped here, but
+        -- the statements below still run: a test write needs the rights that a grant needs.
         granted := ARRAY(SELECT key FROM after
             WHERE key = ANY (granted) AND ringflake_block_of(key) IS NOT NULL
                 AND ringflake_number(value, 'epoch') IS NOT NULL
