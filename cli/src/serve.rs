@@ -174,7 +174,7 @@ impl Life<'_> {
         let known: Vec<_> = self.was_unready.iter().map(kind).collect();
         for (namespace, obstacle) in unready.iter().filter(|it| !known.contains(&kind(it))) {
             tracing::warn!(namespace, "not ready: {obstacle}");
-            self.manager.not_ready(&obstacle.to_string());
+            self.manager.not_ready(&format!("{namespace}: {obstacle}"));
         }
         let is_ready = unready.is_empty();
         self.was_unready = unready;

@@ -76,7 +76,7 @@ impl fmt::Display for Exceeded {
 pub(crate) struct Access {
     table: ArcSwap<Table>,
     refusals: LogLimit,
-    /// Whether the files could not be read again, with those of TLS.
+    /// Whether the last reload of the token and TLS files failed.
     is_stale: AtomicBool,
 }
 
@@ -128,8 +128,7 @@ impl Access {
         Ok(table)
     }
 
-    /// Whether the files of tokens or TLS say something else than what counts, since the last
-    /// reload failed.
+    /// Whether the last reload failed, so that the files may differ from what is in use.
     pub(crate) fn is_stale(&self) -> bool {
         self.is_stale.load(Ordering::Relaxed)
     }

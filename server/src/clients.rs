@@ -126,7 +126,7 @@ impl Clients {
 
 /// The place of an open connection in the table, which is freed on drop. Counts the connection.
 pub(crate) struct Admission<T> {
-    /// `None` while the place counts for no client.
+    /// `None` until the client is known.
     client: Option<Client>,
     clients: Arc<Clients>,
     counters: Arc<Counters>,
@@ -156,7 +156,7 @@ impl<T> Admission<T> {
         })
     }
 
-    /// Sets the client of a connection of none. Returns whether that client may have one more.
+    /// Sets the client of a connection that had none. Returns whether that client may have one more.
     pub(crate) fn identify(&mut self, client: Client) -> bool {
         let may = self.clients.identify(client);
         if may {

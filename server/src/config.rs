@@ -188,7 +188,7 @@ impl Config {
                 Some(names) if names.is_empty() => {
                     return Err(ConfigError::value(
                         "on-demand-names",
-                        "it names nothing: give a name, or on-demand = false if clients may begin \
+                        "the list is empty: give a name, or on-demand = false if clients may begin \
                          no namespace, or leave it out if they may begin any",
                     ));
                 }
@@ -249,14 +249,14 @@ impl Config {
                 if addresses.contains(&address) && address.port() != 0 {
                     return Err(ConfigError::value(
                         format!("{protocol}.listen"),
-                        format!("{address} is there already: give another port, or leave one out"),
+                        format!("{address} is listed twice: give another port, or remove one"),
                     ));
                 }
                 addresses.push(address);
             }
             let Some(path) = &of.unix else { continue };
             let reason = if paths.contains(&path) {
-                "it is the path of the other protocol: give another one".to_owned()
+                "resp and http can't share one path: give another".to_owned()
             } else if let Err(error) = UnixAddr::from_pathname(path) {
                 format!("{error}: give a shorter path, of at most 107 bytes")
             } else {
@@ -397,7 +397,7 @@ impl ProtocolConfig {
                 return Err(refuse(key, reason));
             }
             if is_given && is_off {
-                let reason = format!("{protocol} listens nowhere: leave it out, or give");
+                let reason = format!("{protocol} has no listener: remove this setting, or give");
                 return Err(refuse(key, format!("{reason} {protocol}.listen")));
             }
         }
@@ -413,7 +413,7 @@ impl ProtocolConfig {
             None => None,
             Some("." | "-" | "_") => replace_colons.and_then(|it| it.chars().next()),
             Some(other) => {
-                let reason = format!("{other:?} is none of \".\", \"-\" and \"_\"");
+                let reason = format!("it must be \".\", \"-\" or \"_\", got {other:?}");
                 return Err(refuse("replace-colons", reason));
             }
         };
@@ -463,7 +463,6 @@ impl TlsFiles {
     }
 }
 
-/// Refuses keys that have no meaning beside others.
 /// Refuses a pattern of `on-demand-names` that no name fits.
 fn check_pattern(pattern: &str) -> Result<(), ConfigError> {
     if pattern == "*" {
@@ -475,12 +474,13 @@ fn check_pattern(pattern: &str) -> Result<(), ConfigError> {
         ConfigError::value(
             "on-demand-names",
             format!(
-                "no name fits {pattern:?}: {error}: give a name, or how it begins, as \"app-*\""
+                "no name fits {pattern:?}: {error}: give a name, or a prefix such as \"app-*\""
             ),
         )
     })
 }
 
+/// Refuses keys that have no meaning beside others.
 fn check_namespace(name: &str, of: &NamespaceSettings) -> Result<(), ConfigError> {
     let refuse = |key: &str, reason: &str| {
         Err(ConfigError::value(

@@ -35,7 +35,7 @@
 //!
 //! When the server drains, it goes on accepting connections and requests for half a second.
 //! Answers have `Connection: close` from then on. Then the listeners are closed, and so is every
-//! connection once it has had no request for half a second; one of which a head has begun is
+//! connection once it has had no request for half a second; a connection with part of a head is
 //! answered first. [`HttpServer::join`] waits for requests that were begun until its deadline,
 //! closes the rest, and returns when no task uses a generator any more.
 

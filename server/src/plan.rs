@@ -47,7 +47,7 @@ pub struct Plan {
     pub limits: BTreeMap<&'static str, u64>,
     /// How long requests have to end.
     pub drain_ms: u64,
-    /// What other keys come to, where they are set.
+    /// The values of the other keys that are set.
     pub settings: BTreeMap<String, String>,
     /// What somebody should know before it starts.
     pub warnings: Vec<String>,

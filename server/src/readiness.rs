@@ -26,7 +26,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use ringflake::lease::StoreError;
-use ringflake::{CachedGenerator, Local, LocalError, Stats};
+use ringflake::{CachedGenerator, Local, LocalError, SecretError, Stats};
 
 use crate::wording::{Causes, help_of_local};
 
@@ -47,10 +47,9 @@ pub enum Obstacle {
         /// The operating system's answer.
         kind: io::ErrorKind,
     },
-    /// Clients may begin namespaces, and the data directory grants them no lease or keeps them no
-    /// secret.
+    /// Clients may begin namespaces, and the data directory can't be used for new ones.
     Refused {
-        /// Without the names of files: everybody may read it.
+        /// Without paths, since everybody may read it.
         reason: &'static str,
     },
 }
@@ -93,7 +92,10 @@ impl From<LocalError> for Obstacle {
             LocalError::Copied { .. } | LocalError::Store(StoreError::Copied { .. }) => {
                 "it is a copy of another one"
             }
-            LocalError::Secret(_) => "other users can replace its secrets",
+            LocalError::Secret(SecretError::FileNotTrusted { .. }) => {
+                "other users can replace its secrets"
+            }
+            LocalError::Secret(_) => "its secrets can't be read",
             LocalError::Store(StoreError::Corrupt { .. }) => "leases.db is damaged",
             _ => "leases.db can't be written",
         };
@@ -332,7 +334,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("data");
         fs::create_dir(&path).unwrap();
-        // Whoever may write there chooses no file that is overwritten.
+        // A symbolic link there must not cause another file to be overwritten.
         let victim = directory.path().join("victim");
         fs::write(&victim, "precious").unwrap();
         symlink(&victim, path.join(format!(".writable-{}", process::id()))).unwrap();

@@ -62,8 +62,8 @@
 //! *A drain loses no request that has begun.* Each task sees the drain, lets its runtime poll for
 //! events once more, and answers what was read. Part of a request has its timeout for the rest.
 //! Then the task ends its output and reads for half a second, so that a client that sends meanwhile
-//! sees an end and no reset. Of a client that never stops sending, requests are read for as long
-//! after the first answer, and all that were read as a whole are answered.
+//! sees an end and no reset. If a client never stops sending, reading stops half a second after the
+//! first answer; every request read in full is answered.
 
 mod accept;
 mod budget;

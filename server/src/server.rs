@@ -131,9 +131,9 @@ impl Server {
         Self::start_changed(config, inherited, |_| {})
     }
 
-    /// As [`start_on`](Self::start_on), unless `is_cancelled` returns true while stores are waited
-    /// for, which is asked twenty times a second: then there is no server, and leases that were
-    /// granted already are given back.
+    /// Like [`start_on`](Self::start_on), but can be cancelled while it waits for stores:
+    /// `is_cancelled` is called twenty times a second. Once it returns true, the leases granted so
+    /// far are released, and the result is `None`.
     ///
     /// # Errors
     /// [`StartError`]; nothing is left behind then.
@@ -289,9 +289,9 @@ impl Server {
         self.addresses.push((protocol, address));
     }
 
-    /// Makes the generators that the configuration names, side by side; answers whether it was
-    /// not cancelled before. Then stores may still be asked, for up to the `wait` of each, and
-    /// what they grant is given back.
+    /// Makes the generators that the configuration names, side by side. Returns false if it was
+    /// cancelled. Threads may then still wait for stores, up to each `wait`; leases granted to them
+    /// are released.
     fn open_namespaces(&self, mut is_cancelled: impl FnMut() -> bool) -> Result<bool, StartError> {
         const PAUSE: Duration = Duration::from_millis(50);
         /// Until the log says what is waited for.
@@ -419,8 +419,8 @@ impl Server {
         for path in config.reloadable_files() {
             // To open a pipe may take until somebody writes to it.
             if std::fs::metadata(&path).is_ok_and(|found| !found.is_file()) {
-                let reason = "it is no regular file, and those are read at the start only: restart \
-                              the server, or put a file in its place";
+                let reason = "not a regular file, so it is read at the start only: restart the \
+                              server, or replace it with a regular file";
                 return Err(ConfigError::Content {
                     path,
                     reason: reason.to_owned(),

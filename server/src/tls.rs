@@ -27,7 +27,7 @@ pub(crate) struct Loaded {
     http: Arc<ServerConfig>,
     /// In Unix seconds; `None` if it can't be read.
     expires: Option<u64>,
-    /// Whether it had when it was read.
+    /// Whether the certificate had expired when it was read.
     pub(crate) has_expired: bool,
 }
 

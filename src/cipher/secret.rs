@@ -123,6 +123,7 @@ impl Secret {
 
     /// Refuses a directory in which others can replace the file of a secret, as
     /// [`from_file`](Self::from_file) of that file would.
+    #[cfg(feature = "sqlite")]
     pub(crate) fn check_directory(file: &Path) -> Result<(), SecretError> {
         #[cfg(unix)]
         if let Some(directory) = file.parent()

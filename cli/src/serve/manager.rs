@@ -32,7 +32,7 @@ impl ServiceManager {
         notify_ready();
     }
 
-    /// IDs can't be issued any more, or not all. Before the end of the start that is no news.
+    /// Some namespace can't issue IDs. Ignored until the start is over.
     pub(super) fn not_ready(&self, reason: &str) {
         if self.has_started {
             notify(&[NotifyState::Status(&format!("not ready: {reason}"))]);

@@ -72,8 +72,8 @@ fn page() -> String {
         }
     }
     page.push_str(
-        "\n# Variables\n\nOf the environment. They override the file, and options of the command line \
-         override them. Other\nkeys have no variable. `RINGFLAKE_SERVE_CONFIG` names the file.\n\n",
+        "\n# Environment variables\n\nThey override the file; options of the command line override both. \
+         Other keys have no\nvariable. `RINGFLAKE_SERVE_CONFIG` names the file.\n\n",
     );
     let table = ENVIRONMENT
         .lines()

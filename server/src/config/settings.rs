@@ -104,8 +104,8 @@ layers! {
         pub data_dir: Option<PathBuf>,
         /// Whether clients may begin namespaces. By default they may if the file names none.
         pub on_demand: Option<bool>,
-        /// Names that clients may begin if `on-demand` is true: exact names, or beginnings of names
-        /// such as `app-*`. By default every name.
+        /// Names that clients may begin if `on-demand` is true: exact names, or prefixes such as
+        /// `app-*`. By default every name.
         pub on_demand_names: Option<Vec<String>>,
         /// Whether to accept a data directory or store that can lose confirmed writes, such as one
         /// in memory. If it loses any, IDs repeat. Default: false.

@@ -17,7 +17,7 @@ pub(super) const DELAY: Duration = Duration::from_millis(200);
 
 const UNKNOWN_TOKEN: &str = "Bearer realm=\"ringflake\", error=\"invalid_token\"";
 
-/// Extends the response to an unknown token that is no error.
+/// Marks a response that is not an error, though the request had an unknown token.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct UnknownToken;
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::{Body, Bytes};
-use axum::http::header::{CACHE_CONTROL, CONNECTION, HOST, X_CONTENT_TYPE_OPTIONS};
+use axum::http::header::{CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HOST, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{HeaderValue, Request, StatusCode, Version};
 use axum::response::{IntoResponse, Response};
 use http_body_util::Full;
@@ -61,6 +61,9 @@ impl hyper::service::Service<Request<Incoming>> for Calls {
             if app.setup.drain.has_begun() || deadlines.has_body() {
                 headers.insert(CONNECTION, HeaderValue::from_static("close"));
             }
+            // A server that is too busy to say whether it is ready has a problem.
+            let kind = response.headers().get(CONTENT_TYPE);
+            let is_probe = is_probe && kind.is_some_and(|it| it == "application/json");
             let counters = &app.setup.counters;
             count(counters, is_probe, response.status(), now.elapsed());
             if auth::is_unknown_token(&response) {
@@ -78,7 +81,7 @@ impl hyper::service::Service<Request<Incoming>> for Calls {
 fn count(counters: &Counters, is_probe: bool, status: StatusCode, duration: Duration) {
     add_shared(&counters.requests, 1);
     counters.durations.record(duration, 1, add_shared);
-    // That the server is not ready is what was asked for.
+    // A 503 is a valid answer to a readiness probe, not an error.
     if is_probe && status == StatusCode::SERVICE_UNAVAILABLE {
         return;
     }

@@ -231,7 +231,7 @@ pub(super) struct Watched<S> {
 
 impl<S> Watched<S> {
     pub(super) fn new(stream: S, tap: Tap, deadlines: Arc<Deadlines>) -> Self {
-        // What came until now was the handshake.
+        // Bytes read so far belong to the handshake.
         tap.0.store(false, Ordering::Relaxed);
         Self {
             stream,

@@ -46,8 +46,8 @@ impl Listener {
 /// How long another server may hold the lock: far longer than any does.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The lock of a socket's name: a file beside it, which exists while it is held. Only its owner
-/// can open the file, so no other user can hold it.
+/// The lock of a socket's name: a file beside it, which exists while it is held. Its mode is 0600,
+/// so users who can only read the directory can't hold it.
 #[derive(Debug)]
 struct NameLock {
     path: PathBuf,
@@ -64,16 +64,25 @@ impl NameLock {
         let deadline = Instant::now() + patience;
         loop {
             let mut options = File::options();
-            options.write(true).create(true).truncate(false);
-            let file = options.mode(0o600).open(&path)?;
-            let is_locked = match file.try_lock() {
-                // The last holder may have removed this one.
-                Ok(()) => is_same(&file, &path),
-                Err(TryLockError::WouldBlock) => false,
-                Err(TryLockError::Error(error)) => return Err(error),
+            options.write(true).mode(0o600);
+            // Follows no link to make a file in another place.
+            let opened = match options.create_new(true).open(&path) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    match options.create_new(false).open(&path) {
+                        // Its holder has removed it meanwhile.
+                        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+                        opened => Some(opened?),
+                    }
+                }
+                opened => Some(opened?),
             };
-            if is_locked {
-                return Ok(Self { path, _file: file });
+            if let Some(file) = opened {
+                match file.try_lock() {
+                    // The last holder may have removed this one.
+                    Ok(()) if is_same(&file, &path) => return Ok(Self { path, _file: file }),
+                    Ok(()) | Err(TryLockError::WouldBlock) => {}
+                    Err(TryLockError::Error(error)) => return Err(error),
+                }
             }
             if Instant::now() >= deadline {
                 let path = path.display();
@@ -262,7 +271,7 @@ mod tests {
     fn a_name_is_locked_by_a_file_that_others_can_not_open() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("socket");
-        // Whoever may read the directory can lock it.
+        // A lock on the directory, which any reader can take, has no effect.
         let directory = File::open(home.path()).unwrap();
         directory.lock().unwrap();
         let held = NameLock::acquire(&path, Duration::ZERO).unwrap();
@@ -273,7 +282,12 @@ mod tests {
         assert!(error.to_string().contains("socket.lock locked"), "{error}");
         drop(held);
         assert_eq!(names(home.path()), [""; 0]);
-        NameLock::acquire(&path, Duration::ZERO).unwrap();
+        drop(NameLock::acquire(&path, Duration::ZERO).unwrap());
+        // Nor does a link make a file elsewhere.
+        let elsewhere = home.path().join("elsewhere");
+        std::os::unix::fs::symlink(&elsewhere, home.path().join("socket.lock")).unwrap();
+        NameLock::acquire(&path, Duration::ZERO).unwrap_err();
+        assert!(!elsewhere.exists());
     }
 
     #[test]

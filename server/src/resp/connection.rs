@@ -149,7 +149,7 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
             }
             let mut turns = 0;
             loop {
-                // What was read before is answered first.
+                // Answer buffered requests before ending.
                 if connection.needs_input && connection.is_drained() {
                     return Poll::Ready(Step::End);
                 }

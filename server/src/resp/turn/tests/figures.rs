@@ -126,10 +126,18 @@ fn a_rate_counts_what_is_asked_for() {
 fn requests_of_a_pipeline_are_within_the_rate_one_by_one() {
     for (before, allowed) in [(0, 5), (2, 3), (5, 0)] {
         for (first, last) in [("ECHO x", "ECHO x"), ("MULTI", "EXEC")] {
-            let mut bench = Bench::new(Arc::new(Access::new(Access::limited(None, 5))));
-            bench.lines(&format!("AUTH t\nLPOP ns {before}"));
             let takes = "INCR ns\n".repeat(7);
-            let replies = bench.lines(&format!("{first}\n{takes}{last}"));
+            // A stop of 200 ms refills the bucket by one.
+            let (bench, replies) = (0..1_000)
+                .find_map(|_| {
+                    let mut bench = Bench::new(Arc::new(Access::new(Access::limited(None, 5))));
+                    bench.lines("AUTH t\nLPOP ns 0");
+                    let began = Instant::now();
+                    bench.lines(&format!("LPOP ns {before}"));
+                    let replies = bench.lines(&format!("{first}\n{takes}{last}"));
+                    (began.elapsed() < Duration::from_millis(200)).then_some((bench, replies))
+                })
+                .unwrap();
             let takes = match replies.last() {
                 Some(OwnedFrame::Array(takes)) => takes,
                 _ => &replies[1..8],
