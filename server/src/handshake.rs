@@ -1,5 +1,5 @@
-//! What comes before the first request of a connection on TCP: the header of a proxy, and the
-//! handshake of TLS.
+//! The start of a TCP connection, before its first request: the header of a proxy, and the TLS
+//! handshake.
 //!
 //! Neither failure has a response that a client could read, so the log has each cause once a
 //! minute. A peer that closes the connection is not logged: health checks do.

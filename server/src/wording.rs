@@ -106,39 +106,34 @@ impl Target {
         target
     }
 
-    /// How to initialise it.
-    fn init(&self) -> String {
+    /// The sentence that says to run this command about it.
+    fn run(&self, command: &str, words: &str) -> String {
         let Self {
             assignment,
             place,
-            words,
             before,
             ..
         } = self;
+        format!("{before}run '{assignment}ringflake store {command}{place}{words}'")
+    }
+
+    /// How to initialise it.
+    fn init(&self) -> String {
         format!(
-            "{before}run '{assignment}ringflake store init --history unknown{place}{words}'; with \
-             '--history new' only if no ID with a present or future time was issued with this \
-             layout and secret"
+            "{}; with '--history new' only if no ID with a present or future time was issued with \
+             this layout and secret",
+            self.run("init --history unknown", &self.words)
         )
     }
 
     /// How to adopt its store, which is a copy.
     fn adopt(&self) -> String {
-        let Self {
-            assignment,
-            place,
-            words,
-            before,
-            ..
-        } = self;
         let words = match self.is_file {
             true => " --all",
-            false => words,
+            false => &self.words,
         };
-        format!(
-            "go back to the original; if nobody can use it any more, {before}run '{assignment}\
-             ringflake store raise-floor --over-lost-grants{place}{words}'"
-        )
+        let run = self.run("raise-floor --over-lost-grants", words);
+        format!("go back to the original; if nobody can use it any more, {run}")
     }
 }
 

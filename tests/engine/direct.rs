@@ -200,7 +200,7 @@ fn counted(layout: Layout, tick: u64, each: u64, at_most: Duration) -> (DirectGe
 impl Clock for Counted {
     fn unix_ms(&self) -> u64 {
         let now = self.clock.unix_ms();
-        // Afterwards: whoever sees the count may set the clock.
+        // Counted after the read: a test that sees the count may set the clock.
         let read = self.reads.fetch_add(1, Release) + 1;
         let ahead = read.checked_div(self.each).unwrap_or(0);
         assert!(self.each > 0 || read < 50, "it waits for ever");
