@@ -473,9 +473,7 @@ fn check_pattern(pattern: &str) -> Result<(), ConfigError> {
     fits.map(drop).map_err(|error| {
         ConfigError::value(
             "on-demand-names",
-            format!(
-                "no name fits {pattern:?}: {error}: give a name, or a prefix such as \"app-*\""
-            ),
+            format!("no name fits {pattern:?}: {error}; a prefix ends in *, as \"app-*\" does"),
         )
     })
 }
