@@ -1,19 +1,12 @@
 //! Stores that can lose what they have confirmed: the one place that decides whether
 //! they are used, logs it and reports it.
 
-use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
-
-use crate::fork::PerProcess;
-use crate::lease::events;
+use crate::lease::events::{self, LoggedOnce};
 use crate::lease::store::report::Durability;
-
-/// The most weaknesses that are remembered as logged.
-const REMEMBERED: usize = 256;
 
 /// Stores with their weaknesses, as they were logged: a store that can't be opened is tried
 /// again and again, each time by a new gate.
-static LOGGED: PerProcess<Mutex<BTreeSet<(String, String)>>> = PerProcess::new();
+static LOGGED: LoggedOnce<(String, String)> = LoggedOnce::new();
 
 /// A store's name and weakness, and whether a store that can lose what it has confirmed
 /// was accepted.
@@ -45,7 +38,9 @@ impl DurabilityGate {
         if !self.accepts_best_effort {
             return Some(reason);
         }
-        if self.weakness.as_ref() != Some(&reason) && is_new(&self.store, &reason) {
+        if self.weakness.as_ref() != Some(&reason)
+            && LOGGED.is_new((self.store.clone(), reason.clone()))
+        {
             events::best_effort_store(&self.store, &reason);
         }
         self.weakness = Some(reason);
@@ -66,18 +61,6 @@ impl DurabilityGate {
     pub(crate) fn store(&self) -> &str {
         &self.store
     }
-}
-
-/// Whether this process has not logged it yet.
-fn is_new(store: &str, reason: &str) -> bool {
-    let Ok(logged) = LOGGED.get(|_| Ok(Mutex::default())) else {
-        return true;
-    };
-    let mut logged = logged.lock().unwrap_or_else(PoisonError::into_inner);
-    if logged.len() == REMEMBERED {
-        logged.clear();
-    }
-    logged.insert((store.to_owned(), reason.to_owned()))
 }
 
 #[cfg(test)]
