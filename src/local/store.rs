@@ -100,3 +100,31 @@ impl Drop for LocalStore {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::{DataDir, Local};
+    use crate::layout::Layout;
+
+    #[test]
+    fn a_store_cuts_the_patience_of_its_directory_to_30_s() {
+        let place = tempfile::tempdir().unwrap();
+        let directory = DataDir::new(place.path()).with_patience(Duration::from_secs(3600));
+        let local = Local::new("orders").in_data_dir(directory);
+        let local = local.accept_best_effort(true);
+        let space = local.make(&Layout::RANDFLAKE).unwrap();
+        assert!(format!("{:?}", space.sqlite()).contains("3600s"));
+        let store = space.store().unwrap();
+        for waiting in [
+            format!("{:?}", store.store),
+            format!("{:?}", store.space.directory),
+        ] {
+            assert!(
+                waiting.contains(": 30s") && !waiting.contains("3600s"),
+                "{waiting}"
+            );
+        }
+    }
+}
