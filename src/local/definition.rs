@@ -1,6 +1,7 @@
 //! The definition of an ID space of this machine: its name, its directory and its
 //! known past.
 
+use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -10,8 +11,8 @@ use super::names::{self, Which};
 use super::secret;
 use crate::cipher::{IdWidth, Secret};
 use crate::layout::Layout;
-use crate::lease::past::{Lock, Past};
-use crate::lease::{History, Namespace, OpenOptions, SqliteStore, StoreLimits};
+use crate::lease::past::{Past, lock_file};
+use crate::lease::{Namespace, StoreLimits};
 
 /// An ID space of one machine: a namespace in a data directory.
 ///
@@ -167,7 +168,7 @@ impl Local {
     /// [`LocalError::NoHome`].
     pub fn secret_file(&self) -> Result<Option<PathBuf>, LocalError> {
         match &self.which {
-            Which::Named(name) if !self.plain => Ok(Some(self.directory()?.secret_of(name))),
+            Which::Named(_) if !self.plain => Ok(self.own_file(&self.directory()?)),
             _ => Ok(None),
         }
     }
@@ -180,7 +181,7 @@ impl Local {
     pub fn make_directory(&self) -> Result<DataDir, LocalError> {
         let directory = self.directory()?;
         directory.create()?;
-        self.store(&directory)?.admit()?;
+        directory.store()?.admit()?;
         Ok(directory)
     }
 
@@ -192,57 +193,24 @@ impl Local {
     /// [`LocalError`].
     pub fn check_directory(&self) -> Result<DataDir, LocalError> {
         let directory = self.directory()?;
-        directory.must_exist()?;
+        directory.with_path(fs::metadata(directory.path()))?;
         Secret::check_directory(&directory.secret()).map_err(LocalError::Secret)?;
-        let mut store = self.store(&directory)?;
+        let mut store = directory.store()?;
         store.admit()?;
-        if directory.has_lock()? && directory.past(&directory.lock()?)? == Past::AnothersCopy {
-            return Err(self.copied(&directory));
+        let was_locked = directory.with_path(fs::exists(lock_file(&directory.leases())))?;
+        if was_locked && directory.noted_past(&directory.lock()?)? == Past::AnothersCopy {
+            return Err(directory.copied());
         }
         store.try_to_write()?;
         Ok(directory)
     }
 
-    /// The known past of the directory, which is locked.
-    pub(super) fn past(&self, directory: &DataDir, lock: &Lock) -> Result<Past, LocalError> {
-        let secret = directory.has_secret()?;
-        Ok(self
-            .store(directory)?
-            .past(lock, secret, &StoreLimits::default())?)
-    }
-
-    /// Makes `leases.db` and the note on the past if they are missing, and returns
-    /// the history with which a namespace begins that is not on record.
-    pub(super) fn begin(&self, directory: &DataDir, lock: &Lock) -> Result<History, LocalError> {
-        let past = self.past(directory, lock)?;
-        if past == Past::AnothersCopy {
-            return Err(self.copied(directory));
+    /// The file of the secret that the directory keeps under the space's name.
+    pub(super) fn own_file(&self, directory: &DataDir) -> Option<PathBuf> {
+        match &self.which {
+            Which::Named(name) if !self.plain => Some(directory.secret_of(name)),
+            _ => None,
         }
-        directory.begin(lock, past)?;
-        Ok(match past {
-            Past::None | Past::Recorded => History::New,
-            Past::Doubtful | Past::Lost | Past::AnothersCopy => History::Unknown,
-        })
-    }
-
-    /// Refuses a secret that a store was given: IDs are made with it there.
-    pub(super) fn refuse_secret_elsewhere(
-        &self,
-        directory: &DataDir,
-        secret: Option<&Secret>,
-    ) -> Result<(), LocalError> {
-        match secret {
-            Some(secret) if directory.is_elsewhere(secret)? => Err(LocalError::SecretBrought {
-                path: self.secret_file()?,
-                directory: directory.path().to_owned(),
-            }),
-            _ => Ok(()),
-        }
-    }
-
-    /// Whether the directory keeps the secret under the space's name.
-    pub(super) fn has_own_secret(&self) -> bool {
-        matches!(self.which, Which::Named(_)) && !self.plain
     }
 
     pub(super) fn kept_secret(&self, directory: &DataDir) -> Result<Option<Secret>, LocalError> {
@@ -258,56 +226,20 @@ impl Local {
         &self,
         directory: &DataDir,
     ) -> Result<Option<Secret>, LocalError> {
-        match self.kept_secret(directory)? {
-            None if self.has_own_secret() => Err(self.no_secret(directory)),
-            secret => Ok(secret),
-        }
-    }
-
-    /// The secret, made unless it is there; and its file, if it is new.
-    pub(super) fn own_secret(
-        &self,
-        directory: &DataDir,
-        lock: &Lock,
-    ) -> Result<(Option<Secret>, Option<PathBuf>), LocalError> {
-        match &self.which {
-            Which::Named(name) if !self.plain => {
-                let path = directory.secret_of(name);
-                let made = secret::keep(&path, lock)?;
-                Ok((self.existing_secret(directory)?, made.then_some(path)))
-            }
-            _ => Ok((self.kept_secret(directory)?, None)),
+        match (self.kept_secret(directory)?, &self.which) {
+            (None, Which::Named(name)) if !self.plain => Err(LocalError::NoSecret {
+                namespace: name.clone(),
+                path: directory.secret_of(name),
+            }),
+            (secret, _) => Ok(secret),
         }
     }
 
     pub(crate) fn directory(&self) -> Result<DataDir, LocalError> {
-        match &self.directory {
-            Some(directory) => Ok(directory.clone()),
-            None => DataDir::of_this_user(),
-        }
-    }
-
-    pub(super) fn store(&self, directory: &DataDir) -> Result<SqliteStore, LocalError> {
-        let options = OpenOptions::new()
-            .timeout(directory.patience())
-            .accept_best_effort(self.best_effort);
-        SqliteStore::new(directory.leases(), &options).map_err(LocalError::Place)
-    }
-
-    fn no_secret(&self, directory: &DataDir) -> LocalError {
-        let name = match &self.which {
-            Which::Named(name) => name.clone(),
-            Which::OfLayout(_) => String::new(),
+        let directory = match &self.directory {
+            Some(directory) => directory.clone(),
+            None => DataDir::of_this_user()?,
         };
-        LocalError::NoSecret {
-            path: directory.secret_of(&name),
-            namespace: name,
-        }
-    }
-
-    pub(super) fn copied(&self, directory: &DataDir) -> LocalError {
-        LocalError::Copied {
-            directory: directory.path().to_owned(),
-        }
+        Ok(directory.accept_best_effort(self.best_effort))
     }
 }

@@ -12,9 +12,11 @@ use etcetera::BaseStrategy;
 use super::error::LocalError;
 use super::{names, secret};
 use crate::cipher::Secret;
-use crate::lease::past::{Lock, Past, is_elsewhere, lock_file};
+use crate::lease::past::{Lock, Past, is_elsewhere};
 use crate::lease::refuse_foreign;
-use crate::lease::{OpenOptions, SqliteStore, StoreError, WaitHook};
+use crate::lease::{
+    History, Namespace, OpenOptions, SqliteStore, StoreError, StoreLimits, WaitHook,
+};
 
 /// How long one process waits for the others: twenty on a slow disk take turns in less.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
@@ -38,6 +40,7 @@ pub struct DataDir {
     path: PathBuf,
     patience: Duration,
     wait_hook: Option<WaitHook>,
+    best_effort: bool,
 }
 
 impl PartialEq for DataDir {
@@ -60,6 +63,7 @@ impl DataDir {
             path: std::path::absolute(&path).unwrap_or(path),
             patience: PATIENCE,
             wait_hook: None,
+            best_effort: false,
         }
     }
 
@@ -82,6 +86,11 @@ impl DataDir {
 
     pub(crate) fn with_wait_hook(mut self, hook: WaitHook) -> Self {
         self.wait_hook = Some(hook);
+        self
+    }
+
+    pub(super) fn accept_best_effort(mut self, accept: bool) -> Self {
+        self.best_effort = accept;
         self
     }
 
@@ -134,9 +143,7 @@ impl DataDir {
     pub fn keep_secret(&self) -> Result<(PathBuf, bool), LocalError> {
         self.create()?;
         let lock = self.lock()?;
-        if self.past(&lock)? == Past::None {
-            self.begin(&lock, Past::None)?;
-        }
+        self.begin_if_new(&lock)?;
         let path = self.secret();
         let made = secret::keep(&path, &lock)?;
         Ok((path, made))
@@ -150,7 +157,7 @@ impl DataDir {
     /// [`LocalError::Directory`].
     pub fn note_new_secret(&self, secret: &Secret) -> Result<(), LocalError> {
         self.create()?;
-        self.with_path(self.lock()?.note_secret(&secret::mark(secret)))
+        self.adopt(&self.lock()?, secret)
     }
 
     /// Notes that IDs are about to be made with this secret under leases from
@@ -176,17 +183,8 @@ impl DataDir {
     /// # Errors
     /// [`LocalError::SecretUsed`], [`LocalError::Place`], [`LocalError::Store`].
     pub fn refuse_used(&self, secret: &Secret) -> Result<(), LocalError> {
-        let leases = self.leases();
-        if !leases.exists() {
-            return Ok(());
-        }
-        let options = OpenOptions::new().accept_best_effort(true);
-        let mut store = SqliteStore::new(leases, &options).map_err(LocalError::Place)?;
-        let records = store.namespaces()?;
-        match records
-            .iter()
-            .find(|it| names::width_of(it, Some(secret)).is_some())
-        {
+        let mut records = self.clone().accept_best_effort(true).records()?.into_iter();
+        match records.find(|it| names::width_of(it, Some(secret)).is_some()) {
             Some(used) => Err(LocalError::SecretUsed {
                 namespace: used.name().to_owned(),
                 directory: self.path.clone(),
@@ -201,18 +199,12 @@ impl DataDir {
         self.with_path(is_elsewhere(&self.leases(), &secret::mark(secret)))
     }
 
-    /// Notes the mark of a secret that belongs here because somebody vouched for it. The
-    /// directory is locked.
-    pub(super) fn adopt(&self, lock: &Lock, secret: Option<&Secret>) -> Result<(), LocalError> {
-        match secret {
-            Some(secret) if !self.has_drawn(lock, secret)? => {
-                self.with_path(lock.note_secret(&secret::mark(secret)))
-            }
-            _ => Ok(()),
-        }
+    /// Notes that this secret belongs here, drawn or vouched for. The directory is locked.
+    pub(super) fn adopt(&self, lock: &Lock, secret: &Secret) -> Result<(), LocalError> {
+        self.with_path(lock.note_secret(&secret::mark(secret)))
     }
 
-    /// Whether this secret was drawn here. The directory is locked.
+    /// Whether this secret was drawn here, or vouched for. The directory is locked.
     pub(super) fn has_drawn(&self, lock: &Lock, secret: &Secret) -> Result<bool, LocalError> {
         self.with_path(lock.has_secret(&secret::mark(secret)))
     }
@@ -229,15 +221,6 @@ impl DataDir {
         self.with_path(builder.create(&self.path))
     }
 
-    pub(super) fn must_exist(&self) -> Result<(), LocalError> {
-        self.with_path(fs::metadata(&self.path).map(drop))
-    }
-
-    /// Whether anything was ever locked.
-    pub(super) fn has_lock(&self) -> Result<bool, LocalError> {
-        self.with_path(fs::exists(lock_file(&self.leases())))
-    }
-
     /// Keeps other processes from the same for as long as the lock is held.
     pub(super) fn lock(&self) -> Result<Lock, LocalError> {
         let notice = |reason| {
@@ -249,19 +232,60 @@ impl DataDir {
         self.with_path(lock)
     }
 
-    /// The past of this directory according to the note. The directory is
-    /// locked.
-    pub(super) fn past(&self, lock: &Lock) -> Result<Past, LocalError> {
+    /// The store of leases.
+    pub(super) fn store(&self) -> Result<SqliteStore, LocalError> {
+        let options = OpenOptions::new()
+            .timeout(self.patience)
+            .accept_best_effort(self.best_effort);
+        SqliteStore::new(self.leases(), &options).map_err(LocalError::Place)
+    }
+
+    /// The namespaces on record; none if there is no directory.
+    pub(super) fn records(&self) -> Result<Vec<Namespace>, LocalError> {
+        match self.leases().exists() {
+            true => Ok(self.store()?.namespaces()?),
+            false => Ok(Vec::new()),
+        }
+    }
+
+    /// The past according to the note alone. The directory is locked.
+    pub(super) fn noted_past(&self, lock: &Lock) -> Result<Past, LocalError> {
         self.with_path(lock.past(self.has_secret()?))
     }
 
-    /// Makes `leases.db` unless it is there, and the note on this past.
-    pub(super) fn begin(&self, lock: &Lock, past: Past) -> Result<(), LocalError> {
-        self.with_path(lock.begin(past))
+    /// Makes `leases.db` and the note if nothing was ever made here. The directory is locked.
+    pub(super) fn begin_if_new(&self, lock: &Lock) -> Result<(), LocalError> {
+        match self.noted_past(lock)? {
+            Past::None => self.with_path(lock.begin(Past::None)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes `leases.db` and the note on the past if they are missing. The directory is locked,
+    /// and what may be missing had limits like these, or like those on record.
+    pub(super) fn begin(&self, lock: &Lock, limits: &StoreLimits) -> Result<Past, LocalError> {
+        let past = self.store()?.past(lock, self.has_secret()?, limits)?;
+        self.with_path(lock.begin(past))?;
+        Ok(past)
+    }
+
+    /// The same, and the history with which a namespace begins that is not on record.
+    pub(super) fn begin_history(&self, lock: &Lock) -> Result<History, LocalError> {
+        match self.begin(lock, &StoreLimits::default())? {
+            Past::None | Past::Recorded => Ok(History::New),
+            Past::Doubtful | Past::Lost => Ok(History::Unknown),
+            Past::AnothersCopy => Err(self.copied()),
+        }
+    }
+
+    pub(super) fn copied(&self) -> LocalError {
+        LocalError::Copied {
+            directory: self.path.clone(),
+        }
     }
 
     /// Whether there is a secret, of whatever namespace.
-    pub(super) fn has_secret(&self) -> Result<bool, LocalError> {
+    fn has_secret(&self) -> Result<bool, LocalError> {
         let names = || -> io::Result<Vec<_>> {
             let entries = fs::read_dir(&self.path)?;
             entries.map(|entry| Ok(entry?.file_name())).collect()
@@ -271,7 +295,7 @@ impl DataDir {
     }
 
     /// Names the directory in an error.
-    fn with_path<T>(&self, outcome: io::Result<T>) -> Result<T, LocalError> {
+    pub(super) fn with_path<T>(&self, outcome: io::Result<T>) -> Result<T, LocalError> {
         outcome.map_err(|source| LocalError::Directory {
             path: self.path.clone(),
             source,
@@ -294,11 +318,11 @@ mod tests {
             let path = tempfile::tempdir().unwrap();
             let directory = DataDir::new(path.path());
             let lock = directory.lock().unwrap();
-            assert_eq!(directory.past(&lock).unwrap(), Past::None);
+            assert_eq!(directory.noted_past(&lock).unwrap(), Past::None);
             fs::write(path.path().join(".orders.secret-new"), "a draft").unwrap();
-            assert_eq!(directory.past(&lock).unwrap(), Past::None);
+            assert_eq!(directory.noted_past(&lock).unwrap(), Past::None);
             fs::write(path.path().join(name), "x").unwrap();
-            assert_eq!(directory.past(&lock).unwrap(), Past::Lost, "{name}");
+            assert_eq!(directory.noted_past(&lock).unwrap(), Past::Lost, "{name}");
         }
     }
 }

@@ -1,13 +1,16 @@
 //! Finding an ID space, and making it at its first use.
 
+use std::path::PathBuf;
+
 use super::definition::Local;
 use super::directory::DataDir;
 use super::error::LocalError;
 use super::names::{self, Which};
+use super::secret;
 use super::space::LocalSpace;
 use crate::cipher::Secret;
 use crate::layout::Layout;
-use crate::lease::past::{Lock, Past};
+use crate::lease::past::Lock;
 use crate::lease::{History, Namespace};
 
 impl Local {
@@ -19,16 +22,8 @@ impl Local {
         let outline = self.outline(layout)?;
         let directory = self.directory()?;
         let secret = self.existing_secret(&directory)?;
-        let records = if directory.leases().exists() {
-            self.store(&directory)?.namespaces()?
-        } else {
-            Vec::new()
-        };
-        let found = self.on_record(&outline, &records, secret.as_ref())?;
-        let namespace = match found {
-            Some(namespace) => namespace,
-            None => self.choose(&outline, &records, secret.as_ref())?,
-        };
+        let (namespace, _) =
+            self.resolve(&outline, &directory, &directory.records()?, secret.as_ref())?;
         Ok(self.space(namespace, secret, directory))
     }
 
@@ -48,8 +43,14 @@ impl Local {
         if let Some(space) = self.made(&outline, &directory)? {
             return Ok(space);
         }
-        self.refuse_brought_secret(&directory, &lock)?;
-        let history = self.begin(&directory, &lock)?;
+        // Others may be making IDs with a secret that was not drawn here, and no record would
+        // show it.
+        if let Some(secret) = self.kept_secret(&directory)?
+            && !directory.has_drawn(&lock, &secret)?
+        {
+            return Err(self.brought(&directory));
+        }
+        let history = directory.begin_history(&lock)?;
         let (secret, made_secret) = self.own_secret(&directory, &lock)?;
         // No ID was ever made with a secret that was drawn a moment ago. A floor would only
         // keep what a wrong clock shows now.
@@ -57,11 +58,12 @@ impl Local {
             Some(_) => History::Unused,
             None => history,
         };
-        let records = self.store(&directory)?.namespaces()?;
-        let namespace = self.choose(&outline, &records, secret.as_ref())?;
+        let (namespace, _) =
+            self.resolve(&outline, &directory, &directory.records()?, secret.as_ref())?;
         let mut space = self.space(namespace, secret, directory);
         space.made_secret = made_secret;
-        space.begun = Some(space.begin(&lock, history)?);
+        space.begin(&lock, history)?;
+        space.begun = Some(history);
         Ok(space)
     }
 
@@ -71,18 +73,16 @@ impl Local {
     /// # Errors
     /// [`LocalError`].
     pub fn make_secret(&self, layout: &Layout) -> Result<LocalSpace, LocalError> {
+        let outline = self.outline(layout)?;
         let mut made_secret = None;
-        if self.has_own_secret() {
-            self.outline(layout)?;
+        if self.secret_file()?.is_some() {
             let directory = self.make_directory()?;
             let lock = directory.lock()?;
-            if self.kept_secret(&directory)?.is_none() {
-                if self.past(&directory, &lock)? == Past::None {
-                    directory.begin(&lock, Past::None)?;
-                }
-                self.refuse_lost_secret(layout, &directory)?;
-                (_, made_secret) = self.own_secret(&directory, &lock)?;
-            }
+            directory.begin_if_new(&lock)?;
+            // One that was lost is not made anew.
+            let secret = self.kept_secret(&directory)?;
+            self.resolve(&outline, &directory, &directory.records()?, secret.as_ref())?;
+            (_, made_secret) = self.own_secret(&directory, &lock)?;
         }
         let mut space = self.find(layout)?;
         space.made_secret = made_secret;
@@ -95,95 +95,84 @@ impl Local {
         outline: &Namespace,
         directory: &DataDir,
     ) -> Result<Option<LocalSpace>, LocalError> {
-        if !directory.leases().exists() {
+        // The records first: the secret of one that is there is there, too.
+        let records = directory.records()?;
+        let secret = self.kept_secret(directory)?;
+        let (namespace, is_on_record) =
+            self.resolve(outline, directory, &records, secret.as_ref())?;
+        if !is_on_record {
             return Ok(None);
         }
-        // The records first: the secret of one that is there is there, too.
-        let records = self.store(directory)?.namespaces()?;
-        let secret = self.kept_secret(directory)?;
-        let Some(namespace) = self.on_record(outline, &records, secret.as_ref())? else {
-            return Ok(None);
-        };
-        self.refuse_secret_elsewhere(directory, secret.as_ref())?;
+        self.refuse_elsewhere(directory, secret.as_ref())?;
         Ok(Some(self.space(namespace, secret, directory.clone())))
     }
 
-    /// The namespace on record that is this space's.
-    fn on_record(
+    /// Refuses a secret that a store was given: IDs are made with it there.
+    pub(super) fn refuse_elsewhere(
+        &self,
+        directory: &DataDir,
+        secret: Option<&Secret>,
+    ) -> Result<(), LocalError> {
+        match secret {
+            Some(secret) if directory.is_elsewhere(secret)? => Err(self.brought(directory)),
+            _ => Ok(()),
+        }
+    }
+
+    fn brought(&self, directory: &DataDir) -> LocalError {
+        LocalError::SecretBrought {
+            path: self.own_file(directory),
+            directory: directory.path().to_owned(),
+        }
+    }
+
+    /// The space's namespace, and whether it is on record.
+    fn resolve(
         &self,
         outline: &Namespace,
+        directory: &DataDir,
         records: &[Namespace],
         secret: Option<&Secret>,
-    ) -> Result<Option<Namespace>, LocalError> {
+    ) -> Result<(Namespace, bool), LocalError> {
         let width = self.width_of_ids();
         let Which::Named(name) = &self.which else {
             // Also in a namespace of another layout.
             for record in records {
                 names::refuse_other_width(record, secret, width)?;
             }
-            let record = names::of_secret(outline, records, secret);
-            return Ok(record.cloned());
+            return match names::of_secret(outline, records, secret) {
+                Some(record) => Ok((record.clone(), true)),
+                None => Ok((names::choose(outline, records, secret, width)?, false)),
+            };
         };
-        let Some(record) = records
-            .iter()
-            .find(|record| record.name() == outline.name())
-        else {
-            return Ok(None);
+        let offered = names::keyed(outline, secret, width);
+        let Some(record) = records.iter().find(|it| it.name() == offered.name()) else {
+            return Ok((offered, false));
         };
-        let directory = self.directory()?;
-        if self.has_own_secret() && secret.is_none() {
-            return Err(LocalError::SecretLost {
-                namespace: name.clone(),
-                path: directory.secret_of(name),
-            });
+        let path = directory.secret_of(name);
+        let namespace = name.clone();
+        if secret.is_none() && !self.is_plain() {
+            return Err(LocalError::SecretLost { namespace, path });
         }
         names::refuse_other_width(record, secret, width)?;
         if names::width_of(record, secret).is_none() {
-            return Err(LocalError::OtherSecret {
-                namespace: name.clone(),
-                path: directory.secret_of(name),
-            });
+            return Err(LocalError::OtherSecret { namespace, path });
         }
-        let offered = names::keyed(outline, secret, width);
         record.verify(&offered)?;
-        Ok(Some(offered))
+        Ok((offered, true))
     }
 
-    /// The namespace of a space that is not on record.
-    fn choose(
+    /// The secret, made unless it is there; and its file, if it is new.
+    fn own_secret(
         &self,
-        outline: &Namespace,
-        records: &[Namespace],
-        secret: Option<&Secret>,
-    ) -> Result<Namespace, LocalError> {
-        let width = self.width_of_ids();
-        match &self.which {
-            Which::Named(_) => Ok(names::keyed(outline, secret, width)),
-            Which::OfLayout(_) => names::choose(outline, records, secret, width),
-        }
-    }
-
-    /// Refuses a secret that was not drawn here: others may be making IDs with it, and
-    /// no record would show it.
-    fn refuse_brought_secret(&self, directory: &DataDir, lock: &Lock) -> Result<(), LocalError> {
-        match self.kept_secret(directory)? {
-            Some(secret) if !directory.has_drawn(lock, &secret)? => {
-                Err(LocalError::SecretBrought {
-                    path: self.secret_file()?,
-                    directory: directory.path().to_owned(),
-                })
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn refuse_lost_secret(&self, layout: &Layout, directory: &DataDir) -> Result<(), LocalError> {
-        if !directory.leases().exists() {
-            return Ok(());
-        }
-        let records = self.store(directory)?.namespaces()?;
-        self.on_record(&self.outline(layout)?, &records, None)
-            .map(drop)
+        directory: &DataDir,
+        lock: &Lock,
+    ) -> Result<(Option<Secret>, Option<PathBuf>), LocalError> {
+        let made = match self.own_file(directory) {
+            Some(path) => secret::keep(&path, lock)?.then_some(path),
+            None => None,
+        };
+        Ok((self.existing_secret(directory)?, made))
     }
 
     fn space(

@@ -38,7 +38,7 @@ impl LocalSpace {
     /// # Errors
     /// [`LocalError::Place`] for a path that can't name a file.
     pub fn sqlite(&self) -> Result<SqliteStore, LocalError> {
-        self.local.store(&self.directory)
+        self.directory.store()
     }
 
     /// Makes the namespace's record by hand, with a history that somebody vouches
@@ -53,11 +53,11 @@ impl LocalSpace {
         store.admit()?;
         store.check_init(&self.namespace, init)?;
         let lock = self.directory.lock()?;
-        let secret = self.secret.as_ref();
-        let past = store.past(&lock, self.directory.has_secret()?, &init.limits)?;
-        self.directory.begin(&lock, past)?;
+        self.directory.begin(&lock, &init.limits)?;
         let record = store.init_noted(&lock, &self.namespace, &self.with_secret(init.clone()))?;
-        self.directory.adopt(&lock, secret)?;
+        if let Some(secret) = &self.secret {
+            self.directory.adopt(&lock, secret)?;
+        }
         Ok(record)
     }
 
@@ -65,19 +65,18 @@ impl LocalSpace {
     /// `leases.db`.
     pub(super) fn begin_again(&self) -> Result<(), LocalError> {
         let lock = self.directory.lock()?;
-        let secret = self.secret.as_ref();
         self.local
-            .refuse_secret_elsewhere(&self.directory, secret)?;
-        self.local.begin(&self.directory, &lock)?;
+            .refuse_elsewhere(&self.directory, self.secret.as_ref())?;
+        self.directory.begin_history(&lock)?;
         // A process that has used it before knows that it has a past.
         match self.begin(&lock, History::Unknown) {
             Err(LocalError::Store(StoreError::AlreadyInitialised { .. })) => Ok(()),
-            outcome => outcome.map(drop),
+            outcome => outcome,
         }
     }
 
     /// Makes the namespace's first record, under the lock.
-    pub(super) fn begin(&self, lock: &Lock, history: History) -> Result<History, LocalError> {
+    pub(super) fn begin(&self, lock: &Lock, history: History) -> Result<(), LocalError> {
         let limits = Local::limits(self.namespace.layout());
         let init = Init::new(history, SystemClock.unix_ms()).with_limits(limits);
         let init = self.with_secret(init);
@@ -87,7 +86,7 @@ impl LocalSpace {
             let namespace = self.namespace.name();
             tracing::warn!(target: "ringflake", directory, namespace, "history unknown");
         }
-        Ok(history)
+        Ok(())
     }
 
     fn with_secret(&self, init: Init) -> Init {

@@ -219,6 +219,9 @@ impl Lock {
     /// Notes that a secret with this mark is drawn here. Begins the note, but makes
     /// no file of leases.
     pub(crate) fn note_secret(&self, mark: &str) -> io::Result<()> {
+        if self.note()?.secrets.contains(mark) {
+            return Ok(());
+        }
         self.begin_note()?;
         self.add(&Line::Secret(mark))
     }
