@@ -75,21 +75,3 @@ fn add_last_key(schedule: &Schedule, left: Branch, right: Branch) -> [u16; 4] {
     let [a, b, c, d, ..] = schedule.subkey(2 * STEPS);
     [left.0 ^ a, left.1 ^ b, right.0 ^ c, right.1 ^ d]
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::cipher::Secret;
-
-    /// The test vector of the SPARX paper, in the paper's own words.
-    #[test]
-    fn published_vector() {
-        let secret = Secret::from_hex("00112233445566778899aabbccddeeff").unwrap();
-        let mut schedule = Schedule::zeroed();
-        schedule.expand(&secret);
-        let plain = unwords([0x0123, 0x4567, 0x89ab, 0xcdef]);
-        let encrypted = unwords([0x2bbe, 0xf152, 0x01f5, 0x5f98]);
-        assert_eq!(encrypt(&schedule, plain), encrypted);
-        assert_eq!(decrypt(&schedule, encrypted), plain);
-    }
-}
