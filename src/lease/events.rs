@@ -88,21 +88,6 @@ pub(super) fn block_quarantined(namespace: &str, block: Option<u64>, reason: &st
     }
 }
 
-#[cfg(any(
-    feature = "mysql",
-    feature = "postgres",
-    feature = "redis",
-    feature = "sqlite"
-))]
-pub(super) fn best_effort_store(store: &str, reason: &str) {
-    tracing::warn!(
-        target: "ringflake",
-        store,
-        reason,
-        "store not durable: what it confirms can be lost, and IDs issued twice"
-    );
-}
-
 // `fork` of glibc leaves the allocator usable.
 #[cfg(all(
     test,

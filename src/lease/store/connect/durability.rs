@@ -1,7 +1,7 @@
 //! Stores that can lose what they have confirmed: the one place that decides whether
 //! they are used, logs it and reports it.
 
-use crate::lease::events::{self, LoggedOnce};
+use crate::lease::events::LoggedOnce;
 use crate::lease::store::report::Durability;
 
 /// Stores with their weaknesses, as they were logged: a store that can't be opened is tried
@@ -41,7 +41,12 @@ impl DurabilityGate {
         if self.weakness.as_ref() != Some(&reason)
             && LOGGED.is_new((self.store.clone(), reason.clone()))
         {
-            events::best_effort_store(&self.store, &reason);
+            tracing::warn!(
+                target: "ringflake",
+                store = self.store,
+                reason,
+                "store not durable: what it confirms can be lost, and IDs issued twice"
+            );
         }
         self.weakness = Some(reason);
         None

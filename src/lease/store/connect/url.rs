@@ -167,22 +167,24 @@ impl<'a> StoreUrl<'a> {
         }
     }
 
+    /// Takes the parameter with this name out, as it is written.
+    fn take(&mut self, name: &str) -> Option<&'a str> {
+        let at = self.parameters.iter().position(|it| it.0 == name)?;
+        Some(self.parameters.remove(at).1)
+    }
+
     /// Gives the parameter `alias`, if it is there, the name that all stores have for it.
     pub(crate) fn rename(&mut self, alias: &str, name: &'static str) -> Result<(), OpenError> {
-        let Some(at) = self.parameters.iter().position(|(n, _)| *n == alias) else {
-            return Ok(());
-        };
-        let (_, value) = self.parameters.remove(at);
-        self.add(name, value)
+        match self.take(alias) {
+            Some(value) => self.add(name, value),
+            None => Ok(()),
+        }
     }
 
     /// Takes the parameter with this name out, if it is there.
     pub(crate) fn parameter(&mut self, name: &str) -> Result<Option<String>, OpenError> {
-        let Some(at) = self.parameters.iter().position(|(n, _)| *n == name) else {
-            return Ok(None);
-        };
-        let (_, value) = self.parameters.remove(at);
-        self.decode(name, value).map(Some)
+        let value = self.take(name).map(|value| self.decode(name, value));
+        value.transpose()
     }
 
     /// The user and the password, as far as they are given.

@@ -29,24 +29,25 @@ pub(super) struct EntryRow {
 /// What a query shows, of which these are the rows.
 pub(super) fn snapshot_of(
     query: &Query,
-    rows: Vec<EntryRow>,
+    rows: impl Iterator<Item = Result<EntryRow, Failure>>,
     (time, incarnation): (StoreTime, Incarnation),
-) -> Snapshot {
+) -> Result<Snapshot, Failure> {
     let limit = match &query.blocks {
         Some(Blocks::Lowest { limit, .. }) => *limit as usize,
         _ => 0,
     };
+    let rows = rows.collect::<Result<Vec<_>, _>>()?;
     let (mut lowest, others): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.is_lowest);
     let complete = lowest.len() <= limit;
     lowest.sort_by_key(|row| row.rank);
     lowest.truncate(limit);
     let entries = others.into_iter().chain(lowest);
-    Snapshot {
+    Ok(Snapshot {
         entries: entries.map(|row| (Key::from(row.key), row.value)).collect(),
         complete,
         time: Ok(time),
         incarnation,
-    }
+    })
 }
 
 /// A table has the name of the view; another `place` may have none.

@@ -288,11 +288,7 @@ impl Session for MySession {
                 rank: column(row, 3)?,
             })
         });
-        Ok(snapshot_of(
-            query,
-            rows.collect::<Result<_, Failure>>()?,
-            shown,
-        ))
+        snapshot_of(query, rows, shown)
     }
 
     fn apply(&mut self, txn: &Txn, _instead: &Query) -> Result<Applied, Failure> {
