@@ -9,51 +9,36 @@
 use std::fs::{self, File, TryLockError as TryLock};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, TryLockError};
-use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::process;
+use std::sync::{Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
 
+use crate::fork::PerProcess;
 use crate::lease::refuse_foreign;
 
-/// The signs of this process, one for each file that it shares.
-static SIGNS: Mutex<Vec<Sign>> = Mutex::new(Vec::new());
+/// The signs of this process, one for each file that it shares. A forked child needs its own.
+static SIGNS: PerProcess<Mutex<Vec<Sign>>> = PerProcess::new();
 
 /// A file that is locked for as long as the process lives.
 #[derive(Debug)]
 struct Sign {
     of: PathBuf,
     name: String,
-    /// A forked child inherits its parent's signs, and needs its own.
-    process: u32,
     _locked: File,
 }
 
 /// The name of this process's sign among those of the file at `path`; none where it
 /// can't have one.
 pub(super) fn sign(path: &Path) -> Option<String> {
-    let mut signs = lock()?;
-    let process = std::process::id();
-    let known = (signs.iter()).find(|sign| sign.of == path && sign.process == process);
-    if let Some(sign) = known {
+    let signs = SIGNS.get(|_| Ok(Mutex::default())).ok()?;
+    let mut signs = signs.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(sign) = signs.iter().find(|sign| sign.of == path) {
         return Some(sign.name.clone());
     }
-    let sign = Sign::new(path, process).ok()?;
+    let sign = Sign::new(path, process::id()).ok()?;
     let name = sign.name.clone();
     signs.push(sign);
     Some(name)
-}
-
-/// In a forked child, another thread of the parent may have it locked for ever.
-fn lock() -> Option<MutexGuard<'static, Vec<Sign>>> {
-    const ATTEMPTS: u32 = 50;
-    for _ in 0..ATTEMPTS {
-        match SIGNS.try_lock() {
-            Ok(signs) => return Some(signs),
-            Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => thread::sleep(Duration::from_millis(1)),
-        }
-    }
-    None
 }
 
 impl Sign {
@@ -86,7 +71,6 @@ impl Sign {
         Ok(Self {
             of: path.to_owned(),
             name,
-            process,
             _locked: locked,
         })
     }
@@ -137,6 +121,8 @@ fn directory(path: &Path) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use ringflake_kit::eventually;
+
     use super::*;
 
     #[test]
@@ -156,9 +142,27 @@ mod tests {
         assert!(!is_gone(&path, &other_name));
         drop(other);
         assert!(sign_of_other.exists());
-        assert!(is_gone(&path, &other_name));
+        // A child that another test has forked keeps it locked for as long as it lives.
+        eventually("the sign is free", || is_gone(&path, &other_name));
         assert!(!sign_of_other.exists() && is_gone(&path, &other_name));
         assert!(!is_gone(&path, &name));
+    }
+
+    // `fork` of glibc leaves the allocator usable.
+    #[cfg(all(unix, target_env = "gnu", not(miri), not(all(loom, feature = "loom"))))]
+    #[test]
+    fn a_child_has_a_sign_of_its_own_also_where_its_parent_held_the_lock() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("tier.db");
+        let name = sign(&path).unwrap();
+        let signs = SIGNS.get(|_| Ok(Mutex::default())).unwrap();
+        let held = signs.lock().unwrap();
+        let child = ringflake_kit::child::in_a_fork(|| {
+            let own = sign(&path);
+            u8::from(own == sign(&path) && own.is_some_and(|own| own != name))
+        });
+        drop(held);
+        assert_eq!(child, Ok(1));
     }
 
     #[test]
