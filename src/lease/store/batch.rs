@@ -4,9 +4,6 @@
 //! next, and each of them would wait for its time-out. So nothing is sent after the first
 //! renewal that could not be sent, or whose outcome is unknown.
 
-use std::error::Error;
-use std::fmt;
-
 use crate::lease::error::StoreError;
 use crate::lease::namespace::Namespace;
 use crate::lease::store::request::Renew;
@@ -41,7 +38,8 @@ impl Asking {
         renew: impl FnOnce() -> Result<u64, StoreError>,
     ) -> Result<u64, StoreError> {
         if let Some(why) = &self.ended {
-            return Err(StoreError::unavailable(NotAsked(why.clone())));
+            let text = format!("not sent, because an earlier renewal failed: {why}");
+            return Err(StoreError::unavailable(text));
         }
         let answer = renew();
         if let Err(error) = &answer {
@@ -65,18 +63,6 @@ impl Asking {
         ends
     }
 }
-
-/// An earlier renewal of the same call failed to reach the store.
-#[derive(Debug)]
-struct NotAsked(String);
-
-impl fmt::Display for NotAsked {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "not sent, because an earlier renewal failed: {}", self.0)
-    }
-}
-
-impl Error for NotAsked {}
 
 #[cfg(test)]
 mod tests {

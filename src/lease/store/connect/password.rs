@@ -11,12 +11,7 @@ use crate::lease::store::options::{Ask, Hidden, OpenOptions};
 
 /// The place of a store's password.
 #[derive(Clone, Debug)]
-pub(crate) struct Password {
-    source: Source,
-}
-
-#[derive(Clone, Debug)]
-enum Source {
+pub(crate) enum Password {
     Program(Ask),
     Url(Hidden),
     /// The URL names it.
@@ -34,37 +29,36 @@ impl Password {
         file: Option<String>,
         variable: &'static str,
     ) -> Result<Self, String> {
-        let source = match (options.password(), url, file) {
+        Ok(match (options.password(), url, file) {
             (_, Some(_), Some(_)) => {
                 return Err("give the password or password_file, and not both".into());
             }
-            (Some(ask), _, _) => Source::Program(ask.clone()),
-            (None, Some(password), None) => Source::Url(password),
-            (None, None, Some(path)) => Source::File(path.into()),
-            (None, None, None) => Source::Variable(variable),
-        };
-        Ok(Self { source })
+            (Some(ask), _, _) => Self::Program(ask.clone()),
+            (None, Some(password), None) => Self::Url(password),
+            (None, None, Some(path)) => Self::File(path.into()),
+            (None, None, None) => Self::Variable(variable),
+        })
     }
 
     /// Whether the program or the URL has given one.
     pub(crate) fn is_given(&self) -> bool {
-        !matches!(self.source, Source::Variable(_))
+        !matches!(self, Self::Variable(_))
     }
 
     /// Whether nobody has given one so far.
     pub(crate) fn is_missing(&self) -> bool {
-        matches!(self.source, Source::Variable(name) if variable(name).is_none())
+        matches!(self, Self::Variable(name) if variable(name).is_none())
     }
 
     /// The password as it is now; none where there is no place for one.
     pub(crate) fn get(&self) -> io::Result<Option<Hidden>> {
-        match &self.source {
-            Source::Program(ask) => match ask.get() {
+        match self {
+            Self::Program(ask) => match ask.get() {
                 Ok(password) => Ok(Some(Hidden::new(password))),
                 Err(error) => Err(told(&error, "there is no password at present")),
             },
-            Source::Url(password) => Ok(Some(password.clone())),
-            Source::File(path) => {
+            Self::Url(password) => Ok(Some(password.clone())),
+            Self::File(path) => {
                 let read = private_file::read(path).and_then(|bytes| {
                     String::from_utf8(bytes)
                         .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is no UTF-8"))
@@ -75,7 +69,7 @@ impl Password {
                 let line = line.strip_suffix('\r').unwrap_or(line);
                 Ok(Some(Hidden::new(line)))
             }
-            Source::Variable(name) => Ok(variable(name).map(Hidden::new)),
+            Self::Variable(name) => Ok(variable(name).map(Hidden::new)),
         }
     }
 }

@@ -16,41 +16,26 @@ use std::time::Instant;
 
 use super::locked::Locked;
 
-/// The lock on the directory of a file, which orders the writers of that file.
-#[derive(Debug)]
-pub(super) struct QueueLock {
-    _directory: Locked,
-}
-
-impl QueueLock {
-    fn new(directory: File) -> Self {
-        let directory = Locked::new(directory);
-        Self {
-            _directory: directory,
-        }
+/// Waits until `deadline` for the lock on the directory of this file, which orders its writers.
+pub(super) fn lock(path: &Path, deadline: Instant) -> Option<Locked> {
+    let directory = File::open(path.parent()?).ok()?;
+    match directory.try_lock() {
+        Ok(()) => return Some(Locked::new(directory)),
+        Err(TryLockError::WouldBlock) => {}
+        Err(TryLockError::Error(_)) => return None,
     }
-
-    /// Waits for the lock until `deadline`.
-    pub(super) fn acquire(path: &Path, deadline: Instant) -> Option<Self> {
-        let directory = File::open(path.parent()?).ok()?;
-        match directory.try_lock() {
-            Ok(()) => return Some(Self::new(directory)),
-            Err(TryLockError::WouldBlock) => {}
-            Err(TryLockError::Error(_)) => return None,
+    // The system call has no time-out. After the deadline the thread releases the lock as soon
+    // as it gets it.
+    let (sender, receiver) = mpsc::channel();
+    let wait = move || {
+        if directory.lock().is_ok() {
+            let _ = sender.send(Locked::new(directory));
         }
-        // The system call has no time-out. After the deadline the thread releases the lock as soon
-        // as it gets it.
-        let (sender, receiver) = mpsc::channel();
-        let wait = move || {
-            if directory.lock().is_ok() {
-                let _ = sender.send(Self::new(directory));
-            }
-        };
-        let name = "ringflake-queue".to_owned();
-        thread::Builder::new().name(name).spawn(wait).ok()?;
-        let left = deadline.saturating_duration_since(Instant::now());
-        receiver.recv_timeout(left).ok()
-    }
+    };
+    let name = "ringflake-queue".to_owned();
+    thread::Builder::new().name(name).spawn(wait).ok()?;
+    let left = deadline.saturating_duration_since(Instant::now());
+    receiver.recv_timeout(left).ok()
 }
 
 #[cfg(test)]
@@ -64,18 +49,15 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("leases.db");
         let long = || Instant::now() + Duration::from_secs(60);
-        let first = QueueLock::acquire(&path, long()).unwrap();
-        assert!(
-            QueueLock::acquire(&path, Instant::now()).is_none(),
-            "out of time"
-        );
+        let first = lock(&path, long()).unwrap();
+        assert!(lock(&path, Instant::now()).is_none(), "out of time");
         thread::scope(|scope| {
-            let second = scope.spawn(|| QueueLock::acquire(&path, long()).is_some());
+            let second = scope.spawn(|| lock(&path, long()).is_some());
             drop(first);
             assert!(second.join().unwrap());
         });
         // The waiter that timed out has released it.
-        assert!(QueueLock::acquire(&path, long()).is_some());
-        assert!(QueueLock::acquire(&path.join("missing/leases.db"), long()).is_none());
+        assert!(lock(&path, long()).is_some());
+        assert!(lock(&path.join("missing/leases.db"), long()).is_none());
     }
 }

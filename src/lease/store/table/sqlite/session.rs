@@ -47,8 +47,9 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
+use super::locked::Locked;
 use super::process::Operation;
-use super::queue::QueueLock;
+use super::queue;
 use crate::lease::store::table::{Commit, TableError};
 
 /// The rights of a transaction.
@@ -119,7 +120,7 @@ pub(super) fn corrupt(detail: String) -> TableError {
 pub(super) struct Session {
     connection: Connection,
     deadline: Instant,
-    _queue_lock: Option<QueueLock>,
+    _queue_lock: Option<Locked>,
 }
 
 impl Session {
@@ -132,7 +133,7 @@ impl Session {
     ) -> Result<(Operation, Self), StepError> {
         let queue_lock = match access {
             Access::Read => None,
-            Access::Write => QueueLock::acquire(path, deadline),
+            Access::Write => queue::lock(path, deadline),
         };
         let operation = Operation::begin().map_err(unavailable)?;
         // Without NOFOLLOW: a link is resolved, and the journal lies beside the
