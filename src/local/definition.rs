@@ -118,10 +118,6 @@ impl Local {
         self.width
     }
 
-    pub(super) fn width_of_ids(&self) -> IdWidth {
-        self.width.unwrap_or_default()
-    }
-
     pub(crate) fn is_plain(&self) -> bool {
         self.plain
     }

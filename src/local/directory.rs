@@ -1,8 +1,7 @@
 //! The directory in which the processes of one machine keep leases and secrets.
 
 use std::env;
-use std::ffi::OsStr;
-use std::fs::{self, DirBuilder};
+use std::fs::{self, DirBuilder, DirEntry};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -178,7 +177,8 @@ impl DataDir {
         self.with_path(lock.note_secret_elsewhere(&secret::mark(secret)))
     }
 
-    /// Refuses a secret that IDs are made with from this directory. Makes nothing.
+    /// Refuses a secret that IDs are made with from this directory. Makes nothing. Waits for a
+    /// locked store no longer than the directory's [patience](Self::with_patience).
     ///
     /// # Errors
     /// [`LocalError::SecretUsed`], [`LocalError::Place`], [`LocalError::Store`].
@@ -240,9 +240,9 @@ impl DataDir {
         SqliteStore::new(self.leases(), &options).map_err(LocalError::Place)
     }
 
-    /// The namespaces on record; none if there is no directory.
+    /// The namespaces on record; none if there is no `leases.db`.
     pub(super) fn records(&self) -> Result<Vec<Namespace>, LocalError> {
-        match self.leases().exists() {
+        match self.with_path(fs::exists(self.leases()))? {
             true => Ok(self.store()?.namespaces()?),
             false => Ok(Vec::new()),
         }
@@ -261,15 +261,17 @@ impl DataDir {
         }
     }
 
-    /// Makes `leases.db` and the note on the past if they are missing. The directory is locked,
-    /// and what may be missing had limits like these, or like those on record.
+    /// Makes `leases.db` and the note on the past if they are missing, and returns the past that
+    /// was found. The directory is locked, and what may be missing had limits like these, or like
+    /// those on record.
     pub(super) fn begin(&self, lock: &Lock, limits: &StoreLimits) -> Result<Past, LocalError> {
         let past = self.store()?.past(lock, self.has_secret()?, limits)?;
         self.with_path(lock.begin(past))?;
         Ok(past)
     }
 
-    /// The same, and the history with which a namespace begins that is not on record.
+    /// Does what [`begin`](Self::begin) does, but refuses a copy. Returns the history with which a
+    /// namespace begins that is not on record.
     pub(super) fn begin_history(&self, lock: &Lock) -> Result<History, LocalError> {
         match self.begin(lock, &StoreLimits::default())? {
             Past::None | Past::Recorded => Ok(History::New),
@@ -286,12 +288,14 @@ impl DataDir {
 
     /// Whether there is a secret, of whatever namespace.
     fn has_secret(&self) -> Result<bool, LocalError> {
-        let names = || -> io::Result<Vec<_>> {
-            let entries = fs::read_dir(&self.path)?;
-            entries.map(|entry| Ok(entry?.file_name())).collect()
+        let or_is_secret = |found, entry: io::Result<DirEntry>| {
+            let name = entry?.file_name();
+            let name = name.as_encoded_bytes();
+            let is_unnamed = name == SECRET_NAME.as_bytes();
+            io::Result::Ok(found || is_unnamed || name.ends_with(SECRET_SUFFIX.as_bytes()))
         };
-        let names = self.with_path(names())?;
-        Ok(names.iter().any(|name| is_secret(name)))
+        let entries = fs::read_dir(&self.path);
+        self.with_path(entries.and_then(|mut entries| entries.try_fold(false, or_is_secret)))
     }
 
     /// Names the directory in an error.
@@ -301,11 +305,6 @@ impl DataDir {
             source,
         })
     }
-}
-
-fn is_secret(name: &OsStr) -> bool {
-    let name = name.as_encoded_bytes();
-    name == SECRET_NAME.as_bytes() || name.ends_with(SECRET_SUFFIX.as_bytes())
 }
 
 #[cfg(test)]

@@ -134,7 +134,7 @@ impl Local {
         records: &[Namespace],
         secret: Option<&Secret>,
     ) -> Result<(Namespace, bool), LocalError> {
-        let width = self.width_of_ids();
+        let width = self.width().unwrap_or_default();
         let Which::Named(name) = &self.which else {
             // Also in a namespace of another layout.
             for record in records {
