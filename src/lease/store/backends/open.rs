@@ -155,17 +155,6 @@ mod tests {
     }
 
     #[test]
-    fn a_url_begins_with_a_scheme_that_is_known() {
-        assert_eq!(refused("localhost"), OpenError::NoScheme);
-        assert_eq!(
-            refused("zookeeper://localhost"),
-            OpenError::Scheme {
-                scheme: "zookeeper".into()
-            }
-        );
-    }
-
-    #[test]
     fn errors_name_what_is_wrong_and_hold_no_password() {
         let ca = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/tls/ca.pem");
         let with_ca = |url: &str| format!("{url}sslrootcert={ca}");
@@ -174,7 +163,7 @@ mod tests {
         for (url, part) in [
             ("hunter2", "no scheme"),
             (":hunter2", "no store has the scheme"),
-            ("unknown://me:hunter2@host/", "no store has the scheme"),
+            ("unknown://me:hunter2@host/", "has the scheme \"unknown\""),
             (
                 "postgres://u:hunter2@h/d?sslmod=require",
                 "parameter sslmod:",
