@@ -9,7 +9,7 @@
 //! A turn runs in one poll, so it can borrow the buffers of its worker thread. What a turn
 //! leaves over is copied into buffers of the connection, which has none otherwise.
 
-use std::future::poll_fn;
+use std::future::{pending, poll_fn};
 use std::io::{self, ErrorKind};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -70,13 +70,13 @@ enum Waiting {
     Write,
 }
 
-/// Wakes the task of a connection to poll its drain again.
-struct DrainWaker {
+/// Wakes the task of a connection to poll its drain and its timer again.
+struct EventWaker {
     is_due: AtomicBool,
     task: Waker,
 }
 
-impl Wake for DrainWaker {
+impl Wake for EventWaker {
     fn wake(self: Arc<Self>) {
         self.is_due.store(true, Ordering::Release);
         self.task.wake_by_ref();
@@ -98,8 +98,8 @@ struct Connection<'a, S> {
     is_flushing: bool,
     /// Memory of `input`, `output` and the session's queue.
     share: Share,
-    /// Whether anything was answered or sent since the last wait.
-    has_progress: bool,
+    /// When anything was answered or sent since the last wait, if it was.
+    progress: Option<Instant>,
     /// How long the request in front has waited for its namespace.
     opening_time: Duration,
     /// Since when the client is not authenticated. No progress moves it.
@@ -126,7 +126,7 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
         written: 0,
         is_flushing: false,
         share,
-        has_progress: true,
+        progress: None,
         opening_time: Duration::ZERO,
         stranger_since: None,
         drained_by: None,
@@ -135,8 +135,13 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     let mut waiting = Waiting::Idle;
     let mut deadline = Instant::now() + connection.patience(waiting);
     let mut timer = pin!(sleep_until(deadline));
-    let mut drain = pin!(async move { drop(draining.wait_for(|begun| *begun).await) });
-    let mut drain_waker: Option<Arc<DrainWaker>> = None;
+    let mut drain = pin!(async move {
+        drop(draining.wait_for(|begun| *begun).await);
+        // It is polled for the timer's sake as well.
+        pending::<()>().await;
+    });
+    let mut events: Option<Arc<EventWaker>> = None;
+    let mut is_due = false;
     let mut looked_again = false;
     loop {
         let next = poll_fn(|context| {
@@ -164,16 +169,19 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
                     return Poll::Ready(Step::Yield);
                 }
             }
-            let waker = drain_waker.get_or_insert_with(|| {
-                Arc::new(DrainWaker {
+            let events = events.get_or_insert_with(|| {
+                Arc::new(EventWaker {
                     is_due: AtomicBool::new(true),
                     // That of a task stays the same.
                     task: context.waker().clone(),
                 })
             });
-            // Polling more often would take a lock that all connections share.
-            if waker.is_due.swap(false, Ordering::AcqRel) {
-                let waker = Waker::from(Arc::clone(waker));
+            // Polling the drain takes a lock that all connections share, and polling the timer
+            // costs as much as a small request.
+            is_due |= events.is_due.load(Ordering::Relaxed)
+                && events.is_due.swap(false, Ordering::AcqRel);
+            if is_due {
+                let waker = Waker::from(Arc::clone(events));
                 let _ = drain.as_mut().poll(&mut Context::from_waker(&waker));
                 // What changes from here on wakes the task.
                 if connection.session.is_revoked(shared) {
@@ -190,10 +198,10 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
                 }
                 return Poll::Ready(Step::End);
             }
-            if connection.has_progress || now_waiting != waiting {
-                connection.has_progress = false;
+            let progress = connection.progress.take();
+            if progress.is_some() || now_waiting != waiting {
                 waiting = now_waiting;
-                deadline = Instant::now() + connection.patience(waiting);
+                deadline = progress.unwrap_or_else(Instant::now) + connection.patience(waiting);
                 if let Some(by) = connection.authenticate_by() {
                     deadline = deadline.min(by);
                 }
@@ -201,15 +209,21 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
                     deadline = deadline.min(by);
                 }
                 // A later deadline is set when the timer fires, which is rare.
-                if deadline < timer.deadline() || timer.is_elapsed() {
+                if deadline < timer.deadline() {
                     timer.as_mut().reset(deadline);
+                    is_due = true;
                 }
             }
-            while timer.as_mut().poll(context).is_ready() {
-                if timer.deadline() >= deadline {
-                    return Poll::Ready(Step::Close);
+            if is_due {
+                let waker = Waker::from(Arc::clone(events));
+                let mut context = Context::from_waker(&waker);
+                while timer.as_mut().poll(&mut context).is_ready() {
+                    if timer.deadline() >= deadline {
+                        return Poll::Ready(Step::Close);
+                    }
+                    timer.as_mut().reset(deadline);
                 }
-                timer.as_mut().reset(deadline);
+                is_due = false;
             }
             Poll::Pending
         });
@@ -260,13 +274,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
             length += read;
         }
         spin::record_work();
-        let (began, answered) = (std::time::Instant::now(), worker.context.answered());
+        let (began, answered) = (Instant::now(), worker.context.answered());
         worker.output.clear();
         let input = &worker.input[..length];
         let (used, next) = self
             .session
             .turn(input, &mut worker.context, &mut worker.output);
-        self.has_progress |= used > 0 || !worker.output.is_empty();
+        let has_progress = used > 0 || !worker.output.is_empty();
         if used > 0 && self.shared.drain.has_begun() {
             self.drained_by
                 .get_or_insert_with(|| Instant::now() + LINGER);
@@ -277,10 +291,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
             NextAction::Delay => self.output = worker.output.clone(),
             _ => self.write(context, &worker.output)?,
         }
-        let answered = worker.context.answered().wrapping_sub(answered);
-        if answered > 0 {
-            let duration = began.elapsed() + std::mem::take(&mut self.opening_time);
-            worker.context.record_duration(duration, answered);
+        if has_progress {
+            let now = Instant::now();
+            self.progress = Some(now);
+            let answered = worker.context.answered().wrapping_sub(answered);
+            if answered > 0 {
+                let duration = now - began + std::mem::take(&mut self.opening_time);
+                worker.context.record_duration(duration, answered);
+            }
         }
         if !self.account() {
             return Poll::Ready(Ok(Some(self.refuse_memory())));
@@ -323,7 +341,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
         }
         if !self.output.is_empty() {
             (self.output, self.written) = (Vec::new(), 0);
-            self.has_progress = true;
+            self.progress = Some(Instant::now());
             self.account();
         }
         // TLS has a buffer of its own.
@@ -431,7 +449,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
             self.session.open_failed(name, failure);
         }
         self.needs_input = false;
-        self.has_progress = true;
+        self.progress = Some(Instant::now());
     }
 
     /// Sends the last replies, ends the output, and waits for the client to close.
