@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
+use ringflake::lease;
 
 use crate::config::{ConfigError, TokenSettings};
 use crate::log_limit::LogLimit;
@@ -223,11 +224,21 @@ impl Access {
         (allowed, spent)
     }
 
-    /// Logs a refused request, at most once a minute for each peer and role.
-    pub(crate) fn log_refusal(&self, peer: &str, role: Role, token: Option<&[u8]>, reason: &str) {
+    /// Logs a refused request, at most once a minute for each peer and role. It has a `namespace`
+    /// if a limit of the token refused it.
+    pub(crate) fn log_refusal(
+        &self,
+        peer: &str,
+        role: Role,
+        token: Option<&[u8]>,
+        namespace: Option<&str>,
+        reason: &str,
+    ) {
         let Some(suppressed) = self.refusals.permit(&format!("{peer} {role}")) else {
             return;
         };
+        // A name that is too long can be as long as a request.
+        let namespace = namespace.filter(|name| name.len() <= lease::Namespace::MAX_NAME);
         let table = self.table.load();
         let tokens = Role::ALL
             .into_iter()
@@ -237,6 +248,7 @@ impl Access {
             peer,
             role = role.name(),
             token,
+            namespace,
             reason,
             suppressed,
             "request refused"
@@ -423,9 +435,9 @@ mod tests {
         tracing::subscriber::with_default(subscriber, || {
             for _ in 0..3 {
                 let token = Some(TAKE.as_bytes());
-                access.log_refusal("192.0.2.1:5", Role::Admin, token, "wrong role");
+                access.log_refusal("192.0.2.1:5", Role::Admin, token, None, "wrong role");
             }
-            access.log_refusal("192.0.2.2:5", Role::Take, None, "no token");
+            access.log_refusal("192.0.2.2:5", Role::Take, None, None, "no token");
         });
         let lines = lines.lock().unwrap();
         assert_eq!(lines.len(), 2, "{lines:?}");

@@ -116,8 +116,8 @@ fn no_secret_no_token_and_no_id_is_logged() {
         ringflake_kit::tls::only_for_us(&path);
     };
     write("secret", SECRET);
-    write("take.tokens", TAKE);
-    write("inspect.tokens", INSPECT);
+    write("take.tokens", &format!("{TAKE} namespaces=orders,local"));
+    write("inspect.tokens", &format!("{INSPECT} namespaces=orders"));
     let text = "
         best-effort = true
         data-dir = 'data'
@@ -171,6 +171,13 @@ fn no_secret_no_token_and_no_id_is_logged() {
         id.to_i64()
     );
     redis(&server, &[inspect]);
+    // Refused by the limits of a token, with the namespace in the log.
+    let others = "POST /v1/ids?namespace=others";
+    assert_eq!(http(&server, others, TAKE, "*/*"), Err(403));
+    redis(
+        &server,
+        &[format!("AUTH {INSPECT}\r\nRINGFLAKE.INSPECT others 1\r\n")],
+    );
     // Wrong, malformed, and cut off.
     assert_eq!(http(&server, target, WRONG, "*/*"), Err(401));
     redis(&server, &[format!("AUTH {WRONG}\r\nINCR orders\r\n")]);
@@ -206,6 +213,16 @@ fn no_secret_no_token_and_no_id_is_logged() {
     for said in ["listening", "generator started"] {
         let is_logged = log.0.lock().unwrap().contains(said);
         assert!(is_logged, "{said}: that this shows something");
+    }
+    for role in ["take", "inspect"] {
+        let fields = [
+            "request refused",
+            &format!("role: {role}"),
+            "namespace: others",
+        ];
+        let log = log.0.lock().unwrap();
+        let is_refusal = |line: &str| fields.iter().all(|field| line.contains(field));
+        assert!(log.lines().any(is_refusal), "{role}\n{log}");
     }
     for secret in [SECRET, SECRET_BASE64, "that-nobody-logs"] {
         log.assert_without(secret);

@@ -30,14 +30,14 @@ pub(super) fn is_unknown_token(response: &Response) -> bool {
 
 /// Checks that the request has this role, as [`check`] does, and logs a refusal.
 pub(super) fn require(rights: &Access, head: &Parts, role: Role) -> Result<(), Problem> {
-    check(rights, head, role).inspect_err(|problem| log(rights, head, role, problem))
+    check(rights, head, role).inspect_err(|problem| log(rights, head, role, None, problem))
 }
 
-fn log(rights: &Access, head: &Parts, role: Role, problem: &Problem) {
+fn log(rights: &Access, head: &Parts, role: Role, namespace: Option<&str>, problem: &Problem) {
     if let Some(context) = head.extensions.get::<Context>() {
         let client = context.buffers.budget.client().to_string();
         let token = token(&head.headers).ok().flatten();
-        rights.log_refusal(&client, role, token, problem.kind.name);
+        rights.log_refusal(&client, role, token, namespace, problem.kind.name);
     }
 }
 
@@ -109,7 +109,7 @@ pub(super) fn spend(
             Problem::new(Kind::RATE_LIMITED, detail).retry_after(retry_after)
         }
     });
-    spent.inspect_err(|problem| log(rights, head, role, problem))
+    spent.inspect_err(|problem| log(rights, head, role, Some(namespace), problem))
 }
 
 /// Whether any right that not everybody has comes with it.

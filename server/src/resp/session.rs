@@ -116,7 +116,7 @@ impl Session {
     /// Whether the client has this role. Logs a rejection.
     pub(super) fn check_right(&self, role: Role, context: &WorkerContext) -> Result<(), Rejection> {
         match context.rejection(role, self.token()) {
-            Some(rejection) => Err(self.logged(role, rejection, context)),
+            Some(rejection) => Err(self.logged(role, None, rejection, context)),
             None => Ok(()),
         }
     }
@@ -140,16 +140,22 @@ impl Session {
                 }
                 Exceeded::Rate { retry_after } => Rejection::over_rate(retry_after),
             };
-            self.logged(role, rejection, context)
+            self.logged(role, Some(namespace), rejection, context)
         });
         (allowed, others)
     }
 
-    fn logged(&self, role: Role, rejection: Rejection, context: &WorkerContext) -> Rejection {
+    fn logged(
+        &self,
+        role: Role,
+        namespace: Option<&str>,
+        rejection: Rejection,
+        context: &WorkerContext,
+    ) -> Rejection {
         // Each connection has another port, and a network of IPv6 as many addresses as it likes.
         let client = self.client.to_string();
         let rights = &context.shared.rights;
-        rights.log_refusal(&client, role, self.token(), &rejection.why);
+        rights.log_refusal(&client, role, self.token(), namespace, &rejection.why);
         rejection
     }
 
