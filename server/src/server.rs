@@ -128,7 +128,8 @@ impl Server {
     /// # Errors
     /// [`StartError`]; nothing is left behind then.
     pub fn start_on(config: Config, inherited: Vec<Inherited>) -> Result<Self, StartError> {
-        Self::start_changed(config, inherited, |_| {})
+        let started = Self::start_changed(config, inherited, |_| {}, || false)?;
+        Ok(started.expect("nothing cancels the start"))
     }
 
     /// Like [`start_on`](Self::start_on), but can be cancelled while it waits for stores:
@@ -142,33 +143,16 @@ impl Server {
         inherited: Vec<Inherited>,
         is_cancelled: impl FnMut() -> bool,
     ) -> Result<Option<Self>, StartError> {
-        let (mut server, bound) = Self::bound(config, inherited, |_| {})?;
-        if !server.open_namespaces(is_cancelled)? {
-            server.end(server.config.drain);
-            return Ok(None);
-        }
-        server.accept(bound)?;
-        Ok(Some(server))
+        Self::start_changed(config, inherited, |_| {}, is_cancelled)
     }
 
-    /// As [`start_on`](Self::start_on), with this changed before anything is opened.
+    /// As [`start_unless`](Self::start_unless), with this changed before anything is opened.
     pub(crate) fn start_changed(
         config: Config,
         inherited: Vec<Inherited>,
         change: impl FnOnce(&mut Self),
-    ) -> Result<Self, StartError> {
-        let (mut server, bound) = Self::bound(config, inherited, change)?;
-        server.open_namespaces(|| false)?;
-        server.accept(bound)?;
-        Ok(server)
-    }
-
-    /// A server whose sockets are bound, and nothing else.
-    fn bound(
-        config: Config,
-        inherited: Vec<Inherited>,
-        change: impl FnOnce(&mut Self),
-    ) -> Result<(Self, Bound), StartError> {
+        is_cancelled: impl FnMut() -> bool,
+    ) -> Result<Option<Self>, StartError> {
         let config = Arc::new(config);
         // Before they are read: a change meanwhile is one to come.
         let files = WatchedFiles::new(config.reloadable_files());
@@ -202,7 +186,12 @@ impl Server {
             let rights = Access::read(tokens, false, server.config.open)?;
             server.access.replace(rights);
         }
-        Ok((server, bound))
+        if !server.open_namespaces(is_cancelled)? {
+            server.end(server.config.drain);
+            return Ok(None);
+        }
+        server.accept(bound)?;
+        Ok(Some(server))
     }
 
     fn bind(&mut self, inherited: Vec<Inherited>) -> Result<Bound, StartError> {

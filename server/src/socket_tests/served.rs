@@ -98,9 +98,9 @@ fn start(settings: &str, prepare: impl Fn(&Socket), change: impl FnOnce(&mut Ser
     });
     let inherited = Protocol::ALL.into_iter().zip(sockets);
     let inherited = inherited.map(|(protocol, socket)| Inherited::tcp(protocol, socket.into()));
-    let server = Server::start_changed(config, inherited.collect(), change).unwrap();
+    let server = Server::start_changed(config, inherited.collect(), change, || false).unwrap();
     Served {
-        server: Some(server),
+        server,
         directory,
         addresses,
     }
