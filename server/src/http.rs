@@ -19,6 +19,7 @@
 //! | an answer that has not left | twice `Limits::request_time` from the request's head on | the connection is closed |
 //! | silence between requests | `Limits::idle_time` | the connection is closed |
 //! | connections with a request, in bytes | `ACTIVE_BYTES`, half of it for one client | they wait |
+//! | the same with a health check | `PROBE_BYTES`, a sixteenth of it for one client | they count as any other |
 //! | memory of answers | `ANSWER_BYTES`, half of it for one client | they wait, then 503 |
 //! | memory of the metrics, the status and the readiness | `FIGURES_BYTES`, half of it for one client | they wait, then 503 |
 //! | IDs of a request | `Limits::count` | 422 |

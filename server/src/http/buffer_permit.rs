@@ -31,6 +31,10 @@ pub(super) const ACTIVE_BYTES: usize = 64 << 20;
 /// hyper's buffers and state of an active connection.
 pub(super) const BYTES_PER_ACTIVE: usize = 24 << 10;
 
+/// The budget of connections with a health check, in bytes: four for one client. They don't wait
+/// behind requests that wait for a store.
+const PROBE_BYTES: usize = 16 * 4 * BYTES_PER_ACTIVE;
+
 /// Answers above this size need a permit.
 pub(super) const SMALL_BYTES: usize = 2 << 10;
 
@@ -41,6 +45,7 @@ pub(super) struct Budgets {
     figures: BufferBudget,
     strangers: BufferBudget,
     active: BufferBudget,
+    probes: BufferBudget,
 }
 
 /// The budgets as one client sees them.
@@ -50,6 +55,7 @@ pub(super) struct ClientBudgets {
     pub(super) figures: ClientBudget,
     pub(super) strangers: ClientBudget,
     pub(super) active: ClientBudget,
+    pub(super) probes: ClientBudget,
 }
 
 impl Budgets {
@@ -59,6 +65,7 @@ impl Budgets {
             figures: BufferBudget::new(FIGURES_BYTES),
             strangers: BufferBudget::for_strangers(STRANGER_BYTES),
             active: BufferBudget::new(ACTIVE_BYTES),
+            probes: BufferBudget::for_strangers(PROBE_BYTES),
         }
     }
 
@@ -68,6 +75,7 @@ impl Budgets {
             figures: self.figures.client(client),
             strangers: self.strangers.client(client),
             active: self.active.client(client),
+            probes: self.probes.client(client),
         }
     }
 }

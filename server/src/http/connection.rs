@@ -91,8 +91,8 @@ pub(super) async fn serve<S>(
         deadlines.set_stranger(now);
     }
     let buffers = Arc::new(Buffers {
-        budget: budgets.answers,
-        figures: budgets.figures,
+        budget: budgets.answers.clone(),
+        figures: budgets.figures.clone(),
         stranger: StrangerPermits::new(tls_permit),
     });
     let stranger = &buffers.stranger;
@@ -103,16 +103,9 @@ pub(super) async fn serve<S>(
         buffers: Arc::clone(&buffers),
         hosts,
     };
-    while begins(&mut stream, &mut supervisor).await.is_some() {
-        if stranger.needs_active() {
-            let Some(permit) = active(&budgets.strangers, &mut supervisor).await else {
-                return;
-            };
-            stranger.set_active(Some(permit));
-        }
-        let Some(_permit) = active(&budgets.active, &mut supervisor).await else {
-            return;
-        };
+    while let Some(is_probe) = begins(&mut stream, &mut supervisor).await {
+        let permit = activate(is_probe, &budgets, stranger, &mut supervisor);
+        let Some(_permit) = permit.await else { return };
         let connection = http1.serve_connection(TokioIo::new(stream), calls.clone());
         let Some((again, has_ended)) = Box::pin(run(connection, &mut supervisor)).await else {
             return;
@@ -135,6 +128,23 @@ async fn linger<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S, patience: Dura
     }
 }
 
+/// Waits for the permits of a connection with a request: for none, if it is a health check and its
+/// client has few.
+async fn activate(
+    is_probe: bool,
+    budgets: &ClientBudgets,
+    stranger: &StrangerPermits,
+    supervisor: &mut Supervisor,
+) -> Option<BufferPermit> {
+    if is_probe && let Some(permit) = budgets.probes.try_acquire(BYTES_PER_ACTIVE) {
+        return Some(permit);
+    }
+    if stranger.needs_active() {
+        stranger.set_active(Some(active(&budgets.strangers, supervisor).await?));
+    }
+    active(&budgets.active, supervisor).await
+}
+
 /// Waits for a permit to be active. `None` if the connection has to be closed before.
 async fn active(budget: &ClientBudget, supervisor: &mut Supervisor) -> Option<BufferPermit> {
     let permit = budget.acquire(BYTES_PER_ACTIVE);
@@ -152,14 +162,15 @@ async fn active(budget: &ClientBudget, supervisor: &mut Supervisor) -> Option<Bu
 }
 
 /// Waits for the head of a request, or for as much of it as is kept outside of hyper, and puts
-/// it back into the stream. `None` if the connection has to be closed.
-async fn begins<S>(stream: &mut Watched<S>, supervisor: &mut Supervisor) -> Option<()>
+/// it back into the stream. Returns whether it is the whole head of a health check; `None` if the
+/// connection has to be closed.
+async fn begins<S>(stream: &mut Watched<S>, supervisor: &mut Supervisor) -> Option<bool>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let mut first = [0; FIRST_BYTES];
     let mut count = 0;
-    loop {
+    let is_whole = loop {
         let read = tokio::select! {
             biased;
             read = stream.read(&mut first[count..]) => read.ok()?,
@@ -173,11 +184,13 @@ where
         // hyper accepts lines that end in LF alone.
         let is_whole = has(b"\n\r\n") || has(b"\n\n");
         if read == 0 || count == FIRST_BYTES || is_whole {
-            break;
+            break is_whole;
         }
-    }
-    stream.unread(&first[..count]);
-    (count > 0).then_some(())
+    };
+    let first = &first[..count];
+    stream.unread(first);
+    let is_probe = first.starts_with(b"GET /livez ") || first.starts_with(b"GET /readyz ");
+    (count > 0).then_some(is_whole && is_probe)
 }
 
 /// Serves requests until the connection is quiet or ends. Returns its stream and whether it has

@@ -102,6 +102,28 @@ fn a_client_that_does_not_read_uses_half_of_the_memory() {
     assert_eq!(wire.reply().status, 200);
 }
 
+/// Such as takes that wait for a store.
+#[test]
+fn health_checks_do_not_wait_for_other_requests_of_their_address() {
+    /// A sixteenth of 48 MiB, in parts of 24 KiB.
+    const MOST: usize = 128;
+    let served = serve("limits.request-time = '30s'");
+    served.set_rights(Access::named());
+    let endless = format!("GET / HTTP/1.1\r\nx: {}", "x".repeat(600));
+    let _active = [(); MOST + 1].map(|()| {
+        let mut wire = served.connect(Http);
+        wire.send(&endless);
+        wire
+    });
+    let _checks = ["/livez", "/readyz"].map(|path| {
+        let mut wire = served.connect(Http);
+        assert_eq!(wire.get(path).status, 200);
+        wire
+    });
+    let closed = served.count(Http, |it| &it.closed);
+    assert_eq!(closed, 0, "they have waited for the end of another request");
+}
+
 /// A connection with TLS that has had an answer to this request.
 fn answered_over_tls(served: &Served, method: &str, path: &str) -> Wire {
     let answered = |_| {
