@@ -18,11 +18,12 @@ mod show;
 mod signals;
 mod sockets;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use ringflake_server::{Config, Obstacle, Plan, Server, Settings};
+use ringflake_server::{Config, ConfigError, Obstacle, Plan, Server, Settings};
 
 pub(crate) use self::args::ServeArgs;
 use self::log::Log;
@@ -34,7 +35,8 @@ use crate::interrupt::Interrupt;
 
 pub(crate) fn run(args: &ServeArgs, data_dir: &DataDir) -> Result<ExitCode> {
     if args.check {
-        show::show(&Plan::of(&read(args, data_dir)?)?, args.format.format)?;
+        let config = read(args, data_dir, Settings::from_file)?;
+        show::show(&Plan::of(&config)?, args.format.format)?;
         return Ok(ExitCode::SUCCESS);
     }
     // By their numbers, before anything else here can have those.
@@ -45,7 +47,7 @@ pub(crate) fn run(args: &ServeArgs, data_dir: &DataDir) -> Result<ExitCode> {
     let signals = Signals::listen().context(no_handler)?;
     // Ends the process at a signal that insists.
     let _interrupt = Interrupt::listen().context(no_handler)?;
-    let config = read(args, data_dir)?;
+    let config = read(args, data_dir, Settings::from_file)?;
     let log = Log::install(&config)?;
     descriptors::raise();
     let manager = ServiceManager::default();
@@ -94,10 +96,14 @@ pub(crate) fn run(args: &ServeArgs, data_dir: &DataDir) -> Result<ExitCode> {
 }
 
 /// The settings of the file, the environment and the command line.
-fn read(args: &ServeArgs, data_dir: &DataDir) -> Result<Config> {
+fn read(
+    args: &ServeArgs,
+    data_dir: &DataDir,
+    from_file: fn(PathBuf) -> Result<Settings, ConfigError>,
+) -> Result<Config> {
     let file = args.config.clone();
     let file = file.or_else(|| path_variable("RINGFLAKE_SERVE_CONFIG"));
-    let file = file.map(Settings::from_file).transpose()?;
+    let file = file.map(from_file).transpose()?;
     let environment = Settings::from_environment(|name| std::env::var_os(name))?;
     let settings = args.settings(data_dir).over(environment);
     Ok(Config::new(settings.over(file.unwrap_or_default()))?)
@@ -189,7 +195,8 @@ impl Life<'_> {
     /// nothing.
     fn reload(&mut self) {
         self.manager.reloading();
-        let reloaded = read(self.args, self.data_dir).and_then(|config| {
+        let read = read(self.args, self.data_dir, Settings::from_file_again);
+        let reloaded = read.and_then(|config| {
             self.server.reload()?;
             self.log.set_level(config.log_level())?;
             Ok(self.config.needs_restart(&config))

@@ -31,6 +31,7 @@ use ringflake::{IdWidth, Layout};
 pub use self::error::ConfigError;
 pub(crate) use self::limits::{LEAST_BYTES_PER_SECOND, Limits};
 pub use self::log::{LogFormat, LogLevel};
+pub(crate) use self::settings::check_rereadable;
 pub use self::settings::{
     LimitSettings, LogSettings, NamespaceSettings, ProtocolSettings, Settings, TlsSettings,
     TokenSettings,

@@ -23,7 +23,7 @@ use ringflake::Shutdown;
 
 pub use self::error::StartError;
 use crate::access::Access;
-use crate::config::{Config, ConfigError, Protocol, ProtocolConfig, is_local};
+use crate::config::{Config, ConfigError, Protocol, ProtocolConfig, check_rereadable, is_local};
 use crate::descriptors;
 use crate::drain::Drain;
 use crate::factory::GeneratorFactory;
@@ -406,15 +406,7 @@ impl Server {
     fn read_again(&self) -> Result<(), ConfigError> {
         let config = &self.config;
         for path in config.reloadable_files() {
-            // To open a pipe may take until somebody writes to it.
-            if std::fs::metadata(&path).is_ok_and(|found| !found.is_file()) {
-                let reason = "not a regular file, so it is read at the start only: restart the \
-                              server, or replace it with a regular file";
-                return Err(ConfigError::Content {
-                    path,
-                    reason: reason.to_owned(),
-                });
-            }
+            check_rereadable(&path)?;
         }
         let rights = Access::read(&config.tokens, self.is_local, config.open)?;
         let loaded = config.tls.as_ref().map(Loaded::from_files).transpose()?;

@@ -295,6 +295,25 @@ fn signals_before_the_settings_are_read_are_kept() {
     serving.stop();
 }
 
+#[test]
+fn settings_from_a_pipe_stay_in_use_at_a_reload() {
+    let home = Home::new();
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    let settings = "http.listen = 'off'\nresp.listen = ['127.0.0.1:0']\n";
+    writer.write_all(settings.as_bytes()).unwrap();
+    drop(writer);
+    let mut command = home.command("serve --config /dev/stdin");
+    command.stdin(reader);
+    let serving = spawn(command);
+    serving.wait_for("ready");
+    serving.signal(libc::SIGHUP);
+    serving.wait_for("reloaded");
+    assert_says(
+        &serving.stop(),
+        &["not reloaded", "/dev/stdin: not a regular file"],
+    );
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn a_data_directory_in_memory_is_refused_in_words_of_the_settings() {

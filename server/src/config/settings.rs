@@ -306,6 +306,15 @@ impl Settings {
         Self::from_toml(&text, path)
     }
 
+    /// Like [`from_file`](Self::from_file), for a file that was read before.
+    ///
+    /// # Errors
+    /// Also [`ConfigError::Content`], for a pipe: it would be empty, or block.
+    pub fn from_file_again(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
+        check_rereadable(path.as_ref())?;
+        Self::from_file(path)
+    }
+
     /// The settings of this text, which stands in the file at `path`.
     ///
     /// # Errors
@@ -370,6 +379,19 @@ impl Settings {
     fn store_urls(&mut self) -> impl Iterator<Item = &mut StoreUrl> {
         let namespaces = self.namespaces.values_mut();
         namespaces.filter_map(|namespace| namespace.store.as_mut())
+    }
+}
+
+/// Refuses a file that can be read only once, such as a pipe.
+pub(crate) fn check_rereadable(path: &Path) -> Result<(), ConfigError> {
+    match std::fs::metadata(path) {
+        Ok(found) if !found.is_file() => Err(ConfigError::Content {
+            path: path.to_owned(),
+            reason: "not a regular file, so it is read at the start only: restart the server, or \
+                     replace it with a regular file"
+                .to_owned(),
+        }),
+        _ => Ok(()),
     }
 }
 

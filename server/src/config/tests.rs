@@ -351,6 +351,14 @@ fn a_wrong_variable_is_refused_by_its_name() {
 }
 
 #[test]
+fn a_file_that_is_not_regular_is_read_once() {
+    Settings::from_file("/dev/null").unwrap();
+    let error = Settings::from_file_again("/dev/null").unwrap_err();
+    let said = error.to_string();
+    assert!(said.starts_with("/dev/null: not a regular file"), "{said}");
+}
+
+#[test]
 fn a_layer_lies_over_another_key_by_key() {
     let upper = "drain = '1s'\nlimits.count = 1\nhttp.workers = 2\n[namespaces.a]\nblocks = 3";
     let lower = "drain = '2s'\nlimits.count = 4\nlimits.namespaces = 5\n[namespaces.a]\nblocks = 6\ncapacity = 7\n\
