@@ -306,9 +306,8 @@ impl Access {
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::sync::Mutex;
 
-    use ringflake_kit::events::{Fields, OnEvent};
+    use ringflake_kit::events::said;
 
     use super::*;
 
@@ -427,19 +426,13 @@ mod tests {
             true,
             false,
         );
-        let lines = Arc::new(Mutex::new(Vec::new()));
-        let seen = Arc::clone(&lines);
-        let subscriber = OnEvent(move |event: &tracing::Event<'_>| {
-            seen.lock().unwrap().push(Fields::of(event).to_string());
-        });
-        tracing::subscriber::with_default(subscriber, || {
+        let lines = said(|| {
             for _ in 0..3 {
                 let token = Some(TAKE.as_bytes());
                 access.log_refusal("192.0.2.1:5", Role::Admin, token, None, "wrong role");
             }
             access.log_refusal("192.0.2.2:5", Role::Take, None, None, "no token");
         });
-        let lines = lines.lock().unwrap();
         assert_eq!(lines.len(), 2, "{lines:?}");
         for said in ["192.0.2.1:5", "admin", "billing", "wrong role"] {
             assert!(lines[0].contains(said), "{said} is not in {}", lines[0]);

@@ -105,11 +105,10 @@ impl Handshakes {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
     use std::sync::atomic::Ordering::Relaxed;
     use std::time::Duration;
 
-    use ringflake_kit::events::{Fields, OnEvent};
+    use ringflake_kit::events::said;
     use ringflake_kit::tls::Identity;
     use tokio::io::{join, sink};
     use tokio::time::timeout;
@@ -136,41 +135,29 @@ mod tests {
         // For one of them.
         let budget = BufferBudget::new(2 * TLS_STRANGER_BYTES).client(CLIENT);
         let counters = Counters::default();
-        let begin = |mut bytes: &'static [u8]| {
-            let (handshakes, counters, budget, tls) = (&handshakes, &counters, &budget, &tls);
-            async move {
-                let stream = join(bytes, sink());
-                let config = tls.of(Protocol::Http);
-                let done = handshakes.accept_tls(config, stream, budget, counters);
-                let done = timeout(Duration::from_millis(1), done).await;
-                assert!(!done.is_ok_and(|done| done.is_some()));
-                handshakes
-                    .read_header(&mut bytes, CLIENT)
-                    .await
-                    .unwrap_err();
-            }
-        };
-        let lines = Arc::new(Mutex::new(Vec::new()));
-        let seen = Arc::clone(&lines);
-        let subscriber = OnEvent(move |event: &tracing::Event<'_>| {
-            seen.lock().unwrap().push(Fields::of(event).to_string());
-        });
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .build()
             .unwrap();
-        tracing::subscriber::with_default(subscriber, || {
+        let begin = |mut bytes: &'static [u8]| {
             runtime.block_on(async {
-                begin(b"").await;
-                assert_eq!(lines.lock().unwrap()[..], [""; 0]);
-                begin(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await;
-                begin(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await;
-                let _held = budget.try_acquire(1);
-                begin(b"").await;
-                begin(b"").await;
+                let stream = join(bytes, sink());
+                let config = tls.of(Protocol::Http);
+                let done = handshakes.accept_tls(config, stream, &budget, &counters);
+                let done = timeout(Duration::from_millis(1), done).await;
+                assert!(!done.is_ok_and(|done| done.is_some()));
+                let header = handshakes.read_header(&mut bytes, CLIENT).await;
+                header.unwrap_err();
             });
+        };
+        assert_eq!(said(|| begin(b"")), [""; 0]);
+        let lines = said(|| {
+            begin(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n");
+            begin(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n");
+            let _held = budget.try_acquire(1);
+            begin(b"");
+            begin(b"");
         });
-        let lines = lines.lock().unwrap();
         let expected = ["TLS handshake rejected", "PROXY header rejected", "waits"];
         assert_eq!(lines.len(), expected.len(), "{lines:?}");
         for (line, expected) in lines.iter().zip(expected) {

@@ -84,7 +84,7 @@ pub fn said(work: impl FnOnce()) -> Vec<String> {
     let lines = Arc::clone(&logged);
     let subscriber = OnEvent(move |event: &Event<'_>| {
         let metadata = event.metadata();
-        if metadata.target() == "ringflake" {
+        if metadata.target().starts_with("ringflake") {
             let line = format!("{} {}", metadata.level(), Fields::of(event));
             lines.lock().unwrap().push(line);
         }

@@ -3,15 +3,15 @@
 mod figures;
 mod transactions;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 use redis_protocol::resp2::decode::decode;
 use redis_protocol::resp2::types::OwnedFrame;
 use ringflake::{CachedGenerator, Layout, StaticLease};
-use ringflake_kit::events::{Fields, OnEvent};
+use ringflake_kit::events::said;
 
 use super::*;
 use crate::access::Access;
@@ -439,15 +439,7 @@ fn a_failed_authentication_is_counted_and_delayed() {
 #[test]
 fn failed_authentications_are_one_line_of_the_log_without_the_token() {
     let mut bench = Bench::new(Access::by_name());
-    let lines = Arc::new(Mutex::new(Vec::new()));
-    let seen = Arc::clone(&lines);
-    let subscriber = OnEvent(move |event: &tracing::Event<'_>| {
-        seen.lock().unwrap().push(Fields::of(event).to_string());
-    });
-    tracing::subscriber::with_default(subscriber, || {
-        bench.lines("AUTH guess\nAUTH guess\nHELLO 3 AUTH x guess");
-    });
-    let lines = lines.lock().unwrap();
+    let lines = said(|| drop(bench.lines("AUTH guess\nAUTH guess\nHELLO 3 AUTH x guess")));
     assert_eq!(lines.len(), 1, "{lines:?}");
     assert!(lines[0].contains("192.0.2.1:5"), "{lines:?}");
     assert!(!lines[0].contains("guess"), "{lines:?}");
