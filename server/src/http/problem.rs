@@ -174,14 +174,6 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_has_a_name_of_its_own() {
-        for (at, kind) in Kind::ALL.iter().enumerate() {
-            let same = Kind::ALL[..at].iter().find(|other| other.name == kind.name);
-            assert_eq!(same, None, "{kind:?}");
-        }
-    }
-
-    #[test]
     fn a_take_that_may_succeed_later_says_when() {
         let limit = Duration::from_secs(60);
         for (wait, seconds, milliseconds) in [
