@@ -5,11 +5,12 @@
 //! is first in, first out.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::clients::Client;
+use crate::lock::lock;
 
 const STRANGER_PARTS: usize = 16;
 
@@ -186,10 +187,6 @@ impl ClientBudget {
         let units = bytes.div_ceil(UNIT).min(self.most_units);
         u32::try_from(units).unwrap_or(u32::MAX)
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

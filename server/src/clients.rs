@@ -7,10 +7,11 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use crate::config::Limits;
 use crate::counters::{Counters, add_shared};
+use crate::lock::lock;
 
 /// Connections that are counted together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -76,7 +77,7 @@ impl Clients {
     /// Whether this client may have one more connection; then it is counted. One whose client is
     /// not known yet counts only in the table.
     fn enter(&self, client: Option<Client>) -> bool {
-        let mut table = self.lock();
+        let mut table = lock(&self.table);
         let may = match client {
             Some(client) => self.count(&mut table, client),
             None => table.all < self.most,
@@ -87,7 +88,7 @@ impl Clients {
 
     /// The same for a connection in the table whose client has become known.
     fn identify(&self, client: Client) -> bool {
-        let mut table = self.lock();
+        let mut table = lock(&self.table);
         table.all -= 1;
         let may = self.count(&mut table, client);
         table.all += 1;
@@ -108,7 +109,7 @@ impl Clients {
     }
 
     fn leave(&self, client: Option<Client>) {
-        let mut table = self.lock();
+        let mut table = lock(&self.table);
         table.all -= 1;
         let Some(client) = client else { return };
         if let Some(count) = table.counts.get_mut(&client) {
@@ -117,10 +118,6 @@ impl Clients {
                 table.counts.remove(&client);
             }
         }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -228,7 +225,7 @@ mod tests {
         for _ in 0..8 {
             clients.leave(client(1));
         }
-        assert_eq!(clients.lock().counts.len(), 0);
+        assert_eq!(lock(&clients.table).counts.len(), 0);
         assert_eq!(fill(&clients, client(2)), 8);
     }
 

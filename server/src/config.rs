@@ -25,7 +25,7 @@ use std::os::unix::net::SocketAddr as UnixAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ringflake::lease::{Fingerprint, Namespace};
+use ringflake::lease::{Fingerprint, Namespace, NamespaceError};
 use ringflake::{IdWidth, Layout};
 
 pub use self::error::ConfigError;
@@ -464,14 +464,18 @@ impl TlsFiles {
     }
 }
 
+/// Refuses a name that no namespace can have.
+pub(crate) fn check_name(name: &str) -> Result<(), NamespaceError> {
+    Namespace::new(name, &Layout::RANDFLAKE, Fingerprint::PLAIN).map(drop)
+}
+
 /// Refuses a pattern of `on-demand-names` that no name fits.
 fn check_pattern(pattern: &str) -> Result<(), ConfigError> {
     if pattern == "*" {
         return Ok(());
     }
     let beginning = pattern.strip_suffix('*').unwrap_or(pattern);
-    let fits = Namespace::new(beginning, &Layout::RANDFLAKE, Fingerprint::PLAIN);
-    fits.map(drop).map_err(|error| {
+    check_name(beginning).map_err(|error| {
         ConfigError::value(
             "on-demand-names",
             format!("no name fits {pattern:?}: {error}; a prefix ends in *, as \"app-*\" does"),

@@ -4,7 +4,7 @@
 //! whatever they say later. One that can't be opened keeps the server from starting.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ringflake::lease::{self, Fingerprint, OpenOptions, StoreError};
@@ -15,6 +15,7 @@ use ringflake::{
 };
 
 use crate::config::{Config, NamespaceSettings, StoreUrl};
+use crate::lock::lock;
 use crate::namespaces::OpenError;
 use crate::wording::{Causes, Target, help_of_store};
 
@@ -219,7 +220,7 @@ impl GeneratorFactory {
     /// another store.
     fn refuse_shared(&self, name: &str, secret: &Secret) -> Result<(), OpenError> {
         let fingerprint = Fingerprint::of(secret);
-        let mut secrets = self.secrets.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut secrets = lock(&self.secrets);
         match secrets.iter().find(|(used, _)| *used == fingerprint) {
             Some((_, other)) if other != name => Err(OpenError::SharedSecret {
                 other: other.clone(),

@@ -32,6 +32,7 @@ mod factory;
 mod handshake;
 mod http;
 mod listener;
+mod lock;
 mod log_limit;
 #[cfg(test)]
 mod message_tests;

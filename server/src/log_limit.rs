@@ -4,8 +4,10 @@
 //! on that disk.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
+
+use crate::lock::lock;
 
 /// One line of each cause in this time.
 const INTERVAL: Duration = Duration::from_secs(60);
@@ -39,7 +41,7 @@ impl LogLimit {
     }
 
     fn permit_at(&self, cause: &str, now: Instant) -> Option<u64> {
-        let mut causes = self.causes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut causes = lock(&self.causes);
         if causes.len() >= MAX_CAUSES && !causes.contains_key(cause) {
             causes.retain(|_, logged| now.saturating_duration_since(logged.at) < INTERVAL);
         }

@@ -14,13 +14,14 @@ use std::collections::HashMap;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use ringflake::lease::{self, NamespaceError};
 use ringflake::{BuildError, CachedGenerator, Local, LocalError, SecretError, Shutdown};
 
+use crate::lock::lock;
 use crate::log_limit::LogLimit;
 use crate::readiness::{self, DataDirCheck, Obstacle};
 use crate::wording::{Causes, Target, help_of_build, help_of_local};
@@ -189,9 +190,7 @@ impl std::error::Error for OpenError {
             Self::Secret(error) => error.source(),
             Self::LocalName(error) | Self::Local(error) => error.source(),
             Self::UrlFile { source, .. } => Some(source),
-            Self::Unknown | Self::TooMany { .. } | Self::Stopping | Self::SharedSecret { .. } => {
-                None
-            }
+            _ => None,
         }
     }
 }
@@ -257,7 +256,7 @@ impl Namespaces {
 
     /// The slot in which this namespace is being made, or the namespace.
     fn slot(&self, name: &str) -> Result<Result<Arc<Namespace>, Slot>, OpenError> {
-        let mut making = self.lock();
+        let mut making = lock(&self.making);
         if making.is_over {
             return Err(OpenError::Stopping);
         }
@@ -285,7 +284,7 @@ impl Namespaces {
         name: &str,
         built: Result<CachedGenerator, OpenError>,
     ) -> Result<Arc<Namespace>, OpenError> {
-        let mut making = self.lock();
+        let mut making = lock(&self.making);
         making.slots.remove(name);
         let generator = built.inspect_err(|error| self.log_failure(name, error))?;
         if making.is_over {
@@ -351,7 +350,7 @@ impl Namespaces {
     /// name. One that a connection still has is [`Shutdown::InUse`]. None is made any more.
     pub(crate) fn shutdown(&self, patience: Duration) -> Vec<(String, Shutdown)> {
         let made = {
-            let mut making = self.lock();
+            let mut making = lock(&self.making);
             making.is_over = true;
             self.made.swap(Arc::default())
         };
@@ -370,10 +369,6 @@ impl Namespaces {
         });
         ends.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
         ends
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Making> {
-        self.making.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

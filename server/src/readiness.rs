@@ -21,13 +21,14 @@ use std::ops::Range;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::process;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use ringflake::lease::StoreError;
 use ringflake::{CachedGenerator, Local, LocalError, SecretError, Stats};
 
+use crate::lock::lock;
 use crate::wording::{Causes, help_of_local};
 
 /// Why a namespace can issue no ID at present.
@@ -142,7 +143,7 @@ impl DataDirCheck {
     /// Why it can't be used. Blocks for a second at most: a disk that hangs holds up a
     /// thread of its own.
     pub(crate) fn obstacle(&self) -> Option<Obstacle> {
-        let mut state = self.0.lock();
+        let mut state = lock(&self.0.state);
         let is_fresh = |begun: Instant| begun.elapsed() < Self::PERIOD;
         if !state.is_running && !state.begun.is_some_and(is_fresh) {
             state.begun = Some(Instant::now());
@@ -150,7 +151,7 @@ impl DataDirCheck {
             let inner = Arc::clone(&self.0);
             let checking = thread::Builder::new().spawn(move || {
                 let result = inner.check();
-                let mut state = inner.lock();
+                let mut state = lock(&inner.state);
                 let result = result.map_err(|error| {
                     let (help, error_text) =
                         (help_of_local(&error, None), Causes(&error).to_string());
@@ -186,10 +187,6 @@ impl DataDirCheck {
 }
 
 impl Inner {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn check(&self) -> Result<(), LocalError> {
         let directory = self.local.check_directory()?;
         write(directory.path()).map_err(|source| LocalError::Directory {
@@ -343,7 +340,7 @@ mod tests {
         assert_eq!(fs::metadata(&victim).unwrap().len(), 8);
         assert_eq!(fs::read_dir(&path).unwrap().count(), 0, "nothing is left");
         fs::remove_dir(&path).unwrap();
-        let begun = || check.0.lock().begun.unwrap();
+        let begun = || lock(&check.0.state).begun.unwrap();
         let first = begun();
         ringflake_kit::eventually("it is checked again", || check.obstacle().is_some());
         assert!(begun() - first >= DataDirCheck::PERIOD);

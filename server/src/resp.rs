@@ -81,7 +81,7 @@ mod turn;
 use std::convert::Infallible;
 use std::io;
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -95,6 +95,7 @@ use crate::config::ProtocolConfig;
 use crate::counters::Counters;
 use crate::drain::Drain;
 use crate::listener::Listener;
+use crate::lock::lock;
 use crate::namespaces::Namespaces;
 use crate::tls::Tls;
 
@@ -186,9 +187,7 @@ impl RespServer {
     /// at `deadline`. Returns whether nothing was left.
     pub(crate) fn join(self, deadline: Instant) -> bool {
         let patience = deadline.saturating_duration_since(Instant::now());
-        let tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
-        let ended = tasks.recv_timeout(patience);
-        drop(tasks);
+        let ended = lock(&self.tasks).recv_timeout(patience);
         ended == Err(RecvTimeoutError::Disconnected)
     }
 }

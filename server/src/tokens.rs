@@ -17,15 +17,14 @@
 
 use std::fmt;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use hmac_sha256::Hash;
-use ringflake::Layout;
-use ringflake::lease::{Fingerprint, Namespace};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
-use crate::config::ConfigError;
+use crate::config::{ConfigError, check_name};
+use crate::lock::lock;
 use crate::rate::Bucket;
 
 /// Bytes of a token: too many to guess, and few enough for a header.
@@ -105,8 +104,8 @@ impl Tokens {
             let same = before.0.iter().find(|one| one.digest == token.digest);
             if let (Some(after), Some(before)) = (&token.rate, same.and_then(|it| it.rate.as_ref()))
             {
-                let before = before.lock().unwrap_or_else(PoisonError::into_inner);
-                let mut after = after.lock().unwrap_or_else(PoisonError::into_inner);
+                let before = lock(before);
+                let mut after = lock(after);
                 after.continue_from(&before);
             }
         }
@@ -155,7 +154,7 @@ impl Token {
                     token.name = Some(name.to_owned());
                 }
                 Some(("namespaces", names)) if token.namespaces.is_none() => {
-                    if !names.split(',').all(is_namespace) {
+                    if !names.split(',').all(|name| check_name(name).is_ok()) {
                         return Err("namespaces=NAME,NAME needs whole names of namespaces, \
                                     of a-z, 0-9, '-', '_' and '.'"
                             .into());
@@ -208,13 +207,8 @@ impl Token {
         let Some(rate) = &self.rate else {
             return (requests, Ok(()));
         };
-        let mut bucket = rate.lock().unwrap_or_else(PoisonError::into_inner);
-        bucket.take_each(requests, amount, now)
+        lock(rate).take_each(requests, amount, now)
     }
-}
-
-fn is_namespace(name: &str) -> bool {
-    Namespace::new(name, &Layout::RANDFLAKE, Fingerprint::PLAIN).is_ok()
 }
 
 fn is_name(text: &str) -> bool {

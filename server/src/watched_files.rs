@@ -6,8 +6,10 @@
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::SystemTime;
+
+use crate::lock::lock;
 
 #[derive(Debug)]
 pub(crate) struct WatchedFiles {
@@ -42,14 +44,14 @@ impl WatchedFiles {
     /// The same again.
     pub(crate) fn mark_read(&self) {
         let now = self.look();
-        *self.stamps.lock().unwrap_or_else(PoisonError::into_inner) = [now.clone(), now];
+        *lock(&self.stamps) = [now.clone(), now];
     }
 
     /// Whether one of them has changed and was the same at the look before this one. Reports
     /// each change once.
     pub(crate) fn have_changed(&self) -> bool {
         let now = self.look();
-        let mut stamps = self.stamps.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stamps = lock(&self.stamps);
         let [read, seen] = &mut *stamps;
         let is_settled = now == *seen;
         *seen = now;

@@ -31,19 +31,12 @@ impl Settings {
     pub fn from_environment(get: impl Fn(&str) -> Option<OsString>) -> Result<Self, ConfigError> {
         let get = |name: &str| get(name).filter(|value| !value.is_empty());
         let path = |name: &str| get(name).map(PathBuf::from);
-        fn read<T>(
-            name: &str,
-            value: Option<OsString>,
-            parse: impl Fn(&str) -> Result<T, String>,
-        ) -> Result<Option<T>, ConfigError> {
-            let parsed = value.map(|value| parse(&value.to_string_lossy()));
-            let refused = |reason| ConfigError::value(name, reason);
-            parsed.transpose().map_err(refused)
-        }
         macro_rules! read {
-            ($name:literal, $parse:expr) => {
-                read($name, get($name), $parse)?
-            };
+            ($name:literal, $parse:expr) => {{
+                let parsed = get($name).map(|value| $parse(&value.to_string_lossy()));
+                let refused = |reason| ConfigError::value($name, reason);
+                parsed.transpose().map_err(refused)?
+            }};
         }
         let mut settings = Self {
             data_dir: path("RINGFLAKE_DATA_DIR"),

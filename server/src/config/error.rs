@@ -111,10 +111,7 @@ impl ConfigError {
                  Unix socket (resp.unix, http.unix)"
                     .to_owned(),
             ),
-            Self::Unreadable { .. }
-            | Self::Syntax { .. }
-            | Self::Value { .. }
-            | Self::Content { .. } => None,
+            _ => None,
         }
     }
 }

@@ -7,12 +7,13 @@
 //! A permit of an answer moves into the answer's bytes, and is returned when the last of them
 //! went to the socket.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use axum::body::Bytes;
 
 use crate::buffer_budget::{BufferBudget, BufferPermit, ClientBudget};
 use crate::clients::Client;
+use crate::lock::lock;
 
 /// The budget of all answers, in bytes.
 pub(super) const ANSWER_BYTES: usize = 64 << 20;
@@ -39,24 +40,17 @@ const PROBE_BYTES: usize = 16 * 4 * BYTES_PER_ACTIVE;
 pub(super) const SMALL_BYTES: usize = 2 << 10;
 
 /// The budgets of a server.
-#[derive(Debug)]
-pub(super) struct Budgets {
-    answers: BufferBudget,
-    figures: BufferBudget,
-    strangers: BufferBudget,
-    active: BufferBudget,
-    probes: BufferBudget,
+#[derive(Clone, Debug)]
+pub(super) struct Budgets<B = BufferBudget> {
+    pub(super) answers: B,
+    pub(super) figures: B,
+    pub(super) strangers: B,
+    pub(super) active: B,
+    pub(super) probes: B,
 }
 
 /// The budgets as one client sees them.
-#[derive(Clone, Debug)]
-pub(super) struct ClientBudgets {
-    pub(super) answers: ClientBudget,
-    pub(super) figures: ClientBudget,
-    pub(super) strangers: ClientBudget,
-    pub(super) active: ClientBudget,
-    pub(super) probes: ClientBudget,
-}
+pub(super) type ClientBudgets = Budgets<ClientBudget>;
 
 impl Budgets {
     pub(super) fn new() -> Self {
@@ -99,22 +93,20 @@ impl StrangerPermits {
 
     /// Whether its next request needs a permit.
     pub(super) fn needs_active(&self) -> bool {
-        self.lock().as_ref().is_some_and(|held| held.tls.is_none())
+        lock(&self.0)
+            .as_ref()
+            .is_some_and(|held| held.tls.is_none())
     }
 
     pub(super) fn set_active(&self, permit: Option<BufferPermit>) {
-        if let Some(held) = &mut *self.lock() {
+        if let Some(held) = &mut *lock(&self.0) {
             held.active = permit;
         }
     }
 
     /// Returns all permits. Returns whether this request is the first that is authorized.
     pub(super) fn authorize(&self) -> bool {
-        self.lock().take().is_some()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Held>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0).take().is_some()
     }
 }
 

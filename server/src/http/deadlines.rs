@@ -21,12 +21,14 @@ use std::collections::VecDeque;
 use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::io::InspectReader;
+
+use crate::lock::lock;
 
 /// How long things may take.
 #[derive(Clone, Copy, Debug)]
@@ -93,7 +95,7 @@ impl Deadlines {
 
     /// A request's head has been read.
     pub(super) fn begin(self: &Arc<Self>, now: Instant) -> Unanswered {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         (state.in_head, state.is_new) = (false, false);
         state.requests.push_back(now);
         Unanswered(Arc::clone(self))
@@ -101,31 +103,31 @@ impl Deadlines {
 
     /// A request has to be authorized within its time from now on.
     pub(super) fn set_stranger(&self, now: Instant) {
-        self.lock().stranger_since.get_or_insert(now);
+        lock(&self.state).stranger_since.get_or_insert(now);
     }
 
     /// A request was authorized.
     pub(super) fn authorize(&self) {
-        self.lock().stranger_since = None;
+        lock(&self.state).stranger_since = None;
     }
 
     /// The server drains.
     pub(super) fn drain(&self, now: Instant) {
-        self.lock().draining_since = Some(now);
+        lock(&self.state).draining_since = Some(now);
     }
 
     /// Whether the last request has a body that was not read to its end.
     pub(super) fn set_body(&self, has_body: bool) {
-        self.lock().has_body = has_body;
+        lock(&self.state).has_body = has_body;
     }
 
     pub(super) fn has_body(&self) -> bool {
-        self.lock().has_body
+        lock(&self.state).has_body
     }
 
     /// Whether there is no request and none has begun: the next byte is the first of a head.
     pub(super) fn is_quiet(&self) -> bool {
-        let state = self.lock();
+        let state = lock(&self.state);
         state.requests.is_empty()
             && !state.in_head
             && !state.has_body
@@ -133,7 +135,7 @@ impl Deadlines {
     }
 
     pub(super) fn check(&self, now: Instant) -> Check {
-        let (state, times) = (self.lock(), self.times);
+        let (state, times) = (lock(&self.state), self.times);
         let blocked = state.blocked_since.map(|since| since + times.request);
         let oldest = state.requests.front().copied();
         let (deadline, then) = match oldest {
@@ -167,7 +169,7 @@ impl Deadlines {
     }
 
     fn received(&self) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         if state.requests.is_empty() && !state.in_head {
             state.in_head = true;
             // The time of the first head begins with the connection.
@@ -175,10 +177,6 @@ impl Deadlines {
                 state.quiet_since = Instant::now();
             }
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -188,7 +186,7 @@ pub(super) struct Unanswered(Arc<Deadlines>);
 
 impl Drop for Unanswered {
     fn drop(&mut self) {
-        let mut state = self.0.lock();
+        let mut state = lock(&self.0.state);
         state.requests.pop_front();
         if state.requests.is_empty() {
             state.quiet_since = Instant::now();
@@ -251,7 +249,7 @@ impl<S> Watched<S> {
         let is_blocked = result.is_pending();
         if is_blocked != self.is_blocked {
             self.is_blocked = is_blocked;
-            self.deadlines.lock().blocked_since = is_blocked.then(Instant::now);
+            lock(&self.deadlines.state).blocked_since = is_blocked.then(Instant::now);
         }
         result
     }
@@ -335,7 +333,7 @@ mod tests {
     fn quiet() -> (Arc<Deadlines>, Instant) {
         let deadlines = Arc::new(Deadlines::new(TIMES, Instant::now()));
         drop(deadlines.begin(Instant::now()));
-        let since = deadlines.lock().quiet_since;
+        let since = lock(&deadlines.state).quiet_since;
         (deadlines, since)
     }
 
@@ -370,9 +368,9 @@ mod tests {
     #[test]
     fn a_blocked_write_is_overdue() {
         let (deadlines, since) = quiet();
-        deadlines.lock().blocked_since = Some(since);
+        lock(&deadlines.state).blocked_since = Some(since);
         assert_eq!(deadlines.check(since + REQUEST), Check::Overdue);
-        deadlines.lock().blocked_since = None;
+        lock(&deadlines.state).blocked_since = None;
         assert_ne!(deadlines.check(since + REQUEST), Check::Overdue);
     }
 
@@ -386,11 +384,11 @@ mod tests {
         let check = deadlines.check(later + DRAIN);
         assert_eq!(check, Check::Again(later + 2 * DRAIN));
         drop(request);
-        let end = later.max(deadlines.lock().quiet_since) + DRAIN;
+        let end = later.max(lock(&deadlines.state).quiet_since) + DRAIN;
         assert_eq!(deadlines.check(end), Check::Idle);
         // It waits for the rest of a head.
         deadlines.received();
-        let begun = deadlines.lock().quiet_since;
+        let begun = lock(&deadlines.state).quiet_since;
         let check = deadlines.check(begun + REQUEST / 2);
         assert!(matches!(check, Check::Again(_)));
         assert_eq!(deadlines.check(begun + REQUEST), Check::Overdue);

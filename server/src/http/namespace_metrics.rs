@@ -1,13 +1,14 @@
 //! The metrics of all namespaces, in a recorder of the server's own.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use metrics_exporter_prometheus::{
     BuildError, Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder,
 };
 use ringflake::metrics::Publisher;
 
+use crate::lock::lock;
 use crate::namespaces::Namespace;
 
 /// Buckets of renewal durations in seconds: from a local file to a busy store far away.
@@ -41,8 +42,7 @@ impl NamespaceMetrics {
 
     /// The metrics of these namespaces in Prometheus' text format.
     pub(super) fn render(&self, namespaces: &[Arc<Namespace>]) -> String {
-        let publishers = self.publishers.lock();
-        let mut publishers = publishers.unwrap_or_else(PoisonError::into_inner);
+        let mut publishers = lock(&self.publishers);
         for namespace in namespaces {
             let name = namespace.name.as_str();
             if !publishers.contains_key(name) {

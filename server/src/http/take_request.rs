@@ -1,10 +1,8 @@
 //! A request for IDs, from its query.
 
-use ringflake::Layout;
-use ringflake::lease::{Fingerprint, Namespace};
-
 use super::format::Format;
 use super::problem::Problem;
+use crate::config::check_name;
 
 /// A request for IDs, complete and within its limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,10 +16,10 @@ impl TakeRequest {
     pub(super) fn read(query: Option<&str>, most: usize) -> Result<Self, Problem> {
         let query = Query::read(query, &["namespace", "count", "format"])?;
         let namespace = query.namespace()?;
-        let count = query.get("count").map_or(Some(1), |text| {
-            let digits = Some(text).filter(|text| is_digits(text));
-            digits.and_then(|digits| digits.parse().ok())
-        });
+        let is_digits = |text: &&str| text.bytes().all(|byte| byte.is_ascii_digit());
+        let count = query
+            .get("count")
+            .map_or(Some(1), |text| Some(text).filter(is_digits)?.parse().ok());
         let count = count.filter(|count| (1..=most).contains(count));
         let count = count.ok_or_else(|| Problem::invalid(format!("count must be 1 to {most}")))?;
         let format = query.get("format").map(Format::named).transpose()?;
@@ -31,17 +29,6 @@ impl TakeRequest {
             format: format.unwrap_or_default(),
         })
     }
-}
-
-fn check_name(name: &str) -> Result<(), Problem> {
-    let checked = Namespace::new(name, &Layout::RANDFLAKE, Fingerprint::PLAIN);
-    checked
-        .map(drop)
-        .map_err(|error| Problem::invalid(error.to_string()))
-}
-
-fn is_digits(text: &str) -> bool {
-    text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 #[derive(Debug)]
@@ -75,7 +62,7 @@ impl Query {
                 "the namespace is missing: give it in the query, as in ?namespace=orders",
             )
         })?;
-        check_name(name)?;
+        check_name(name).map_err(|error| Problem::invalid(error.to_string()))?;
         Ok(name)
     }
 

@@ -2,7 +2,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Barrier, mpsc};
 
 use ringflake::{Layout, StaticLease};
-use ringflake_kit::events::{Fields, OnEvent};
+use ringflake_kit::events::said;
 
 use super::*;
 
@@ -57,17 +57,11 @@ fn a_cause_is_logged_once_however_many_names_meet_it() {
             source: Arc::new(io::ErrorKind::StorageFull.into()),
         })
     });
-    let lines = Arc::new(Mutex::new(Vec::new()));
-    let seen = Arc::clone(&lines);
-    let subscriber = OnEvent(move |event: &tracing::Event<'_>| {
-        seen.lock().unwrap().push(Fields::of(event).to_string());
-    });
-    tracing::subscriber::with_default(subscriber, || {
+    let lines = said(|| {
         for number in 0..1_000 {
             all.open(&format!("n{number}")).unwrap_err();
         }
     });
-    let lines = lines.lock().unwrap();
     assert_eq!(lines.len(), 1, "{:?}", &lines[..2]);
     assert!(lines[0].contains("n0"), "{}", lines[0]);
 }
@@ -87,7 +81,9 @@ fn a_name_does_not_wait_for_another_one() {
         // Gone with this test, should it fail: then nobody waits for it.
         let go = go;
         let slow = scope.spawn(|| all.open("slow").unwrap());
-        ringflake_kit::eventually("it is being made", || all.lock().slots.contains_key("slow"));
+        ringflake_kit::eventually("it is being made", || {
+            lock(&all.making).slots.contains_key("slow")
+        });
         all.open("quick").unwrap();
         assert!(all.get("slow").is_none());
         // It counts already.

@@ -1,7 +1,8 @@
 //! Replies as bytes.
 
 use std::borrow::Cow;
-use std::fmt::{self, Write as _};
+use std::fmt;
+use std::io::Write as _;
 use std::time::Duration;
 
 use ringflake::{Id, TakeError};
@@ -126,7 +127,8 @@ pub(super) struct Errors {
 impl Replies<'_> {
     pub(super) fn simple(&mut self, text: &str) {
         self.bytes.push(b'+');
-        self.line(text);
+        self.bytes.extend_from_slice(text.as_bytes());
+        self.end();
     }
 
     /// `code` first, and then why.
@@ -142,8 +144,8 @@ impl Replies<'_> {
     fn error_line(&mut self, code: &str, why: impl fmt::Display) {
         self.errors.all += 1;
         let from = self.bytes.len();
-        // Writing to a vector can't fail, and a `Display` that does has said less.
-        let _ = write!(Text(self.bytes), "-{code} {why}");
+        // Writing to a vector can't fail.
+        let _ = write!(self.bytes, "-{code} {why}");
         // The reply is one line, whatever a client has put into its request.
         for byte in &mut self.bytes[from..] {
             if byte.is_ascii_control() {
@@ -163,11 +165,7 @@ impl Replies<'_> {
     }
 
     pub(super) fn integer(&mut self, number: i64) {
-        self.bytes.push(b':');
-        let mut digits = itoa::Buffer::new();
-        self.bytes
-            .extend_from_slice(digits.format(number).as_bytes());
-        self.end();
+        self.header(b':', number);
     }
 
     pub(super) fn bulk(&mut self, string: &[u8]) {
@@ -203,7 +201,7 @@ impl Replies<'_> {
             Form::Unsigned => digits.format(id.to_u64()),
             Form::Text => {
                 let from = self.bytes.len();
-                let _ = write!(Text(self.bytes), "$00\r\n{id}\r\n");
+                let _ = write!(self.bytes, "$00\r\n{id}\r\n");
                 let length = self.bytes.len() - from - 7;
                 self.bytes[from + 1] += (length / 10) as u8;
                 self.bytes[from + 2] += (length % 10) as u8;
@@ -220,31 +218,16 @@ impl Replies<'_> {
         self.end();
     }
 
-    fn header(&mut self, kind: u8, length: usize) {
+    fn header(&mut self, kind: u8, number: impl itoa::Integer) {
         self.bytes.push(kind);
         let mut digits = itoa::Buffer::new();
         self.bytes
-            .extend_from_slice(digits.format(length).as_bytes());
-        self.end();
-    }
-
-    fn line(&mut self, text: &str) {
-        self.bytes.extend_from_slice(text.as_bytes());
+            .extend_from_slice(digits.format(number).as_bytes());
         self.end();
     }
 
     fn end(&mut self) {
         self.bytes.extend_from_slice(b"\r\n");
-    }
-}
-
-/// Text into a vector of bytes.
-struct Text<'a>(&'a mut Vec<u8>);
-
-impl fmt::Write for Text<'_> {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.0.extend_from_slice(text.as_bytes());
-        Ok(())
     }
 }
 
