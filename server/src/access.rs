@@ -25,10 +25,8 @@ pub(crate) enum Role {
 }
 
 impl Role {
-    /// All of them.
     pub(crate) const ALL: [Self; 3] = [Self::Take, Self::Inspect, Self::Admin];
 
-    /// As it is written in the configuration.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Take => "take",
@@ -50,10 +48,7 @@ pub(crate) enum Exceeded {
     /// It may not use this namespace.
     Namespace,
     /// It has used up its rate.
-    Rate {
-        /// When to try again.
-        retry_after: Duration,
-    },
+    Rate { retry_after: Duration },
 }
 
 impl fmt::Display for Exceeded {
@@ -265,10 +260,8 @@ impl fmt::Debug for Access {
     }
 }
 
-/// Rights of tests.
 #[cfg(test)]
 impl Access {
-    /// Everybody has every role.
     pub(crate) fn everybody() -> Table {
         Role::ALL.map(|_| Right::Everybody)
     }

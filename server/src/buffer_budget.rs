@@ -17,7 +17,6 @@ const STRANGER_PARTS: usize = 16;
 /// A permit stands for as many bytes.
 const UNIT: usize = 1 << 10;
 
-/// A budget of bytes.
 #[derive(Debug)]
 pub(crate) struct BufferBudget {
     all: Arc<Semaphore>,

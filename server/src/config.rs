@@ -127,7 +127,6 @@ pub(crate) struct TlsFiles {
     pub(crate) client_ca: Option<PathBuf>,
 }
 
-/// Bounds of the time to drain.
 const DRAIN: std::ops::RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(3600);
 
 /// The longest that the start waits for a store.

@@ -14,11 +14,9 @@ pub(crate) struct Counters {
     pub(crate) turned_away: AtomicU64,
     /// TLS handshakes that waited, because too many connections were not authorized yet.
     pub(crate) handshakes_delayed: AtomicU64,
-    /// Accepted connections that have ended.
     pub(crate) closed: AtomicU64,
     /// Requests that were answered, with an error or not.
     pub(crate) requests: AtomicU64,
-    /// Requests that were answered with an error.
     pub(crate) errors: AtomicU64,
     /// Of the errors, those for want of a token that allows the request.
     pub(crate) denied: AtomicU64,

@@ -118,7 +118,6 @@ impl GeneratorFactory {
         })
     }
 
-    /// The namespace as commands name it.
     fn target(
         &self,
         name: &str,
@@ -137,7 +136,6 @@ impl GeneratorFactory {
         }
     }
 
-    /// The settings of this namespace, and its layout.
     fn settings(&self, name: &str) -> Result<(NamespaceSettings, Layout), OpenError> {
         let settings = match self.config.namespaces.get(name) {
             Some(settings) => settings.clone(),

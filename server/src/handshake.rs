@@ -24,7 +24,6 @@ use crate::proxy_protocol;
 /// longest message of the handshake that never ends.
 pub(crate) const TLS_STRANGER_BYTES: usize = 76 << 10;
 
-/// The handshakes of a protocol.
 #[derive(Debug)]
 pub(crate) struct Handshakes {
     protocol: Protocol,

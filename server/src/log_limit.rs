@@ -15,7 +15,6 @@ const INTERVAL: Duration = Duration::from_secs(60);
 /// The most causes that are counted separately. All others count as one.
 const MAX_CAUSES: usize = 256;
 
-/// One line for each cause in a minute.
 #[derive(Debug, Default)]
 pub(crate) struct LogLimit {
     causes: Mutex<HashMap<String, Logged>>,

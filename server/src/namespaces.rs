@@ -220,7 +220,6 @@ impl Namespaces {
         self
     }
 
-    /// Whether clients may begin namespaces.
     pub(crate) fn is_on_demand(&self) -> bool {
         self.data_dir.is_some()
     }

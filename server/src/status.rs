@@ -20,16 +20,11 @@ use crate::namespaces::Namespace;
 use crate::readiness::Obstacle;
 use crate::wording::Causes;
 
-/// All of it.
 #[derive(Debug, Serialize)]
 pub(crate) struct Status {
-    /// Of this program.
     version: &'static str,
-    /// When this was written, in Unix milliseconds.
     unix_ms: u64,
-    /// How long the server runs.
     uptime_ms: u64,
-    /// Whether it is about to end.
     draining: bool,
     /// Why clients can't begin namespaces though they may.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -38,11 +33,9 @@ pub(crate) struct Status {
     namespaces: Vec<OfNamespace>,
 }
 
-/// The counters of a protocol.
 #[derive(Debug, Serialize)]
 pub(crate) struct OfProtocol {
     name: &'static str,
-    /// Connections at this moment.
     open: u64,
     accepted: u64,
     turned_away: u64,
@@ -51,7 +44,6 @@ pub(crate) struct OfProtocol {
     ids: u64,
 }
 
-/// A namespace and its generator.
 #[derive(Debug, Serialize)]
 pub(crate) struct OfNamespace {
     name: String,
@@ -59,7 +51,6 @@ pub(crate) struct OfNamespace {
     layout: String,
     /// When the last tick of the layout is over, in Unix milliseconds.
     layout_end_unix_ms: u64,
-    /// Whether it can issue IDs.
     ready: bool,
     /// For how long, though no store answers, in milliseconds.
     can_go_on_ms: u64,

@@ -117,7 +117,6 @@ impl Target {
         format!("{before}run '{assignment}ringflake store {command}{place}{words}'")
     }
 
-    /// How to initialise it.
     fn init(&self) -> String {
         format!(
             "{}; with '--history new' only if no ID with a present or future time was issued with \

@@ -21,7 +21,6 @@ const UNKNOWN_TOKEN: &str = "Bearer realm=\"ringflake\", error=\"invalid_token\"
 #[derive(Clone, Copy, Debug)]
 pub(super) struct UnknownToken;
 
-/// Whether this is the response to an unknown token.
 pub(super) fn is_unknown_token(response: &Response) -> bool {
     let challenge = response.headers().get(WWW_AUTHENTICATE);
     challenge.is_some_and(|challenge| challenge == UNKNOWN_TOKEN)

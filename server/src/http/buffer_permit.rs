@@ -15,7 +15,6 @@ use crate::buffer_budget::{BufferBudget, BufferPermit, ClientBudget};
 use crate::clients::Client;
 use crate::lock::lock;
 
-/// The budget of all answers, in bytes.
 pub(super) const ANSWER_BYTES: usize = 64 << 20;
 
 /// The budget of the metrics, the status and the readiness, in bytes. Answers that a client does not
@@ -39,7 +38,6 @@ const PROBE_BYTES: usize = 16 * 4 * BYTES_PER_ACTIVE;
 /// Answers above this size need a permit.
 pub(super) const SMALL_BYTES: usize = 2 << 10;
 
-/// The budgets of a server.
 #[derive(Clone, Debug)]
 pub(super) struct Budgets<B = BufferBudget> {
     pub(super) answers: B,
@@ -82,7 +80,6 @@ pub(super) struct StrangerPermits(Mutex<Option<Held>>);
 struct Held {
     /// For as long as the connection, from its handshake on.
     tls: Option<BufferPermit>,
-    /// While it is active.
     active: Option<BufferPermit>,
 }
 

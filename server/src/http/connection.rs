@@ -23,7 +23,6 @@ use crate::buffer_budget::{BufferPermit, ClientBudget};
 /// A head that is not longer is read before hyper's buffers are made.
 const FIRST_BYTES: usize = 512;
 
-/// The most bytes of a request's head.
 const HEAD_BYTES: usize = 16 << 10;
 
 /// How long a connection that ends waits for the client to close its side. If it were closed while
@@ -46,7 +45,6 @@ pub(super) fn http1() -> http1::Builder {
     http1
 }
 
-/// What a connection needs.
 #[derive(Clone)]
 pub(super) struct Shared {
     pub(super) app: Arc<App>,
@@ -244,7 +242,6 @@ struct Supervisor {
 }
 
 enum Event {
-    /// The server begins to drain.
     Drain,
     /// It has been quiet for too long, and should be closed gracefully.
     Idle,

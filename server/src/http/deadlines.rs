@@ -30,7 +30,6 @@ use tokio_util::io::InspectReader;
 
 use crate::lock::lock;
 
-/// How long things may take.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Times {
     pub(super) request: Duration,
@@ -39,7 +38,6 @@ pub(super) struct Times {
     pub(super) drain: Duration,
 }
 
-/// The deadlines of one connection.
 #[derive(Debug)]
 pub(super) struct Deadlines {
     state: Mutex<State>,
@@ -65,7 +63,6 @@ struct State {
     draining_since: Option<Instant>,
 }
 
-/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Check {
     /// No deadline has passed. Check again then.
@@ -106,12 +103,10 @@ impl Deadlines {
         lock(&self.state).stranger_since.get_or_insert(now);
     }
 
-    /// A request was authorized.
     pub(super) fn authorize(&self) {
         lock(&self.state).stranger_since = None;
     }
 
-    /// The server drains.
     pub(super) fn drain(&self, now: Instant) {
         lock(&self.state).draining_since = Some(now);
     }

@@ -65,7 +65,6 @@ pub(super) enum Format {
     /// The signed number, as `BIGINT` has it.
     #[default]
     Decimal,
-    /// The unsigned number.
     Unsigned,
     /// Base 32 with the digits 0-9a-v.
     Text,

@@ -20,12 +20,10 @@ pub(super) async fn livez() -> &'static str {
     "live\n"
 }
 
-/// Whether IDs can be issued.
 #[derive(Serialize)]
 struct Readiness {
     /// Whether all namespaces can issue IDs and the server does not drain.
     ready: bool,
-    /// Whether the server is about to end.
     draining: bool,
     /// For how long all can issue IDs though no store answers, in whole seconds; none if there
     /// is no namespace yet.

@@ -17,7 +17,6 @@ use super::problem::{Kind, Problem};
 use super::take_request::Query;
 use crate::access::Role;
 
-/// What an ID consists of.
 #[derive(Serialize)]
 struct Inspected<'a> {
     namespace: &'a str,

@@ -26,7 +26,6 @@ pub(super) async fn openapi(State(document): State<Bytes>) -> Response {
     (content_type, document).into_response()
 }
 
-/// The document, with the limits of this server.
 pub(super) fn document(limits: &Limits) -> Vec<u8> {
     // A test reads it.
     let mut document: Value = serde_json::from_str(TEMPLATE).unwrap_or_default();
@@ -75,7 +74,6 @@ fn complete(operation: &mut Value) {
     responses["431"] = json!({ "description": "The header is too large." });
 }
 
-/// The header fields of every answer.
 fn headers() -> Value {
     json!({
         "Cache-Control": { "$ref": "#/components/headers/CacheControl" },

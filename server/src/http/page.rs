@@ -23,7 +23,6 @@ use crate::status::{OfProtocol, Status};
 
 const PAGE: &str = include_str!("page.html");
 
-/// Answers with the page.
 pub(super) async fn page() -> Response {
     let headers = [
         (CONTENT_TYPE, "text/html; charset=utf-8"),

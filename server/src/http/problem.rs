@@ -58,7 +58,6 @@ kinds! {
 }
 
 impl Kind {
-    /// The name, as the whole world has it.
     pub(super) fn urn(self) -> String {
         format!("urn:ringflake:problem:{}", self.name)
     }

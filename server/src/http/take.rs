@@ -20,13 +20,11 @@ use super::take_request::TakeRequest;
 use crate::access::Role;
 use crate::counters::add_shared;
 
-/// IDs of one batch.
 const BATCH: usize = 1024;
 
 /// Bytes after which other requests of the thread get their turn.
 const YIELD_BYTES: usize = 64 << 10;
 
-/// The shortest pause after an error.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
 
 pub(super) async fn take(

@@ -29,7 +29,6 @@ enum Socket {
     Unix(UnixListener),
 }
 
-/// A connection that was accepted.
 pub(crate) enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),

@@ -22,7 +22,6 @@ use super::{BACKLOG, Listener};
 pub(crate) struct SocketFile(PathBuf);
 
 impl Listener {
-    /// Binds a Unix socket of this mode.
     pub(crate) fn bind_unix(path: &Path, mode: u32) -> io::Result<(Self, SocketFile)> {
         // Before anything is removed.
         SockAddr::unix(path)?;

@@ -15,7 +15,6 @@ const TLS_BYTES: usize = 45 << 20;
 /// longest token.
 pub(super) const UNAUTHENTICATED_BYTES: usize = 1 << 10;
 
-/// The budgets of all connections.
 #[derive(Debug)]
 pub(super) struct Budget {
     all: BufferBudget,

@@ -126,7 +126,6 @@ fn check(
     Ok(command)
 }
 
-/// Runs a request.
 pub(super) fn run(
     session: &mut Session,
     words: &Words<'_>,

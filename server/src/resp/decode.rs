@@ -114,7 +114,6 @@ pub(super) enum Malformed {
     NotBulk(u8),
     /// A bulk string that ends elsewhere than its length says.
     BulkEnd,
-    /// More bytes than a request may have.
     TooLong {
         most: usize,
     },

@@ -110,7 +110,6 @@ impl Rejection {
 pub(super) struct Replies<'a> {
     pub(super) bytes: &'a mut Vec<u8>,
     pub(super) protocol: Protocol,
-    /// Errors among them.
     pub(super) errors: Errors,
 }
 

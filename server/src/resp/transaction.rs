@@ -8,7 +8,6 @@
 //! where a take of `n` IDs counts as `n`; requests that are not takes are at most 1,024. A request
 //! over a bound, or a take with wrong arguments, gets an error, and `EXEC` is refused.
 
-/// The queued commands of a transaction.
 #[derive(Debug, Default)]
 pub(super) struct Transaction {
     /// All requests, one behind the other.

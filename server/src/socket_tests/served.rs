@@ -45,7 +45,6 @@ pub(super) struct Served {
     addresses: [SocketAddr; 2],
 }
 
-/// With these settings.
 pub(super) fn serve(settings: &str) -> Served {
     serve_changed(settings, |_| {})
 }
@@ -169,12 +168,10 @@ impl Served {
         Wire::unix(&self.path(&format!("{protocol}.sock")))
     }
 
-    /// A file of the server.
     pub(super) fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
-    /// Gives clients these rights from now on.
     pub(super) fn set_rights(&self, rights: Table) {
         self.server().access.replace(rights);
     }
@@ -196,7 +193,6 @@ impl Served {
         )
     }
 
-    /// Stops the server.
     pub(super) fn stop(&mut self, patience: Duration) -> Stopped {
         self.server.take().unwrap().stop(patience)
     }

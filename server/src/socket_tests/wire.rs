@@ -26,7 +26,6 @@ pub(super) struct Wire<S = TcpStream> {
     rest: Vec<u8>,
 }
 
-/// A client with TLS.
 pub(super) type TlsWire = Wire<StreamOwned<ClientConnection, TcpStream>>;
 
 impl Wire {

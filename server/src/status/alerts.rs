@@ -11,7 +11,6 @@ use serde::Serialize;
 
 use crate::readiness::Obstacle;
 
-/// How urgent an alert is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Severity {
@@ -29,7 +28,6 @@ pub(super) struct Alert {
     text: String,
 }
 
-/// The input of the alerts.
 pub(super) struct Facts<'a> {
     pub(super) unix_ms: u64,
     /// For how long it can issue IDs though no store answers, or why it can issue none.

@@ -35,7 +35,6 @@ impl Hold {
         }
     }
 
-    /// Those that a store granted.
     pub(super) fn of_grants(status: &LeaseStatus, layout: &Layout) -> Vec<Self> {
         let grants = status.grants.iter().map(|it| Self {
             block: Some(it.grant.block.index()),
@@ -59,7 +58,6 @@ impl Hold {
     }
 }
 
-/// How many nodes a lease has.
 pub(super) fn nodes(lease: &Lease) -> f64 {
     let Range { start, end } = lease.nodes();
     (end - start) as f64

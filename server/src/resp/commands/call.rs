@@ -6,7 +6,6 @@ use crate::resp::reply::{Rejection, Replies};
 use crate::resp::session::Session;
 
 pub(super) struct Call<'a, 'r> {
-    /// The command's.
     pub(super) name: &'static str,
     pub(super) session: &'a mut Session,
     /// Those after the command's name.
@@ -79,7 +78,6 @@ impl std::fmt::Display for Quoted<'_> {
 }
 
 impl Call<'_, '_> {
-    /// An answer of one error.
     pub(super) fn refuse(self, why: impl std::fmt::Display) -> Flow {
         self.replies.error("ERR", why);
         Flow::Done

@@ -7,7 +7,6 @@ use crate::resp::reply::{Form, Rejection, refuse_take};
 /// Maximum bytes of an ID in a reply, with its header and line ends.
 const ID_BYTES: usize = 27;
 
-/// A request for IDs.
 pub(super) struct Take<'a> {
     name: &'a [u8],
     /// `None` for one ID that is not in a list.
