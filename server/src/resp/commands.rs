@@ -8,7 +8,7 @@ mod ids;
 mod info;
 
 pub(super) use self::call::Flow;
-use self::call::{Call, Command, Needs, Quoted, by_name, command};
+use self::call::{Call, Command, Needs, Quoted, command};
 use self::ids::Take;
 use super::context::WorkerContext;
 use super::decode::Words;
@@ -52,6 +52,12 @@ static COMMANDS: [Command; 28] = [
     command("READWRITE", 1, Needs::AnyRight, "", connection::ok),
 ];
 
+/// The command of that name, in whichever case.
+fn by_name(name: &[u8]) -> Option<&'static Command> {
+    let mut all = COMMANDS.iter();
+    all.find(|command| command.name.as_bytes().eq_ignore_ascii_case(name))
+}
+
 /// Whether a request runs during a transaction and is not queued.
 pub(super) fn runs_at_once(words: &Words<'_>) -> bool {
     let name = words.split().0;
@@ -63,7 +69,7 @@ pub(super) fn runs_at_once(words: &Words<'_>) -> bool {
 /// The name of the namespace from which a request takes IDs.
 pub(super) fn taken_name<'a>(words: &Words<'a>) -> Option<&'a [u8]> {
     let (name, arguments) = words.split();
-    let command = by_name(&COMMANDS, name)?;
+    let command = by_name(name)?;
     (command.needs == TAKE).then(|| arguments.first().copied())?
 }
 
@@ -96,7 +102,7 @@ fn check(
     context: &WorkerContext,
 ) -> Result<&'static Command, Rejection> {
     let (name, arguments) = words.split();
-    let Some(command) = by_name(&COMMANDS, name) else {
+    let Some(command) = by_name(name) else {
         return Err(Rejection::of(format!(
             "unknown command {}; this is a server of unique IDs: INCR name, LPOP name count, \
              RINGFLAKE.HELP",
@@ -137,7 +143,6 @@ pub(super) fn run(
             name: command.name,
             session,
             arguments: words.split().1,
-            commands: &COMMANDS,
             context,
             replies,
         }),

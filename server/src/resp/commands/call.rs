@@ -10,7 +10,6 @@ pub(super) struct Call<'a, 'r> {
     pub(super) session: &'a mut Session,
     /// Those after the command's name.
     pub(super) arguments: &'a [&'a [u8]],
-    pub(super) commands: &'static [Command],
     pub(super) context: &'a mut WorkerContext,
     pub(super) replies: &'a mut Replies<'r>,
 }
@@ -58,13 +57,6 @@ pub(in crate::resp) enum Flow {
     Delay,
     /// It is answered, and nothing after it will be.
     Close,
-}
-
-/// The command of that name, in whichever case.
-pub(super) fn by_name(commands: &'static [Command], name: &[u8]) -> Option<&'static Command> {
-    commands
-        .iter()
-        .find(|command| command.name.as_bytes().eq_ignore_ascii_case(name))
 }
 
 /// Text of a client in an error, without what would end its line, and not all of a long one.

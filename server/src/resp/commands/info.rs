@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::call::{Call, Command, Flow, Needs, Quoted, by_name};
+use super::call::{Call, Command, Flow, Needs, Quoted};
+use super::{COMMANDS, by_name};
 use crate::access::Role;
 use crate::counters::{open, total};
 use crate::namespaces::Namespace;
@@ -13,10 +14,7 @@ use crate::resp::reply::Replies;
 pub(super) const REDIS_VERSION: &str = "7.4.0";
 
 pub(super) fn help(call: Call<'_, '_>) -> Flow {
-    let lines = call
-        .commands
-        .iter()
-        .filter(|command| !command.usage.is_empty());
+    let lines = COMMANDS.iter().filter(|command| !command.usage.is_empty());
     call.replies.array(lines.clone().count());
     for Command { name, usage, .. } in lines {
         let space = if usage.starts_with(':') { "" } else { " " };
@@ -50,19 +48,19 @@ pub(super) fn config(call: Call<'_, '_>) -> Flow {
 }
 
 pub(super) fn command(call: Call<'_, '_>) -> Flow {
-    let (commands, replies) = (call.commands, call.replies);
+    let replies = call.replies;
     match *call.arguments {
         [] => {
-            replies.array(commands.len());
-            for command in commands {
+            replies.array(COMMANDS.len());
+            for command in &COMMANDS {
                 describe(command, replies);
             }
         }
-        [word] if word.eq_ignore_ascii_case(b"count") => replies.integer(commands.len() as i64),
+        [word] if word.eq_ignore_ascii_case(b"count") => replies.integer(COMMANDS.len() as i64),
         [word, ref names @ ..] if word.eq_ignore_ascii_case(b"info") => {
             replies.array(names.len());
             for name in names {
-                match by_name(commands, name) {
+                match by_name(name) {
                     Some(command) => describe(command, replies),
                     None => replies.null(),
                 }
@@ -74,7 +72,7 @@ pub(super) fn command(call: Call<'_, '_>) -> Flow {
                 names.len() == 0
                     || names.any(|name| command.name.as_bytes().eq_ignore_ascii_case(name))
             };
-            let asked = commands.iter().filter(is_asked);
+            let asked = COMMANDS.iter().filter(is_asked);
             replies.map(asked.clone().count());
             for command in asked {
                 replies.bulk(command.name.to_ascii_lowercase().as_bytes());
