@@ -148,11 +148,8 @@ impl Access {
 fn read_tokens(role: Role, file: &Path) -> Result<Tokens, ConfigError> {
     let tokens = Tokens::from_file(file)?;
     if role == Role::Admin && tokens.iter().any(|token| token.has_namespaces()) {
-        return Err(ConfigError::Content {
-            path: file.to_owned(),
-            reason: "an admin token reads the figures of all namespaces: leave out namespaces="
-                .into(),
-        });
+        let reason = "an admin token reads the figures of all namespaces: leave out namespaces=";
+        return Err(ConfigError::content(file, reason));
     }
     Ok(tokens)
 }

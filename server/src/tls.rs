@@ -59,14 +59,8 @@ impl Tls {
 impl Loaded {
     /// Reads the files. Only this user may be able to read the key.
     pub(crate) fn from_files(files: &TlsFiles) -> Result<Self, ConfigError> {
-        let refused = |path: &Path, reason: String| ConfigError::Content {
-            path: path.to_owned(),
-            reason,
-        };
-        let unreadable = |path: &Path, source| ConfigError::Unreadable {
-            path: path.to_owned(),
-            source,
-        };
+        let refused = |path: &Path, reason: String| ConfigError::content(path, reason);
+        let unreadable = ConfigError::unreadable;
         let certificates = |path: &Path| {
             let pem = std::fs::read(path).map_err(|error| unreadable(path, error))?;
             let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();

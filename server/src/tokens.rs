@@ -50,14 +50,8 @@ impl Tokens {
     /// The tokens in this file, which nobody else may read.
     pub(crate) fn from_file(path: &Path) -> Result<Self, ConfigError> {
         let read = ringflake::lease::read_private_file(path);
-        let contents = read.map_err(|source| ConfigError::Unreadable {
-            path: path.to_owned(),
-            source,
-        })?;
-        Self::parse(&contents).map_err(|reason| ConfigError::Content {
-            path: path.to_owned(),
-            reason,
-        })
+        let contents = read.map_err(|source| ConfigError::unreadable(path, source))?;
+        Self::parse(&contents).map_err(|reason| ConfigError::content(path, reason))
     }
 
     fn parse(contents: &[u8]) -> Result<Self, String> {

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Why a configuration is refused. Nothing was bound and no lease was taken. It holds no
 /// secret and no URL.
@@ -60,6 +60,16 @@ impl ConfigError {
             key: key.into(),
             reason: reason.into(),
         }
+    }
+
+    pub(crate) fn content(path: &Path, reason: impl Into<String>) -> Self {
+        let (path, reason) = (path.to_owned(), reason.into());
+        Self::Content { path, reason }
+    }
+
+    pub(crate) fn unreadable(path: &Path, source: io::Error) -> Self {
+        let path = path.to_owned();
+        Self::Unreadable { path, source }
     }
 }
 

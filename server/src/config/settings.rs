@@ -299,10 +299,8 @@ impl Settings {
     /// [`ConfigError::Unreadable`], [`ConfigError::Syntax`].
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
         let path = path.as_ref();
-        let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Unreadable {
-            path: path.to_owned(),
-            source,
-        })?;
+        let text = std::fs::read_to_string(path);
+        let text = text.map_err(|source| ConfigError::unreadable(path, source))?;
         Self::from_toml(&text, path)
     }
 
@@ -385,12 +383,11 @@ impl Settings {
 /// Refuses a file that can be read only once, such as a pipe.
 pub(crate) fn check_rereadable(path: &Path) -> Result<(), ConfigError> {
     match std::fs::metadata(path) {
-        Ok(found) if !found.is_file() => Err(ConfigError::Content {
-            path: path.to_owned(),
-            reason: "not a regular file, so it is read at the start only: restart the server, or \
-                     replace it with a regular file"
-                .to_owned(),
-        }),
+        Ok(found) if !found.is_file() => Err(ConfigError::content(
+            path,
+            "not a regular file, so it is read at the start only: restart the server, or replace \
+             it with a regular file",
+        )),
         _ => Ok(()),
     }
 }
