@@ -335,27 +335,25 @@ mod tests {
 
     /// With a namespace whose leases come from a store, and whose secret is a file of the data
     /// directory.
-    fn factory(home: &Path, on_demand: bool) -> GeneratorFactory {
-        let text = format!(
-            "
+    fn factory(home: &Path) -> GeneratorFactory {
+        let text = "
             data-dir = 'data'
             best-effort = true
-            on-demand = {on_demand}
+            on-demand = true
             [namespaces.shared]
             store = 'sqlite:leases.db'
             secret-file = 'data/orders.secret'
             init-if-new = 'new'
             block-bits = 3
-            "
-        );
-        let settings = Settings::from_toml(&text, &home.join("serve.toml")).unwrap();
+            ";
+        let settings = Settings::from_toml(text, &home.join("serve.toml")).unwrap();
         GeneratorFactory::new(Arc::new(Config::new(settings).unwrap()))
     }
 
     #[test]
     fn a_secret_of_the_data_directory_is_not_used_with_a_store() {
         let home = tempfile::tempdir().unwrap();
-        let factory = factory(home.path(), true);
+        let factory = factory(home.path());
         // It is drawn, and IDs are made with it.
         factory.build("orders").unwrap().take().unwrap();
         let error = factory.build("shared").unwrap_err();
@@ -367,7 +365,7 @@ mod tests {
     #[test]
     fn a_secret_that_a_store_was_given_makes_no_ids_in_the_data_directory() {
         let home = tempfile::tempdir().unwrap();
-        let factory = factory(home.path(), true);
+        let factory = factory(home.path());
         // It is drawn, and no ID is made with it.
         let data = DataDir::new(home.path().join("data"));
         let (secret, _) = data.keep_secret().unwrap();
@@ -394,7 +392,7 @@ mod tests {
         };
         for mode in modes {
             std::fs::set_permissions(&file, Permissions::from_mode(mode)).unwrap();
-            let error = factory(home.path(), true).build("shared").unwrap_err();
+            let error = factory(home.path()).build("shared").unwrap_err();
             assert!(matches!(error, OpenError::Secret(_)), "{error:?}");
             let (said, advice) = (Causes(&error), format!("chmod 600 {}", file.display()));
             assert!(said.to_string().contains(&advice), "{mode:o}: {said}");
@@ -428,18 +426,9 @@ mod tests {
     }
 
     #[test]
-    fn clients_begin_only_what_they_may() {
+    fn a_name_that_no_namespace_can_have_is_refused() {
         let home = tempfile::tempdir().unwrap();
-        let error = factory(home.path(), true).check("Orders").unwrap_err();
+        let error = factory(home.path()).check("Orders").unwrap_err();
         assert!(matches!(error, OpenError::Name(_)), "{error:?}");
-        factory(home.path(), true).check("more").unwrap();
-        let closed = factory(home.path(), false);
-        let error = closed.admit("more").unwrap_err();
-        assert!(matches!(error, OpenError::Unknown), "{error:?}");
-        closed.admit("shared").unwrap();
-        let error = factory(home.path(), true)
-            .admit("orders-plain")
-            .unwrap_err();
-        assert!(matches!(error, OpenError::LocalName(_)), "{error:?}");
     }
 }

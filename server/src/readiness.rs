@@ -408,11 +408,4 @@ mod tests {
         fs::rename(&copy, directory.join(name)).unwrap();
         None
     }
-
-    #[test]
-    fn a_part_of_a_second_is_one_to_wait_for() {
-        for (ms, seconds) in [(0, 0), (1, 1), (1_000, 1), (1_001, 2)] {
-            assert_eq!(whole_seconds(Duration::from_millis(ms)), seconds);
-        }
-    }
 }

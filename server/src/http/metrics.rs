@@ -182,7 +182,6 @@ mod tests {
         }
         resp[0].unavailable.store(1, Ordering::Relaxed);
         let http = Arc::new(Counters::default());
-        http.ids.store(7, Ordering::Relaxed);
         http.accepted.store(9, Ordering::Relaxed);
         http.closed.store(4, Ordering::Relaxed);
         for milliseconds in [0, 2, 2, 20_000] {
@@ -193,8 +192,6 @@ mod tests {
         of_protocols(&[("http", vec![http]), ("resp", resp)], &mut text);
         for line in [
             "# TYPE ringflake_server_ids_total counter",
-            "ringflake_server_ids_total{protocol=\"http\"} 7",
-            "ringflake_server_ids_total{protocol=\"resp\"} 0",
             "# TYPE ringflake_server_connections gauge",
             "ringflake_server_connections{protocol=\"http\"} 5",
             "ringflake_server_request_errors_total{protocol=\"resp\",kind=\"denied\"} 4",

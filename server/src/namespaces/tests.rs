@@ -110,23 +110,6 @@ fn a_failure_is_tried_again_and_leaves_room() {
 }
 
 #[test]
-fn a_refused_name_takes_no_slot() {
-    let build = |name: &str| match name {
-        "refused" => Err(OpenError::Stopping),
-        _ => Ok(generator()),
-    };
-    let admit = |name: &str| match name {
-        "refused" => Err(OpenError::Unknown),
-        _ => Ok(()),
-    };
-    let all = namespaces(1, build).admit(Box::new(admit));
-    let refuse = || assert!(matches!(all.open("refused"), Err(OpenError::Unknown)));
-    refuse();
-    all.open("a").unwrap();
-    refuse();
-}
-
-#[test]
 fn an_end_is_reported_for_each_and_nothing_comes_after() {
     let all = namespaces(3, |_| Ok(generator()));
     let held = all.open("held").unwrap();

@@ -24,10 +24,7 @@ fn an_error_says_what_it_is() {
         POST /metrics                     | 405 method-not-allowed
         GET /v1/ids/7?namespace=Orders    | 422 invalid
         POST /v1/ids?namespace=orders     | 422 invalid           | content-type: application/json | {}
-        POST /v1/ids                      | 422 invalid
-        POST /v1/ids?namespace=orders&count=0  | 422 invalid
         POST /v1/ids?namespace=orders&count=11 | 422 invalid
-        POST /v1/ids?namespace=Orders     | 422 invalid
         POST /v1/ids?namespace=nobody     | 404 unknown-namespace
         GET /v1/ids/7?namespace=orders    | 404 unknown-namespace
         GET /v1/ids/7                     | 422 invalid
