@@ -44,7 +44,11 @@ const LAYOUT_ENDS_SOON: Duration = Duration::from_secs(365 * 24 * 3600);
 /// The alerts of a namespace, the most urgent first.
 pub(super) fn of(facts: &Facts<'_>) -> Vec<Alert> {
     let mut alerts = Vec::new();
-    let mut say = |severity, text| alerts.push(Alert { severity, text });
+    macro_rules! say {
+        ($severity:expr, $($text:tt)+) => {
+            alerts.push(Alert { severity: $severity, text: format!($($text)+) })
+        };
+    }
     let (now, stats) = (facts.unix_ms, facts.stats);
     match facts.readiness {
         Err(Obstacle::NoLease) => {
@@ -52,21 +56,17 @@ pub(super) fn of(facts: &Facts<'_>) -> Vec<Alert> {
             let first = since.map_or("No lease is in force".to_owned(), |since| {
                 format!("No lease has been in force for {}", elapsed(now, since))
             });
-            say(
+            say!(
                 Severity::Critical,
-                format!(
-                    "{first}: no ID is issued. The store must be reachable and have a free block."
-                ),
+                "{first}: no ID is issued. The store must be reachable and have a free block."
             );
         }
-        Err(Obstacle::Ahead { retry_after }) => say(
+        Err(Obstacle::Ahead { retry_after }) => say!(
             Severity::Critical,
-            format!(
-                "The next ID lies further ahead of the clock than may be borrowed: no ID is \
-                 issued for {} more. The lease begins later, as after a start with an unknown \
-                 past, or the clock was set back. Wait, or take from another server.",
-                span(retry_after.as_millis() as u64)
-            ),
+            "The next ID lies further ahead of the clock than may be borrowed: no ID is issued \
+             for {} more. The lease begins later, as after a start with an unknown past, or the \
+             clock was set back. Wait, or take from another server.",
+            span(retry_after)
         ),
         _ => {}
     }
@@ -75,83 +75,73 @@ pub(super) fn of(facts: &Facts<'_>) -> Vec<Alert> {
     {
         let left = facts.readiness.unwrap_or(Duration::ZERO);
         // As the shipped rule `RingflakeLeaseRunsOut` has it.
-        let severity = if left < leases.lease_duration / 3 {
-            Severity::Critical
-        } else {
-            Severity::Warning
+        let severity = match left < leases.lease_duration / 3 {
+            true => Severity::Critical,
+            false => Severity::Warning,
         };
-        say(
+        say!(
             severity,
-            format!(
-                "Requests to the store have failed for {}. IDs can be issued for {} more.",
-                elapsed(now, since),
-                span(left.as_millis() as u64)
-            ),
+            "Requests to the store have failed for {}. IDs can be issued for {} more.",
+            elapsed(now, since),
+            span(left)
         );
     }
     let (borrowed, limit) = (stats.borrowed, stats.borrow_limit);
     if !limit.is_zero() && limit != Duration::MAX && borrowed * 10 >= limit * 9 {
-        say(
+        say!(
             Severity::Warning,
-            format!(
-                "IDs are made {} ahead of the clock, of the {} that may be borrowed: more are \
-                 taken than the leases sustain, or the clock was set back. Takes wait or fail at \
-                 the limit. More blocks raise what is sustained.",
-                span(borrowed.as_millis() as u64),
-                span(limit.as_millis() as u64)
-            ),
+            "IDs are made {} ahead of the clock, of the {} that may be borrowed: more are taken \
+             than the leases sustain, or the clock was set back. Takes wait or fail at the limit. \
+             More blocks raise what is sustained.",
+            span(borrowed),
+            span(limit)
         );
     }
     let panics = stats.panics;
     if panics > 0 {
         let text = "fills ended in a panic, which is a bug: the log has its text.";
-        say(Severity::Warning, format!("{panics} {text}"));
+        say!(Severity::Warning, "{panics} {text}");
     }
-    let left = facts.layout_end_unix_ms.saturating_sub(now);
-    if u128::from(left) < LAYOUT_ENDS_SOON.as_millis() {
-        say(
+    let left = Duration::from_millis(facts.layout_end_unix_ms.saturating_sub(now));
+    if left < LAYOUT_ENDS_SOON {
+        say!(
             Severity::Warning,
-            format!(
-                "The layout has no more ticks in {}. Begin a namespace with another layout \
-                 before that.",
-                span(left)
-            ),
+            "The layout has no more ticks in {}. Begin a namespace with another layout before that.",
+            span(left)
         );
     }
     let grants = facts.leases.into_iter().flat_map(|it| &it.grants);
     let given_up = grants.filter(|it| it.state == GrantState::Draining).count();
     if given_up > 0 {
-        say(
+        say!(
             Severity::Note,
-            format!(
-                "{given_up} blocks are given up: the store refused to renew them, or its reply \
-                 was lost. What was confirmed of them is used; others have taken their place."
-            ),
+            "{given_up} blocks are given up: the store refused to renew them, or its reply was \
+             lost. What was confirmed of them is used; others have taken their place."
         );
     }
     // One in a thousand, of enough to say so.
     let empties = stats.empties;
     if stats.issued >= 1_000_000 && empties >= stats.issued / 1000 {
-        say(
+        say!(
             Severity::Note,
-            format!(
-                "{empties} takes found the ring empty, and made IDs in place. A larger capacity \
-                 spares them that microsecond."
-            ),
+            "{empties} takes found the ring empty, and made IDs in place. A larger capacity spares \
+             them that microsecond."
         );
     }
     alerts
 }
 
 fn elapsed(now_unix_ms: u64, then_unix_ms: u64) -> String {
-    span(now_unix_ms.saturating_sub(then_unix_ms))
+    span(Duration::from_millis(
+        now_unix_ms.saturating_sub(then_unix_ms),
+    ))
 }
 
 /// A span of time in its largest unit, or two.
-pub(super) fn span(ms: u64) -> String {
-    let secs = ms / 1000;
+fn span(time: Duration) -> String {
+    let secs = time.as_secs();
     match secs {
-        0 => format!("{ms} ms"),
+        0 => format!("{} ms", time.as_millis()),
         1..60 => format!("{secs} s"),
         60..3600 => format!("{} min {} s", secs / 60, secs % 60),
         3600..86_400 => format!("{} h {} min", secs / 3600, secs / 60 % 60),
@@ -259,7 +249,7 @@ mod tests {
             (3_660_000, "1 h 1 min"),
             (172_800_000, "2 days"),
         ] {
-            assert_eq!(span(ms), text);
+            assert_eq!(span(Duration::from_millis(ms)), text);
         }
     }
 }
