@@ -299,19 +299,14 @@ impl Config {
 
     /// The keys of the settings that differ in `other` and need a restart: all but `log.level`.
     pub fn needs_restart(&self, other: &Self) -> Vec<&'static str> {
+        #[rustfmt::skip]
         let differ = [
             ("data-dir", self.data_dir != other.data_dir),
             ("on-demand", self.on_demand != other.on_demand),
-            (
-                "on-demand-names",
-                self.on_demand_names != other.on_demand_names,
-            ),
+            ("on-demand-names", self.on_demand_names != other.on_demand_names),
             ("best-effort", self.best_effort != other.best_effort),
             ("drain", self.drain != other.drain),
-            (
-                "open-to-the-network-without-tokens-or-tls",
-                self.open != other.open,
-            ),
+            ("open-to-the-network-without-tokens-or-tls", self.open != other.open),
             ("resp", self.resp != other.resp),
             ("http", self.http != other.http),
             ("tls", self.tls != other.tls),

@@ -52,13 +52,19 @@ fn own_errors() -> String {
         let error = open_to_the_network(has_token, has_tls);
         text += &show("ConfigError::OpenToTheNetwork", &error);
     }
-    let show = |name: &str, error: &OpenError| {
-        entry(
-            name,
-            error,
-            &[("note", error.note()), ("help", error.help().as_deref())],
-        )
-    };
+    macro_rules! with_note {
+        ($type:ty) => {
+            |name: &str, error: &$type| {
+                let help = error.help();
+                entry(
+                    name,
+                    error,
+                    &[("note", error.note()), ("help", help.as_deref())],
+                )
+            }
+        };
+    }
+    let show = with_note!(OpenError);
     text += &messages!(show, OpenError {
         Unknown,
         TooMany { most: 64 },
@@ -78,13 +84,7 @@ fn own_errors() -> String {
             source: io_error(io::ErrorKind::NotFound).into(),
         },
     });
-    let show = |name: &str, error: &StartError| {
-        entry(
-            name,
-            error,
-            &[("note", error.note()), ("help", error.help().as_deref())],
-        )
-    };
+    let show = with_note!(StartError);
     text += &messages!(show, StartError {
         Config(ConfigError::NoSocket),
         Bind {
@@ -163,59 +163,30 @@ fn errors_of_the_library() -> String {
         reason: "appendonly is no".into(),
     };
     let (namespace, print) = (|| "orders".to_owned(), ringflake::lease::Fingerprint::PLAIN);
+    let (given, recorded) = (IdWidth::Full, IdWidth::Positive);
+    let directory = || "/var/lib/ringflake".into();
+    #[rustfmt::skip]
     let stores = [
         not_durable(),
-        StoreError::NotInitialised {
-            namespace: namespace(),
-        },
-        StoreError::HistoryUnknown {
-            namespace: namespace(),
-            reason: "the table is new".into(),
-        },
-        StoreError::FingerprintMismatch {
-            namespace: namespace(),
-            recorded: print,
-            offered: print,
-        },
-        StoreError::Unavailable {
-            source: "connection reset".into(),
-        },
-        StoreError::Copied {
-            store: "leases.db".into(),
-            recorded: "one file".into(),
-            found: "another".into(),
-        },
+        StoreError::NotInitialised { namespace: namespace() },
+        StoreError::HistoryUnknown { namespace: namespace(), reason: "the table is new".into() },
+        StoreError::FingerprintMismatch { namespace: namespace(), recorded: print, offered: print },
+        StoreError::Unavailable { source: "connection reset".into() },
+        StoreError::Copied { store: "leases.db".into(), recorded: "one file".into(), found: "another".into() },
     ];
+    #[rustfmt::skip]
     let locals = [
         LocalError::NoHome,
-        LocalError::Directory {
-            path: "/var/lib/ringflake".into(),
-            source: io_error(io::ErrorKind::StorageFull),
-        },
+        LocalError::Directory { path: directory(), source: io_error(io::ErrorKind::StorageFull) },
         LocalError::Store(not_durable()),
-        LocalError::OtherWidth {
-            namespace: namespace(),
-            recorded: IdWidth::Positive,
-            given: IdWidth::Full,
-        },
-        LocalError::SecretBrought {
-            path: None,
-            directory: "/var/lib/ringflake".into(),
-        },
+        LocalError::OtherWidth { namespace: namespace(), recorded, given },
+        LocalError::SecretBrought { path: None, directory: directory() },
     ];
+    #[rustfmt::skip]
     let builds = [
-        BuildError::LayoutTooWide {
-            bits: 64,
-            width: IdWidth::Positive,
-        },
-        BuildError::EncryptionWidens {
-            bits: 53,
-            width: IdWidth::Full,
-        },
-        BuildError::NoLeaseYet {
-            waited: Duration::from_secs(5),
-            error: not_durable(),
-        },
+        BuildError::LayoutTooWide { bits: 64, width: recorded },
+        BuildError::EncryptionWidens { bits: 53, width: given },
+        BuildError::NoLeaseYet { waited: Duration::from_secs(5), error: not_durable() },
     ];
     let mut text = String::new();
     let targets = targets();

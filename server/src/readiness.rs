@@ -357,32 +357,26 @@ mod tests {
             kind: io::ErrorKind::TimedOut,
         };
         let copy = refused("it is a copy of another one");
+        let lock = |path: &Path| {
+            let file = fs::File::open(path.join("leases.db.lock")).unwrap();
+            file.lock().unwrap();
+            Some(file)
+        };
+        let damage = |path: &Path| {
+            fs::write(path.join("leases.db"), [7; 4096]).unwrap();
+            None
+        };
+        let open = |path: &Path| {
+            ringflake_kit::tls::allow(path, 0o777);
+            None
+        };
         type Spoil = fn(&Path) -> Option<fs::File>;
         let table: [(Spoil, Obstacle); 5] = [
             (|path| replace(path, "leases.db"), copy),
             (|path| replace(path, "leases.db.lock"), copy),
-            (
-                |path| {
-                    fs::write(path.join("leases.db"), [7; 4096]).unwrap();
-                    None
-                },
-                refused("leases.db is damaged"),
-            ),
-            (
-                |path| {
-                    ringflake_kit::tls::allow(path, 0o777);
-                    None
-                },
-                refused("other users can replace its secrets"),
-            ),
-            (
-                |path| {
-                    let file = fs::File::open(path.join("leases.db.lock")).unwrap();
-                    file.lock().unwrap();
-                    Some(file)
-                },
-                timed_out,
-            ),
+            (damage, refused("leases.db is damaged")),
+            (open, refused("other users can replace its secrets")),
+            (lock, timed_out),
         ];
         for (spoil, expected) in table {
             let directory = tempfile::tempdir().unwrap();

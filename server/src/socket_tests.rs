@@ -401,30 +401,14 @@ fn a_client_learns_of_a_failure_what_it_can_do() {
             "{text}"
         );
     };
-    for (name, code, status, kind, said) in [
-        (
-            "unknown",
-            "-ERR ",
-            404,
-            "unknown-namespace",
-            "unknown namespace",
-        ),
-        (
-            "full",
-            "-ERR ",
-            409,
-            "too-many-namespaces",
-            "the limit of 7",
-        ),
+    #[rustfmt::skip]
+    let table = [
+        ("unknown", "-ERR ", 404, "unknown-namespace", "unknown namespace"),
+        ("full", "-ERR ", 409, "too-many-namespaces", "the limit of 7"),
         ("stopping", "-TRYAGAIN ", 503, "busy", "is stopping"),
-        (
-            "file",
-            "-TRYAGAIN ",
-            503,
-            "cannot-open",
-            "namespace can't be opened",
-        ),
-    ] {
+        ("file", "-TRYAGAIN ", 503, "cannot-open", "namespace can't be opened"),
+    ];
+    for (name, code, status, kind, said) in table {
         let mut wire = served.connect(Protocol::Resp);
         wire.send([&incr(name), &b"QUIT\r\n"[..]].concat());
         let text = String::from_utf8(wire.read_to_end()).unwrap();

@@ -192,18 +192,12 @@ mod tests {
         let status: Value = serde_json::from_str(&serde_json::to_string(&status).unwrap()).unwrap();
 
         assert_eq!(status["uptime_ms"], 1_500);
-        assert_eq!(
-            (
-                &status["protocols"][0]["open"],
-                &status["protocols"][0]["accepted"]
-            ),
-            (&4.into(), &6.into())
-        );
+        let protocol = &status["protocols"][0];
+        assert_eq!(protocol["open"], 4);
+        assert_eq!(protocol["accepted"], 6);
         let orders = &status["namespaces"][0];
-        assert_eq!(
-            (&orders["name"], &orders["ready"]),
-            (&"orders".into(), &true.into())
-        );
+        assert_eq!(orders["name"], "orders");
+        assert_eq!(orders["ready"], true);
         assert_eq!(orders["stats"]["issued"], 1);
         assert_eq!(orders["alerts"], serde_json::json!([]));
         let hold = &orders["holds"][0];
