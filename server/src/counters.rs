@@ -29,6 +29,9 @@ pub(crate) struct Counters {
     pub(crate) durations: Durations,
 }
 
+/// A protocol's name, and the counters of its threads.
+pub(crate) type NamedCounters = (&'static str, Vec<Arc<Counters>>);
+
 /// A count of several threads, each as it is at some moment meanwhile.
 pub(crate) fn total(threads: &[Arc<Counters>], count: fn(&Counters) -> &AtomicU64) -> u64 {
     // Figures, which order nothing.

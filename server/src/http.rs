@@ -67,10 +67,12 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc;
 
 use self::app::App;
-pub(crate) use self::app::{DRAIN_TIME, Setup};
+pub(crate) use self::app::DRAIN_TIME;
 use self::listen::Listening;
 #[cfg(test)]
 use crate::counters::Counters;
+use crate::counters::NamedCounters;
+use crate::setup::Setup;
 
 pub(crate) struct HttpServer {
     runtime: Runtime,
@@ -81,12 +83,16 @@ pub(crate) struct HttpServer {
 }
 
 impl HttpServer {
-    /// Begins to accept.
+    /// Begins to accept. While it drains, it answers new requests for `drain_time`.
     ///
     /// # Errors
     ///
     /// When no thread can be started, or a listener can't be made non-blocking.
-    pub(crate) fn start(mut setup: Setup) -> io::Result<Self> {
+    pub(crate) fn start(
+        mut setup: Setup,
+        drain_time: Duration,
+        others: Vec<NamedCounters>,
+    ) -> io::Result<Self> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(setup.config.workers)
             .thread_name_fn(thread_name)
@@ -98,10 +104,10 @@ impl HttpServer {
             .build()?;
         let listeners = std::mem::take(&mut setup.listeners);
         let draining = setup.drain.subscribe();
-        #[cfg(test)]
-        let counters = [Arc::clone(&setup.counters)];
         let (task, tasks) = mpsc::channel(1);
-        let app = Arc::new(App::new(setup)?);
+        let app = Arc::new(App::new(setup, drain_time, others)?);
+        #[cfg(test)]
+        let counters = [Arc::clone(&app.counters)];
         let listening = Listening::new(app, draining, task);
         {
             let _in_runtime = runtime.enter();

@@ -43,6 +43,7 @@ mod rate;
 mod readiness;
 mod resp;
 mod server;
+mod setup;
 #[cfg(test)]
 mod socket_tests;
 mod status;

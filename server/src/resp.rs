@@ -89,15 +89,9 @@ use tokio::runtime::{Builder, Handle};
 use tokio::sync::watch;
 
 use self::context::{Announced, Shared, Worker};
-use crate::access::Access;
-use crate::config::Limits;
-use crate::config::ProtocolConfig;
 use crate::counters::Counters;
-use crate::drain::Drain;
-use crate::listener::Listener;
 use crate::lock::lock;
-use crate::namespaces::Namespaces;
-use crate::tls::Tls;
+use crate::setup::Setup;
 
 /// Namespaces that the connections of one worker open at once.
 const OPENINGS: usize = 4;
@@ -113,36 +107,25 @@ pub(crate) struct RespServer {
     tasks: Mutex<mpsc::Receiver<Infallible>>,
 }
 
-pub(crate) struct Options {
-    pub(crate) listeners: Vec<Listener>,
-    pub(crate) config: ProtocolConfig,
-    pub(crate) namespaces: Arc<Namespaces>,
-    pub(crate) rights: Arc<Access>,
-    /// For all TCP listeners. Plain text is not accepted on them then.
-    pub(crate) tls: Option<Arc<Tls>>,
-    pub(crate) limits: Limits,
-    pub(crate) drain: Drain,
-}
-
 impl RespServer {
     /// Starts to serve, until the drain begins.
     ///
     /// # Errors
     /// No thread or event loop can be created, or a listener can't be registered.
-    pub(crate) fn start(options: Options) -> io::Result<Self> {
-        let config = options.config;
+    pub(crate) fn start(setup: Setup) -> io::Result<Self> {
+        let config = setup.config;
         let workers = config.workers;
         let (task, tasks) = mpsc::channel();
         let (stop, stopped) = watch::channel(false);
         let mut shared = Shared::new(
-            options.rights,
-            options.limits,
-            options.namespaces,
-            options.drain.clone(),
+            setup.rights,
+            setup.limits,
+            setup.namespaces,
+            setup.drain.clone(),
             workers,
         );
         shared.proxy_protocol = config.proxy_protocol;
-        shared.has_tls = options.tls.is_some();
+        shared.has_tls = setup.tls.is_some();
         shared.announced = config.announce.as_deref().and_then(Announced::new);
         shared.key_prefix = config.key_prefix;
         shared.colon = config.colon;
@@ -160,14 +143,14 @@ impl RespServer {
             handles.push(handle);
             server.workers.push(thread);
         }
-        let draining = options.drain.subscribe();
+        let draining = setup.drain.subscribe();
         let first = handles[0].clone();
         let handles: Arc<[Handle]> = handles.into();
         let _in_runtime = first.enter();
-        for listener in options.listeners {
+        for listener in setup.listeners {
             let accepting = accept::accept_from(
                 listener,
-                options.tls.clone(),
+                setup.tls.clone(),
                 Arc::clone(&shared),
                 Arc::clone(&handles),
                 draining.clone(),

@@ -32,6 +32,7 @@ use crate::listener::{Address, Listener, SocketFile};
 use crate::namespaces::{Namespaces, OpenError};
 use crate::readiness::Obstacle;
 use crate::resp;
+use crate::setup::Setup;
 use crate::tls::{Loaded, Tls};
 use crate::watched_files::WatchedFiles;
 
@@ -160,12 +161,9 @@ impl Server {
         let tls = tls.map(Tls::new).map(Arc::new);
         let factory = Arc::new(GeneratorFactory::new(Arc::clone(&config)));
 
+        let rights = Access::read(&config.tokens, true, config.open)?;
         let mut server = Self {
-            access: Arc::new(Access::new(Access::read(
-                &config.tokens,
-                true,
-                config.open,
-            )?)),
+            access: Arc::new(Access::new(rights)),
             is_local: true,
             addresses: Vec::new(),
             files,
@@ -334,36 +332,24 @@ impl Server {
         let mut others = Vec::new();
         for (protocol, listeners) in bound {
             let refused = |source| StartError::Workers { protocol, source };
-            let config = self.config.protocol(protocol).clone();
-            let rights = Arc::clone(&self.access);
+            let setup = Setup {
+                listeners,
+                config: self.config.protocol(protocol).clone(),
+                namespaces: Arc::clone(&self.namespaces),
+                rights: Arc::clone(&self.access),
+                tls: self.tls.clone(),
+                limits: limits.clone(),
+                drain: self.drain.clone(),
+            };
             match protocol {
                 Protocol::Resp => {
-                    let started = resp::RespServer::start(resp::Options {
-                        listeners,
-                        config,
-                        namespaces: Arc::clone(&self.namespaces),
-                        rights,
-                        tls: self.tls.clone(),
-                        limits: limits.clone(),
-                        drain: self.drain.clone(),
-                    });
-                    let started = started.map_err(refused)?;
+                    let started = resp::RespServer::start(setup).map_err(refused)?;
                     others.push((protocol.name(), started.counters().to_vec()));
                     self.resp = Some(started);
                 }
                 Protocol::Http => {
-                    let started = http::HttpServer::start(http::Setup {
-                        listeners,
-                        config,
-                        namespaces: Arc::clone(&self.namespaces),
-                        rights,
-                        tls: self.tls.clone(),
-                        limits: limits.clone(),
-                        drain: self.drain.clone(),
-                        drain_time: self.drain_time,
-                        counters: Arc::default(),
-                        others: std::mem::take(&mut others),
-                    });
+                    let others = std::mem::take(&mut others);
+                    let started = http::HttpServer::start(setup, self.drain_time, others);
                     self.http = Some(started.map_err(refused)?);
                 }
             }

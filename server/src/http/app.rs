@@ -10,41 +10,23 @@ use super::buffer_permit::{SMALL_BYTES, StrangerPermits};
 use super::deadlines::{Deadlines, Times};
 use super::namespace_metrics::NamespaceMetrics;
 use super::problem::{Kind, Problem};
-use crate::access::Access;
 use crate::buffer_budget::{BufferPermit, ClientBudget};
-use crate::config::Limits;
-use crate::config::{Protocol, ProtocolConfig};
-use crate::counters::Counters;
-use crate::drain::Drain;
-use crate::listener::Listener;
-use crate::namespaces::{Namespace, Namespaces, OpenError};
+use crate::config::Protocol;
+use crate::counters::{Counters, NamedCounters};
+use crate::namespaces::{Namespace, OpenError};
 use crate::readiness::Obstacle;
-use crate::tls::Tls;
+use crate::setup::Setup;
 
 /// For how long a draining server still answers new requests: clients learn from their next
 /// answer that they have to connect elsewhere.
 pub(crate) const DRAIN_TIME: Duration = Duration::from_millis(500);
 
-/// The parts that an HTTP server is made from.
-pub(crate) struct Setup {
-    /// Taken when the server starts.
-    pub(crate) listeners: Vec<Listener>,
-    pub(crate) config: ProtocolConfig,
-    pub(crate) namespaces: Arc<Namespaces>,
-    pub(crate) rights: Arc<Access>,
-    /// For all TCP listeners; those of Unix sockets have none.
-    pub(crate) tls: Option<Arc<Tls>>,
-    pub(crate) limits: Limits,
-    pub(crate) drain: Drain,
-    /// For how long new requests are answered while it drains.
-    pub(crate) drain_time: Duration,
-    pub(crate) counters: Arc<Counters>,
-    /// The counters of other protocols, by name; those of this one are added.
-    pub(crate) others: Vec<(&'static str, Vec<Arc<Counters>>)>,
-}
-
 pub(super) struct App {
     pub(super) setup: Setup,
+    /// For how long new requests are answered while it drains.
+    pub(super) drain_time: Duration,
+    pub(super) counters: Arc<Counters>,
+    pub(super) protocols: Vec<NamedCounters>,
     pub(super) metrics: NamespaceMetrics,
     pub(super) started: Instant,
 }
@@ -53,11 +35,18 @@ impl App {
     /// # Errors
     ///
     /// When the recorder of the metrics can't be made.
-    pub(super) fn new(mut setup: Setup) -> io::Result<Self> {
-        let counters = vec![Arc::clone(&setup.counters)];
-        setup.others.push((Protocol::Http.name(), counters));
+    pub(super) fn new(
+        setup: Setup,
+        drain_time: Duration,
+        mut protocols: Vec<NamedCounters>,
+    ) -> io::Result<Self> {
+        let counters = Arc::<Counters>::default();
+        protocols.push((Protocol::Http.name(), vec![Arc::clone(&counters)]));
         Ok(Self {
             setup,
+            drain_time,
+            counters,
+            protocols,
             metrics: NamespaceMetrics::new().map_err(io::Error::other)?,
             started: Instant::now(),
         })
@@ -67,7 +56,7 @@ impl App {
         Times {
             request: self.setup.limits.request_time,
             idle: self.setup.limits.idle_time,
-            drain: self.setup.drain_time,
+            drain: self.drain_time,
         }
     }
 

@@ -64,7 +64,7 @@ impl hyper::service::Service<Request<Incoming>> for Calls {
             // A server that is too busy to say whether it is ready has a problem.
             let kind = response.headers().get(CONTENT_TYPE);
             let is_probe = is_probe && kind.is_some_and(|it| it == "application/json");
-            let counters = &app.setup.counters;
+            let counters = &app.counters;
             count(counters, is_probe, response.status(), now.elapsed());
             if auth::is_unknown_token(&response) {
                 tokio::time::sleep(auth::DELAY).await;

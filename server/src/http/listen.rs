@@ -79,8 +79,8 @@ impl Listening {
     ) -> io::Result<impl Future<Output = ()> + Send> {
         let acceptor = Acceptor::new(listener, "http")?;
         Ok(async move {
-            let counters = &self.shared.app.setup.counters;
-            let drain_time = self.shared.app.setup.drain_time;
+            let counters = &self.shared.app.counters;
+            let drain_time = self.shared.app.drain_time;
             let mut draining = self.shared.draining.clone();
             let mut drained = pin!(drained(&mut draining, drain_time));
             while let Some((stream, client, _)) = acceptor.next(drained.as_mut()).await {
@@ -128,7 +128,7 @@ async fn proxied(
     let header = listening.handshakes.read_header(&mut stream, proxy);
     let header = tokio::select! {
         header = tokio::time::timeout(app.setup.limits.request_time, header) => header,
-        () = drained(&mut draining, app.setup.drain_time) => return,
+        () = drained(&mut draining, app.drain_time) => return,
     };
     // A peer that sends no header is not a proxy, and would not understand a response.
     let Ok(Ok(address)) = header else { return };
@@ -165,13 +165,13 @@ async fn with_tls(
     let tap = Tap::default();
     let stream = tap.inspect(stream);
     let mut draining = shared.draining.clone();
-    let counters = &shared.app.setup.counters;
+    let counters = &shared.app.counters;
     // Waiting for a permit counts as part of the handshake.
     let handshake = handshakes.accept_tls(config, stream, &budgets.strangers, counters);
     let handshake = tokio::select! {
         done = tokio::time::timeout(most, handshake) => done,
         // No request has begun.
-        () = drained(&mut draining, shared.app.setup.drain_time) => return,
+        () = drained(&mut draining, shared.app.drain_time) => return,
     };
     // A handshake that fails or takes too long makes no connection.
     if let Ok(Some((stream, permit))) = handshake {

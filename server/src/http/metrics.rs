@@ -13,14 +13,11 @@ use super::app::App;
 use super::auth;
 use super::problem::Problem;
 use crate::access::Role;
-use crate::counters::{Counters, Durations, open, total};
+use crate::counters::{Counters, Durations, NamedCounters, open, total};
 use crate::namespaces::Namespace;
 
 /// The text format of Prometheus.
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
-
-/// The counters of each protocol, by name.
-type Protocols = [(&'static str, Vec<Arc<Counters>>)];
 
 type Count = fn(&Counters) -> &AtomicU64;
 
@@ -44,7 +41,7 @@ pub(super) async fn metrics(State(app): State<Arc<App>>, head: Parts) -> Result<
     let is_on_demand = app.setup.namespaces.is_on_demand();
     let data_dir = is_on_demand.then_some(obstacle.is_none());
     of_readiness(&app, &namespaces, data_dir, &mut text);
-    of_protocols(&app.setup.others, &mut text);
+    of_protocols(&app.protocols, &mut text);
     Ok(([(CONTENT_TYPE, TEXT)], text).into_response())
 }
 
@@ -107,7 +104,7 @@ fn write_metric(
     }
 }
 
-fn of_protocols(protocols: &Protocols, text: &mut String) {
+fn of_protocols(protocols: &[NamedCounters], text: &mut String) {
     let label = |protocol: &str| format!("{{protocol=\"{protocol}\"}}");
     for (name, help, count) in COUNTERS {
         let values = protocols
@@ -155,14 +152,9 @@ fn of_protocols(protocols: &Protocols, text: &mut String) {
         values.push((format!("_count{}", label(protocol)), count as f64));
         values
     });
+    let name = "request_duration_seconds";
     let help = "Time to answer a request that has arrived.";
-    write_metric(
-        text,
-        "histogram",
-        "request_duration_seconds",
-        help,
-        durations,
-    );
+    write_metric(text, "histogram", name, help, durations);
 }
 
 #[cfg(test)]

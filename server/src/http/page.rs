@@ -58,7 +58,7 @@ fn inside(element: &str) -> &'static str {
 /// Answers with all that the page shows.
 pub(super) async fn status(State(app): State<Arc<App>>, head: Parts) -> Result<Response, Problem> {
     auth::require(&app.setup.rights, &head, Role::Admin)?;
-    let protocols = app.setup.others.iter();
+    let protocols = app.protocols.iter();
     let protocols = protocols.map(|(name, threads)| OfProtocol::of(name, threads));
     let status = Status::now(
         &app.setup.namespaces.all(),

@@ -81,7 +81,7 @@ async fn answer(
     let generator = &namespace.generator;
     write_ids(generator, request.count, writer, context.until, &mut out).await?;
     out.extend_from_slice(writer.tail());
-    add_shared(&app.setup.counters.ids, request.count as u64);
+    add_shared(&app.counters.ids, request.count as u64);
 
     let body = match permit {
         Some(permit) => guarded(out, permit),

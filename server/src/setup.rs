@@ -1,0 +1,22 @@
+//! The parts that the server of a protocol is made from.
+
+use std::sync::Arc;
+
+use crate::access::Access;
+use crate::config::{Limits, ProtocolConfig};
+use crate::drain::Drain;
+use crate::listener::Listener;
+use crate::namespaces::Namespaces;
+use crate::tls::Tls;
+
+pub(crate) struct Setup {
+    /// Taken when the server starts.
+    pub(crate) listeners: Vec<Listener>,
+    pub(crate) config: ProtocolConfig,
+    pub(crate) namespaces: Arc<Namespaces>,
+    pub(crate) rights: Arc<Access>,
+    /// For all TCP listeners, which accept no plain text then; those of Unix sockets have none.
+    pub(crate) tls: Option<Arc<Tls>>,
+    pub(crate) limits: Limits,
+    pub(crate) drain: Drain,
+}
