@@ -97,25 +97,17 @@ mod tests {
             (v6, Some("[2001:db8::1]:56324")),
             ("PROXY UNKNOWN\r\nPING\r\n", None),
         ] {
-            let (read, rest) = read(text.as_bytes()).unwrap();
-            assert_eq!(
-                read,
-                address.map(|address| address.parse().unwrap()),
-                "{text}"
-            );
-            assert_eq!(rest, b"PING\r\n");
+            let address = address.map(|address| address.parse().unwrap());
+            let read = read(text.as_bytes()).unwrap();
+            assert_eq!(read, (address, b"PING\r\n".to_vec()), "{text}");
         }
         let source = "192.0.2.1:5".parse().unwrap();
-        let header = ProxyHeader::with_address(ProxiedAddress::stream(
-            source,
-            "198.51.100.1:6379".parse().unwrap(),
-        ));
-        assert_eq!(
-            read(&v2(&header)).unwrap(),
-            (Some(source), b"PING\r\n".to_vec())
-        );
-        let local = v2(&ProxyHeader::with_local());
-        assert_eq!(read(&local).unwrap(), (None, b"PING\r\n".to_vec()));
+        let target = "198.51.100.1:6379".parse().unwrap();
+        let proxied = ProxyHeader::with_address(ProxiedAddress::stream(source, target));
+        for (header, address) in [(proxied, Some(source)), (ProxyHeader::with_local(), None)] {
+            let read = read(&v2(&header)).unwrap();
+            assert_eq!(read, (address, b"PING\r\n".to_vec()));
+        }
     }
 
     #[test]

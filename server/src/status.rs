@@ -182,13 +182,8 @@ mod tests {
         add(&counters.accepted, 3);
         add(&counters.closed, 1);
         let protocols = vec![OfProtocol::of("http", &[Arc::clone(&counters), counters])];
-        let status = Status::now(
-            &[orders],
-            protocols,
-            Duration::from_millis(1_500),
-            false,
-            None,
-        );
+        let uptime = Duration::from_millis(1_500);
+        let status = Status::now(&[orders], protocols, uptime, false, None);
         let status: Value = serde_json::from_str(&serde_json::to_string(&status).unwrap()).unwrap();
 
         assert_eq!(status["uptime_ms"], 1_500);

@@ -105,8 +105,9 @@ impl Tokens {
         }
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Token> {
-        self.0.iter()
+    /// Whether one of them may use some namespaces only.
+    pub(crate) fn have_namespaces(&self) -> bool {
+        self.0.iter().any(|token| token.namespaces.is_some())
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -184,10 +185,6 @@ impl Token {
     pub(crate) fn may_use(&self, namespace: &str) -> bool {
         let names = self.namespaces.as_ref();
         names.is_none_or(|names| names.iter().any(|name| name == namespace))
-    }
-
-    pub(crate) fn has_namespaces(&self) -> bool {
-        self.namespaces.is_some()
     }
 
     /// Counts `requests`, one after the other, each of this many IDs (or 1), against its rate.

@@ -7,8 +7,8 @@ use std::thread;
 
 use redis_protocol::resp2::types::OwnedFrame;
 use ringflake::Shutdown;
-use ringflake_kit::eventually;
 use ringflake_kit::tls::{certificate, file, only_for_us};
+use ringflake_kit::{assert_says, eventually};
 use tempfile::TempDir;
 
 use super::served::{TLS, serve};
@@ -75,10 +75,7 @@ fn a_certificate_is_changed_while_connections_go_on() {
     let error = served.server().reload().unwrap_err().to_string();
     assert!(error.contains("server.key: not a regular file"), "{error}");
     let metrics = connect(Http).get("/metrics").text();
-    assert!(
-        metrics.contains("\nringflake_server_reload_failed 1\n"),
-        "{metrics}"
-    );
+    assert_says(&metrics, &["\nringflake_server_reload_failed 1\n"]);
     goes_on();
     let metrics = connect(Http).get("/metrics").text();
     let expiry = "\nringflake_server_certificate_expiry_timestamp_seconds 4731436800\n";

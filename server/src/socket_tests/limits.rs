@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use redis_protocol::resp2::types::OwnedFrame;
-use ringflake_kit::eventually;
+use ringflake_kit::{assert_says, eventually};
 
 use super::served::{Served, TLS, serve, serve_ahead, serve_changed, serve_narrow};
 use super::wire::{PATIENCE, TlsWire, Wire, incr, request};
@@ -193,10 +193,7 @@ fn kept_and_new_connections_are_answered_while_the_server_drains() {
     assert_eq!(kept.get("/livez").headers.get("connection"), None);
     served.server().drain.begin();
     let metrics = served.connect(Http).get("/metrics").text();
-    assert!(
-        metrics.contains("\nringflake_server_ready 0\n"),
-        "{metrics}"
-    );
+    assert_says(&metrics, &["\nringflake_server_ready 0\n"]);
     for mut wire in [kept, served.connect(Http)] {
         let reply = wire.post("/v1/ids?namespace=orders", &[]);
         assert_eq!(reply.status, 200);

@@ -9,7 +9,7 @@ use redis_protocol::resp2::types::OwnedFrame;
 use ringflake_kit::eventually;
 
 use super::ATTEMPTS;
-use super::served::{Served, TLS, serve};
+use super::served::{TLS, serve};
 use super::wire::{PATIENCE, Wire, incr, request};
 use crate::access::Access;
 use crate::config::Protocol::Resp;
@@ -286,14 +286,10 @@ fn a_client_has_the_request_timeout_to_authenticate_whatever_it_sends() {
     });
 }
 
-fn connect_tls(served: &Served) -> super::wire::TlsWire {
-    served.connect(Resp).with_tls()
-}
-
 #[test]
 fn requests_and_replies_may_be_cut_by_records_anywhere() {
     let served = serve(TLS);
-    let mut client = connect_tls(&served);
+    let mut client = served.connect(Resp).with_tls();
     let mut ids = Vec::new();
     // A byte a record, some bytes, and a pipeline of several records.
     for (requests, bytes) in [(3, 1), (50, 7), (2_000, 100_000)] {
