@@ -218,8 +218,6 @@ impl fmt::Display for Load {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
     use crate::plan::tests::load;
 
@@ -235,28 +233,19 @@ mod tests {
     fn a_load_has_a_mean_a_peak_and_its_times() {
         let secs = |seconds| Some(Duration::from_secs(seconds));
         let bursts = "1M/s, and 20M/s for the first 100ms of every 1s (2M IDs a burst)";
+        let trace = "a trace of 150 IDs in 5 s";
         let dip = "5M/s, and 1M/s for the first 1s of every 4s (1M IDs a burst)";
         for (text, said, mean, peak, period, duration) in [
             (STEADY, "50k/s", 5e4, 5e4, None, None),
             (BURSTS, bursts, 2.9e6, 2e7, secs(1), None),
             ("5M 1M:1s/4s", dip, 4e6, 5e6, secs(4), None),
-            (
-                TRACE,
-                "a trace of 150 IDs in 5 s",
-                30.0,
-                100.0,
-                None,
-                secs(5),
-            ),
+            (TRACE, trace, 30.0, 100.0, None, secs(5)),
         ] {
             let load = load(text);
             assert_eq!(load.to_string(), said);
             assert_eq!((load.mean(), load.peak()), (mean, peak), "{text}");
-            assert_eq!(
-                (load.period(), load.duration()),
-                (period, duration),
-                "{text}"
-            );
+            assert_eq!(load.period(), period, "{text}");
+            assert_eq!(load.duration(), duration, "{text}");
         }
     }
 
@@ -295,21 +284,6 @@ mod tests {
         }
     }
 
-    fn any_load() -> impl Strategy<Value = Load> {
-        let rates = || 1..100_000_000_u64;
-        let bursts = (rates(), rates(), 1..1000_u64, 1..1000_u64);
-        let bursts = bursts.prop_map(|(steady, high, length, rest)| {
-            let period = length + rest;
-            format!("{steady}/s {high}/s:{length}ms/{period}ms")
-        });
-        let traces = prop::collection::vec(1..100_000_u64, 1..30).prop_map(|counts| {
-            let line = |(at, count)| format!("{at},{count}\n");
-            counts.iter().enumerate().map(line).collect()
-        });
-        let steady = rates().prop_map(|rate| format!("{rate}/s"));
-        prop_oneof![steady, bursts, traces].prop_map(|text| load(&text))
-    }
-
     #[test]
     fn the_excess_is_what_a_stock_has_to_hold() {
         for (text, rate, excess) in [
@@ -328,25 +302,8 @@ mod tests {
             (TRACE, 0.0, 150.0),
         ] {
             let found = load(text).excess(rate);
-            assert!(
-                found == excess || is_near(found, excess),
-                "{text} {rate}: {found}"
-            );
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn demand_is_the_sum_of_its_pieces(load in any_load(), seconds in 0.001..20.0_f64) {
-            let near = |a: f64, b: f64| (a - b).abs() <= 1e-6 * b.max(1.0);
-            let mut sum = 0.0;
-            for piece in load.pieces_until(seconds) {
-                prop_assert!(piece.rate <= load.peak() && piece.seconds() > 0.0);
-                sum += piece.ids();
-            }
-            let demanded = load.demanded_by(seconds);
-            prop_assert!(near(sum, demanded), "{sum} {demanded}");
-            prop_assert!(load.mean() <= load.peak() * (1.0 + 1e-9));
+            let is_right = found == excess || is_near(found, excess);
+            assert!(is_right, "{text} {rate}: {found}");
         }
     }
 }

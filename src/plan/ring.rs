@@ -27,9 +27,8 @@
 //! ```
 //!
 //! The ring is enough if `T` is more than the sum, and if an assist is in time wherever the
-//! load comes to one stripe: `m > R x 5 us x S`. [`capacity_for`] begins with the default
-//! capacity, which costs half a MiB and is enough for nearly every load, and doubles it until
-//! the ring is enough with each of these terms multiplied by [`MARGIN`]: the only margin.
+//! load comes to one stripe: `m > R x 5 us x S`; [`capacity_for`] multiplies each of these terms
+//! by [`MARGIN`].
 //!
 //! # Why it holds
 //!
@@ -383,51 +382,37 @@ mod tests {
 
     #[test]
     fn the_level_falls_by_the_terms_of_the_formula() {
-        let half = 32_768.0;
+        let (half, marks) = (32_768.0, 6554.0);
         // After 259.59 us the level meets the mark, and 20 M/s are missing from then on.
-        let met = 20.0 * (300.0 - (half - 255.0 - 6554.0) / 120.0);
-        let falls = |text, machine: Machine, lowest: f64, empties: f64, assisted| {
+        let met = 20.0 * (300.0 - (half - 255.0 - marks) / 120.0);
+        let falls = |text, machine: Machine, lowest: f64, empties: f64, is_assisted| {
             let level = lowest_level(&load(text), &machine, 1 << 16, HALF).unwrap();
             let is_near = |a: f64, b: f64| a == b || (a - b).abs() < 2.0;
             let are_near = is_near(level.lowest, lowest) && is_near(level.empties, empties);
             assert!(are_near, "{text}: {level:?}, not {lowest} and {empties}");
-            assert_eq!(level.assisted, assisted, "{text}");
+            assert_eq!(level.assisted, is_assisted, "{text}");
         };
+        let alone = |wake_micros| unassisted("100M", wake_micros);
+        let assisted = |wake_micros| machine("100M", wake_micros);
         // R x W.
-        falls("1M", unassisted("100M", 10_000), half - 1e4, 0.0, false);
-        falls("1M", unassisted("100M", 40_000), 0.0, 4e4 - half, false);
+        falls("1M", alone(10_000), half - 1e4, 0.0, false);
+        falls("1M", alone(40_000), 0.0, 4e4 - half, false);
         // E(F): 10 M/s are missing for 1 ms.
         let burst = "1M 110M:1ms/1s";
-        falls(burst, unassisted("100M", 0), half - 1e4, 0.0, false);
-        falls(burst, unassisted("100M", 100), half - 2.1e4, 0.0, false);
+        falls(burst, alone(0), half - 1e4, 0.0, false);
+        falls(burst, alone(100), half - 2.1e4, 0.0, false);
         // More is asked for than is made.
-        falls("101M", unassisted("100M", 0), 0.0, f64::INFINITY, false);
+        falls("101M", alone(0), 0.0, f64::INFINITY, false);
         // Two stripes with marks of 3,277 slots: 255 IDs are on their way.
-        falls(
-            "1M",
-            machine("100M", 10_000),
-            half - 255.0 - 1e4,
-            0.0,
-            false,
-        );
+        falls("1M", assisted(10_000), half - 255.0 - 1e4, 0.0, false);
         // Takes make more than is taken, and 5 us x 2 stripes are left to others.
-        falls("1M", machine("100M", 40_000), 6554.0 - 10.0, 0.0, true);
+        falls("1M", assisted(40_000), marks - 10.0, 0.0, true);
         // R - A.
-        falls(
-            "1M 120M:1us/1s",
-            machine("100M", 300),
-            6554.0 - 1200.0 - met,
-            0.0,
-            true,
-        );
+        let peak = "1M 120M:1us/1s";
+        falls(peak, assisted(300), marks - 1200.0 - met, 0.0, true);
         // E(F + A): 50 M/s are missing for 1 ms, and once takes assist none.
-        falls(
-            "1M 150M:1ms/1s",
-            machine("100M", 0),
-            6554.0 - 1500.0,
-            0.0,
-            true,
-        );
+        let burst = "1M 150M:1ms/1s";
+        falls(burst, assisted(0), marks - 1500.0, 0.0, true);
     }
 
     #[test]

@@ -116,20 +116,12 @@ mod tests {
 
     #[test]
     fn an_error_names_its_line() {
-        let wrong = [
-            "seconds,count",
-            "1",
-            "-1,1",
-            "1e3,1",
-            "inf,1",
-            ",1",
-            "999999999999,1",
-            "0,1.5",
-            "0,-1",
-            "0,1,2",
-            "0,18446744073709551616",
-        ];
-        let wrong = wrong.map(|line| format!("# begin\n\n{line}"));
+        let wrong = "seconds,count|1|-1,1|1e3,1|inf,1|,1|999999999999,1|0,1.5|0,-1|0,1,2|\
+                     0,18446744073709551616";
+        let wrong: Vec<_> = wrong
+            .split('|')
+            .map(|line| format!("# begin\n\n{line}"))
+            .collect();
         let wrong = wrong
             .iter()
             .map(|text| (text.as_str(), 3, "write seconds,count"));
