@@ -263,10 +263,8 @@ pub(super) mod tests {
         assert!(slow.headline().starts_with(choose), "{}", slow.headline());
         slow.measured.take_cost = 1e-7;
         slow.compute();
-        assert!(
-            slow.headline()
-                .starts_with("No ring serves this load: the peak needs")
-        );
+        let none = "No ring serves this load: the peak needs";
+        assert!(slow.headline().starts_with(none));
         assert!(!slow.is_served() && slow.levels().is_empty());
     }
 
@@ -279,10 +277,8 @@ pub(super) mod tests {
                 .collect::<String>()
         };
         let bursts = text(&answer("50000", Some("2M:200ms/10s")));
-        assert!(
-            bursts.starts_with("lease: 2 nodes (1 block of 32"),
-            "{bursts}"
-        );
+        let first = "lease: 2 nodes (1 block of 32";
+        assert!(bursts.starts_with(first), "{bursts}");
         let parts = [
             "load: 50k/s, and 2M/s for the first 200ms of every 10s (400k IDs a burst)",
             " IDs stay in it in the worst case",

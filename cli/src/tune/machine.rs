@@ -65,10 +65,7 @@ impl Measured {
 
     /// The inputs of the formula.
     pub(super) fn machine(&self, threads: Threads) -> plan::Machine {
-        let rate = |per_second: f64| {
-            let per_second = (per_second as u64).clamp(1, Rate::MAX.per_second());
-            Rate::new(per_second).unwrap_or(Rate::MAX)
-        };
+        let rate = |per_second: f64| Rate::new((per_second as u64).max(1)).unwrap_or(Rate::MAX);
         let mut machine = plan::Machine::default();
         machine.cores = threads.cores;
         machine.producers = threads.producers;
@@ -204,10 +201,8 @@ mod tests {
         });
         let found = measured.unwrap();
         assert!(found.take_cost > 0.0 && found.take_cost < 1e-3, "{found:?}");
-        assert!(
-            found.wake_median > 0.0 && found.wake_median <= found.wake_longest,
-            "{found:?}"
-        );
+        let wakes = 0.0 < found.wake_median && found.wake_median <= found.wake_longest;
+        assert!(wakes, "{found:?}");
         let machine = found.machine(Threads {
             cores: 3,
             producers: 2,
@@ -220,9 +215,7 @@ mod tests {
         assert_eq!(machine.wake_up.as_secs_f64(), found.wake_longest);
         let near = |rate: Rate, expected: f64| (rate.per_second() as f64 - expected).abs() <= 1.0;
         assert!(near(machine.fill_rate, found.fill_rate), "{machine:?}");
-        assert!(
-            near(machine.take_rate, 1.0 / found.take_cost),
-            "{machine:?}"
-        );
+        let take_rate = 1.0 / found.take_cost;
+        assert!(near(machine.take_rate, take_rate), "{machine:?}");
     }
 }

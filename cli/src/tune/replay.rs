@@ -346,22 +346,15 @@ pub(super) mod tests {
     };
 
     /// The finding for rings with these empties and lowest levels.
-    fn settle(ring: impl Fn(usize) -> (u64, usize)) -> (Finding, usize, Vec<usize>) {
+    fn settle(ring: impl Fn(usize) -> (u64, usize)) -> (Finding, u32, Vec<u32>) {
         let mut replay = replay(Vec::new(), Finding::NotMeasured);
         let outcome = replay.settle(FIRST, 1 << 16, |setting| {
             let (empties, lowest) = ring(setting.capacity);
             Ok(Some(run(setting, empties, lowest)))
         });
         let (finding, chosen) = outcome.unwrap();
-        let ran = replay
-            .runs
-            .iter()
-            .map(|run| run.setting.capacity.trailing_zeros() as usize);
-        (
-            finding,
-            chosen.capacity.trailing_zeros() as usize,
-            ran.collect(),
-        )
+        let ran = replay.runs.iter().map(|run| run.setting.capacity.ilog2());
+        (finding, chosen.capacity.ilog2(), ran.collect())
     }
 
     #[test]
@@ -416,24 +409,18 @@ pub(super) mod tests {
         let (finding, text) = outcome(|it| it.by_end = 979_980);
         assert!(finding.is_good(), "2 % and 20 are due at the end");
         assert!(text.starts_with("Confirmed by a run: "), "{text}");
-        for (change, said) in [
-            (
-                (|it| it.by_end = 979_979) as fn(&mut Measurement),
-                "97.9 %. 1 thread to take and 1 thread to fill",
-            ),
-            (|it| it.missed = 1, "100 %. 1 thread to take"),
-            (
-                |it| (it.refused, it.refusal) = (9, Some(ringflake::TakeError::Empty)),
-                "9 were refused: ",
-            ),
-        ] {
+        let not_served = |change: fn(&mut Measurement), said: &str| {
             let (finding, text) = outcome(change);
             assert_eq!(finding, Finding::NotServed);
-            assert!(
-                text.starts_with("Not served: ") && text.contains(said),
-                "{text}"
-            );
-        }
+            let text = text.strip_prefix("Not served: ").unwrap();
+            assert!(text.contains(said), "{text}");
+        };
+        let late = "97.9 %. 1 thread to take and 1 thread to fill";
+        not_served(|it| it.by_end = 979_979, late);
+        not_served(|it| it.missed = 1, "100 %. 1 thread to take");
+        let empty: fn(&mut Measurement) =
+            |it| (it.refused, it.refusal) = (9, Some(ringflake::TakeError::Empty));
+        not_served(empty, "9 were refused: ");
     }
 
     /// The replay of a trace of 4 s that is quiet until it is busy from second 2 to 3, with the
@@ -466,10 +453,8 @@ pub(super) mod tests {
         assert!(text.ends_with(part), "{text}");
         // All of it needs less.
         let (replay, text, [_, after]) = replay_of_quiet_then_busy(4, |_| ());
-        assert_eq!(
-            (replay.finding, after),
-            (Finding::Corrected, Setting::DEFAULT.capacity)
-        );
+        let corrected = (Finding::Corrected, Setting::DEFAULT.capacity);
+        assert_eq!((replay.finding, after), corrected);
         assert!(!text.contains("Only the first"), "{text}");
     }
 
