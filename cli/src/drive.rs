@@ -89,7 +89,8 @@ pub(crate) struct Sample {
     /// Since the first moment of the load.
     pub(crate) seconds: f64,
     pub(crate) level: usize,
-    pub(crate) threshold: usize,
+    /// IDs handed out so far.
+    pub(crate) issued: u64,
     /// Seconds that were borrowed.
     pub(crate) borrowed: f64,
 }
@@ -118,11 +119,6 @@ impl Measurement {
     pub(crate) fn most_borrowed(&self) -> f64 {
         let borrowed = self.samples.iter().map(|sample| sample.borrowed);
         borrowed.fold(0.0, f64::max)
-    }
-
-    /// The lowest level in the samples; the true one may be lower.
-    pub(crate) fn lowest_level(&self) -> Option<usize> {
-        self.samples.iter().map(|sample| sample.level).min()
     }
 
     /// Adds what one consumer took.
@@ -201,7 +197,7 @@ impl OpenLoop<'_> {
         Some(Sample {
             seconds: since.as_secs_f64(),
             level: stats.level,
-            threshold: stats.threshold,
+            issued: stats.issued,
             borrowed: stats.borrowed.as_secs_f64(),
         })
     }
@@ -331,7 +327,7 @@ mod tests {
         assert_eq!(run.refused, 0);
         assert_eq!(run.latency.len(), run.taken);
         let last = run.samples.last().unwrap();
-        assert!(last.level <= 1 << 16 && last.threshold == 1 << 15);
+        assert!(last.level <= 1 << 16 && last.issued == run.taken);
     }
 
     #[test]

@@ -52,8 +52,8 @@ async function check(page, { name, address, file, theme }) {
 
   const status = basename(file).split(".").at(-2);
   // A run that measured nothing has none.
-  const pictures = status !== "0" && found.pictures === 0 ? 0 : 2;
-  assert.equal(found.pictures, pictures, "the level and the thresholds");
+  const pictures = status !== "0" && found.pictures === 0 ? 0 : 4;
+  assert.equal(found.pictures, pictures, "the load, the level, the latency and the thresholds");
   assert.equal(found.grade, status === "0" ? "good" : "bad", `status ${status}`);
   assert.equal(found.headline, status === "0" ? "Served" : "Not confirmed");
   assert.match(found.sign, /^[\u2713\u00d7]$/, "a sign beside the colour");

@@ -35,8 +35,8 @@ impl Run {
         if self.measured.empties > 0 {
             return 0;
         }
-        let lowest = self.measured.lowest_level();
-        lowest.unwrap_or(self.setting.capacity)
+        let levels = self.measured.samples.iter().map(|sample| sample.level);
+        levels.min().unwrap_or(self.setting.capacity)
     }
 
     /// Whether the takes kept pace with what was due. If not, the ring met less than the load.
@@ -314,7 +314,7 @@ pub(super) mod tests {
         let sample = |at: usize| Sample {
             seconds: at as f64 / 100.0,
             level: setting.capacity - fall * (at % 11) / 10,
-            threshold: setting.below(),
+            issued: 5_000 * at as u64,
             borrowed: 0.0,
         };
         let mut measured = Measurement {

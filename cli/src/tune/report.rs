@@ -1,8 +1,8 @@
 //! `--report`: the answer and its run, as one page that needs nothing beside itself.
 //!
 //! No script, no font, no picture from elsewhere, so it can be mailed and kept. Every text
-//! from outside is escaped where it is written. Two pictures: the level over time, and the
-//! thresholds.
+//! from outside is escaped where it is written. Four pictures: the load and the level over time,
+//! the latency, and the thresholds.
 
 use std::env;
 use std::fmt::{self, Write as _};
@@ -14,9 +14,12 @@ use super::snippet;
 use super::text;
 use crate::drive::Sample;
 use crate::timestamp;
-use crate::units::{grouped, short};
+use crate::units::{grouped, short, time};
 
 mod chart;
+
+/// The most parts of a picture over time, so that a page stays small.
+const PARTS: usize = 300;
 
 /// The page as HTML.
 pub(super) fn html(answer: &Answer, replay: &Replay, command: &str) -> String {
@@ -51,15 +54,22 @@ fn write(html: &mut String, answer: &Answer, replay: &Replay, command: &str) -> 
         escaped(&answer.headline()),
         escaped(&replay.in_words(answer)),
     )?;
-    write_facts(html, &answer.facts())?;
-    writeln!(html, "</section>")?;
+    writeln!(html, "<dl>")?;
+    for (name, value) in answer.facts() {
+        writeln!(html, "<dt>{name}</dt><dd>{}</dd>", escaped(&value))?;
+    }
+    writeln!(html, "</dl>\n</section>")?;
     if let Some(code) = snippet::code(answer) {
         writeln!(html, "<section>\n<h2>The generator</h2>")?;
         write_code(html, "The program", &code)?;
         writeln!(html, "</section>")?;
     }
-    let run = replay.decisive();
-    let charts = run.map(|run| [level(run), thresholds(answer, replay)]);
+    let charts = replay.decisive().map(|run| {
+        let over_time = [load(answer, run), level(run)];
+        over_time
+            .into_iter()
+            .chain([latency(run), thresholds(answer, replay)])
+    });
     for chart in charts.into_iter().flatten() {
         let (title, text) = (chart.title, escaped(&chart.text));
         writeln!(
@@ -68,7 +78,7 @@ fn write(html: &mut String, answer: &Answer, replay: &Replay, command: &str) -> 
              </figure>\n</section>"
         )?;
     }
-    write_table(html, &text::heads(true), &text::rows(answer, Some(replay)))?;
+    write_table(html, &text::table(answer, Some(replay)))?;
     writeln!(html, "<section>\n<h2>How this was measured</h2>")?;
     write_code(html, "The command", command)?;
     let build = match cfg!(debug_assertions) {
@@ -94,18 +104,10 @@ fn write_code(html: &mut String, label: &str, code: &str) -> fmt::Result {
     )
 }
 
-fn write_facts(html: &mut String, facts: &[(&'static str, String)]) -> fmt::Result {
-    writeln!(html, "<dl>")?;
-    for (name, value) in facts {
-        writeln!(html, "<dt>{name}</dt><dd>{}</dd>", escaped(value))?;
-    }
-    writeln!(html, "</dl>")
-}
-
-fn write_table(html: &mut String, heads: &[&str], rows: &[Vec<String>]) -> fmt::Result {
-    if rows.is_empty() {
+fn write_table(html: &mut String, table: &[Vec<String>]) -> fmt::Result {
+    let [heads, rows @ ..] = table else {
         return Ok(());
-    }
+    };
     writeln!(
         html,
         "<section>\n<h2>The thresholds in numbers</h2>\n<p class=\"quiet\">The lowest level and \
@@ -132,12 +134,53 @@ fn write_table(html: &mut String, heads: &[&str], rows: &[Vec<String>]) -> fmt::
     writeln!(html, "</tbody>\n</table>\n</div>\n</section>")
 }
 
+/// The rate that the load asked for, and that of the IDs that were handed out.
+fn load(answer: &Answer, run: &Run) -> Chart {
+    let (measured, load) = (&run.measured, &answer.load);
+    let end = measured.took.as_secs_f64();
+    let every = measured.samples.len().div_ceil(PARTS).max(1);
+    let samples: Vec<_> = measured.samples.iter().step_by(every).collect();
+    // The average of each part, as a step.
+    let line = |name, style, ids: &dyn Fn(&Sample) -> f64| {
+        let steps = samples.windows(2).flat_map(|pair| {
+            let [from, until] = [pair[0], pair[1]];
+            // The last sample may come at once after the one before it.
+            let seconds = (until.seconds - from.seconds).max(1e-3);
+            let rate = (ids(until) - ids(from)) / seconds;
+            [(from.seconds, rate), (until.seconds, rate)]
+        });
+        Line::new(name, style, steps)
+    };
+    let asked = |it: &Sample| load.demanded_by(it.seconds.min(end));
+    let lines = vec![
+        line("handed out", Style::Plain, &|it| it.issued as f64),
+        line("asked for", Style::Dashed, &asked),
+    ];
+    Chart {
+        id: "load",
+        title: "The load",
+        text: format!(
+            "{load}. Averages over {}. {} IDs were due, and {} of them were taken by the end; the ring \
+             was at most {} s ahead of the clock.",
+            time(end / samples.len().max(1) as f64),
+            grouped(measured.demanded),
+            grouped(measured.by_end),
+            measured.most_borrowed()
+        ),
+        up: "IDs/s",
+        across: "seconds",
+        x: Axis::from_zero(end, 8.0, seconds),
+        y: Axis::from_zero(highest(&lines), 4.0, short),
+        lines,
+    }
+}
+
 /// The level of the ring over time.
 fn level(run: &Run) -> Chart {
     let samples = &run.measured.samples;
     let end = run.measured.took.as_secs_f64();
-    let chunk = samples.len().div_ceil(300).max(1);
     // Of each part the highest and the lowest level.
+    let chunk = samples.len().div_ceil(PARTS).max(1);
     let points = samples.chunks(chunk).flat_map(|part| {
         let highest = part.iter().max_by_key(|it| it.level);
         let lowest = part.iter().min_by_key(|it| it.level);
@@ -146,14 +189,13 @@ fn level(run: &Run) -> Chart {
         both.sort_by(|one, other| one.0.total_cmp(&other.0));
         both
     });
-    let thresholds = samples.iter().step_by(chunk);
-    let thresholds = thresholds.map(|it| (it.seconds, it.threshold as f64));
+    let threshold = run.setting.below() as f64;
     let lines = vec![
         Line::new("level", Style::Plain, points),
         Line::new(
             "threshold: below it a producer is woken",
             Style::Dashed,
-            thresholds,
+            [(0.0, threshold), (end, threshold)],
         ),
     ];
     Chart {
@@ -167,11 +209,45 @@ fn level(run: &Run) -> Chart {
             grouped(run.measured.empties),
             grouped(run.measured.assists)
         ),
-        up: "IDs".to_owned(),
+        up: "IDs",
         across: "seconds",
         x: Axis::from_zero(end, 8.0, seconds),
         y: Axis::from_zero(run.setting.capacity as f64, 4.0, short),
         lines,
+    }
+}
+
+/// The latency by percentile, on logarithmic axes: shows where it begins to rise and the slowest
+/// takes, which the few percentiles of the table miss.
+fn latency(run: &Run) -> Chart {
+    let latency = &run.measured.latency;
+    // Of the slowest take.
+    let nines = (latency.len() as f64).log10().max(1.0);
+    let at = |nines: f64| latency.value_at_quantile(1.0 - 10_f64.powf(-nines)).max(1) as f64;
+    let points = (0..=PARTS).map(|part| {
+        let nines = nines * part as f64 / PARTS as f64;
+        (nines, at(nines).log10())
+    });
+    let [least, most] = [at(0.0).log10().floor(), at(nines).log10().floor() + 1.0];
+    let percentile = |nines: i32| {
+        let digits = (nines - 2).max(0) as usize;
+        format!("p{:.digits$}", 100.0 - 10_f64.powi(2 - nines))
+    };
+    Chart {
+        id: "latency",
+        title: "Latency",
+        text: format!(
+            "{}: from the moment at which a take was due until it had its ID. The line ends at the \
+             slowest of {} takes.",
+            run.setting,
+            grouped(latency.len())
+        ),
+        up: "from due to taken",
+        across: "percentile of the takes",
+        // No label at the edge, which has no room for one.
+        x: Axis::powers(0.0, nines.floor() + 0.999, percentile),
+        y: Axis::powers(least, most, |power| time(10_f64.powi(power - 9))),
+        lines: vec![Line::new("latency", Style::Plain, points)],
     }
 }
 
@@ -186,20 +262,24 @@ fn thresholds(answer: &Answer, replay: &Replay) -> Chart {
         Line::new("measured", Style::Marked, measured),
         Line::new("in the worst case, computed", Style::Dashed, worst),
     ];
-    let points = lines.iter().flat_map(|it| &it.points);
-    let most = points.map(|it| it.1).fold(0.0, f64::max);
     Chart {
         id: "thresholds",
         title: "Thresholds",
         text: "The lowest level of the ring by its threshold. A higher one keeps more IDs, and \
                wakes producers more often."
             .to_owned(),
-        up: "lowest level, IDs".to_owned(),
+        up: "lowest level, IDs",
         across: "threshold",
         x: Axis::names(levels.iter().map(|(it, _)| it.threshold.to_string())),
-        y: Axis::from_zero(most, 4.0, short),
+        y: Axis::from_zero(highest(&lines), 4.0, short),
         lines,
     }
+}
+
+/// The highest value of all lines.
+fn highest(lines: &[Line]) -> f64 {
+    let points = lines.iter().flat_map(|it| &it.points);
+    points.map(|it| it.1).fold(0.0, f64::max)
 }
 
 #[cfg(test)]
@@ -230,20 +310,27 @@ mod tests {
     }
 
     #[test]
-    fn two_pictures_in_two_widths_have_a_title_and_a_text() {
+    fn each_picture_has_a_title_a_text_and_units_in_two_widths() {
         let html = page("ringflake tune");
         let pictures: Vec<_> = html.split("<svg ").skip(1).collect();
-        assert_eq!(pictures.len(), 4);
-        for picture in pictures {
+        let parts = [
+            "The load<|20M/s for the first 100ms|>IDs/s<|>seconds<|>10 M<|>1.2<",
+            "The level of the ring<|30,000 were left|>IDs<|>seconds<|>60 k<|>1.2<",
+            "Latency<|slowest of 1,000,000 takes|>from due to taken<|>percentile of the takes<|>10 us<|>p99.99<",
+            "Thresholds<|by its threshold|>lowest level, IDs<|>threshold<|>20 k<|>75 %<",
+        ];
+        assert_eq!(pictures.len(), 2 * parts.len());
+        for (index, picture) in pictures.into_iter().enumerate() {
             let (picture, _) = picture.split_once("</svg>").unwrap();
+            for part in parts[index / 2].split('|') {
+                assert!(picture.contains(part), "{part} in picture {index}");
+            }
             let (_, labels) = picture.split_once("aria-labelledby=\"").unwrap();
             for id in labels.split('"').next().unwrap().split(' ') {
                 assert_eq!(html.matches(&format!(" id=\"{id}\"")).count(), 1, "{id}");
             }
-            assert!(
-                !picture.contains("NaN") && !picture.contains("inf"),
-                "{picture}"
-            );
+            let is_finite = !picture.contains("NaN") && !picture.contains("inf");
+            assert!(is_finite, "{picture}");
         }
         for text in [
             "Confirmed by a run: no take found 65,536 slots, threshold 50 % empty in 2 s",
@@ -254,13 +341,29 @@ mod tests {
     }
 
     #[test]
+    fn load_and_latency_are_drawn_where_they_were_measured() {
+        let run = run(Setting::DEFAULT, 0, 30_000);
+        let load = load(&answer("1M", Some("20M:100ms/1s")), &run);
+        // Of each sample that begins a hundredth of a second.
+        let rate = |line: usize, at: usize| (load.lines[line].points[2 * at].1 / 1e3).round();
+        assert_eq!([0, 50, 100].map(|at| rate(0, at)), [500.0; 3]);
+        assert_eq!([0, 50, 100].map(|at| rate(1, at)), [20e3, 1e3, 20e3]);
+        let latency = latency(&run);
+        assert_eq!((latency.y.from, latency.y.until), (2.0, 5.0));
+        let points = &latency.lines[0].points;
+        for (percentile, nanos) in [(1.0, 200.0), (3.0, 60_000.0), (6.0, 60_000.0)] {
+            let (_, found) = points.iter().find(|it| it.0 >= percentile).unwrap();
+            let ratio = 10_f64.powf(*found) / nanos;
+            assert!((ratio - 1.0).abs() < 0.01, "{percentile}: {found}");
+        }
+    }
+
+    #[test]
     fn text_from_outside_is_escaped() {
         let evil = "<script>x</script>\"'&\0";
         let html = page(evil);
-        assert!(
-            !html.contains("<script")
-                && html.contains("&lt;script&gt;x&lt;/script&gt;&quot;&#39;&amp;<")
-        );
+        let harmless = "&lt;script&gt;x&lt;/script&gt;&quot;&#39;&amp;<";
+        assert!(!html.contains("<script") && html.contains(harmless));
     }
 
     #[test]

@@ -21,22 +21,19 @@ pub(super) fn print(
     for (name, text) in answer.facts() {
         writeln!(out, "{name:<8} {text}")?;
     }
-    let rows = rows(answer, replay);
-    if !rows.is_empty() {
+    let table = table(answer, replay);
+    if !table.is_empty() {
         writeln!(out)?;
-        let head = heads(replay.is_some())
-            .into_iter()
-            .map(str::to_owned)
-            .collect();
-        for row in std::iter::once(head).chain(rows) {
-            let cells: Vec<_> = row.iter().map(|cell| format!("{cell:>12}")).collect();
-            writeln!(out, "{}", cells.join("").trim_end())?;
+        for row in table {
+            let cells: String = row.iter().map(|cell| format!("{cell:>12}")).collect();
+            writeln!(out, "{}", cells.trim_end())?;
         }
-        let worst = "lowest level and empties in the worst case, as computed";
-        match replay {
-            Some(_) => writeln!(out, "(worst, empties: {worst}; measured: by a run of each)")?,
-            None => writeln!(out, "(worst, empties: {worst}; --run measures them)")?,
-        }
+        let worst = "worst, empties: lowest level and empties in the worst case, as computed";
+        let measured = match replay {
+            Some(_) => "measured: by a run of each",
+            None => "--run measures them",
+        };
+        writeln!(out, "({worst}; {measured})")?;
     }
     if let Some(code) = snippet::code(answer) {
         writeln!(out, "\n{}", code.trim_end())?;
@@ -44,20 +41,20 @@ pub(super) fn print(
     Ok(())
 }
 
-/// The columns of the table of thresholds.
-pub(super) fn heads(has_run: bool) -> Vec<&'static str> {
+/// The thresholds under their heads: their lowest level and their empties on the load, and their
+/// latencies. Empty if no ring serves the load.
+pub(super) fn table(answer: &Answer, replay: Option<&Replay>) -> Vec<Vec<String>> {
     let mut heads = vec!["threshold", "worst", "empties"];
-    if has_run {
+    if replay.is_some() {
         heads.extend(["measured", "empties"]);
         heads.extend(PERCENTILES.map(|(name, _)| name));
     }
-    heads
-}
-
-/// The thresholds: their lowest level and their empties on the load, and their latencies.
-pub(super) fn rows(answer: &Answer, replay: Option<&Replay>) -> Vec<Vec<String>> {
-    let mut rows = Vec::new();
-    for (setting, level) in answer.levels() {
+    let levels = answer.levels();
+    if levels.is_empty() {
+        return Vec::new();
+    }
+    let mut table = vec![heads.into_iter().map(str::to_owned).collect()];
+    for (setting, level) in levels {
         let empties = match level.empties {
             empties if empties.is_finite() => grouped(empties as u64),
             _ => "always".to_owned(),
@@ -73,7 +70,7 @@ pub(super) fn rows(answer: &Answer, replay: Option<&Replay>) -> Vec<Vec<String>>
                 None => row.extend(vec!["-".to_owned(); 2 + PERCENTILES.len()]),
             }
         }
-        rows.push(row);
+        table.push(row);
     }
-    rows
+    table
 }

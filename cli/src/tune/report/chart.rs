@@ -22,7 +22,7 @@ pub(super) struct Chart {
     /// The description of the picture.
     pub(super) text: String,
     /// What the vertical axis means; the horizontal one likewise.
-    pub(super) up: String,
+    pub(super) up: &'static str,
     pub(super) across: &'static str,
     pub(super) x: Axis,
     pub(super) y: Axis,
@@ -84,6 +84,16 @@ impl Axis {
         }
     }
 
+    /// Powers of ten, with a label at each that is whole.
+    pub(super) fn powers(from: f64, until: f64, label: impl Fn(i32) -> String) -> Self {
+        let whole = from.ceil() as i32..=until.floor() as i32;
+        Self {
+            from,
+            until,
+            labels: whole.map(|power| (power.into(), label(power))).collect(),
+        }
+    }
+
     /// One label beside the other.
     pub(super) fn names(names: impl Iterator<Item = String>) -> Self {
         let labels: Vec<_> = (0..).map(f64::from).zip(names).collect();
@@ -110,8 +120,7 @@ fn round_below(value: f64) -> f64 {
 
 /// A moment, with the digits that it needs.
 pub(super) fn seconds(at: f64) -> String {
-    let text = format!("{at:.6}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    ((at * 1e6).round() / 1e6).to_string()
 }
 
 /// Text from outside, made safe for an element or a quoted attribute.
@@ -148,56 +157,47 @@ impl Chart {
             self.title,
             escaped(&self.text)
         )?;
-        let x = |value: f64| LEFT + (width - LEFT - RIGHT) * self.x.share(value);
-        let y = |value: f64| TOP + HEIGHT * (1.0 - self.y.share(value));
-        writeln!(f, "<text x=\"8\" y=\"16\">{}</text>", escaped(&self.up))?;
+        let (right, base) = (width - RIGHT, TOP + HEIGHT);
+        let x = |value: f64| LEFT + (right - LEFT) * self.x.share(value);
+        let y = |value: f64| base - HEIGHT * self.y.share(value);
+        write_text(f, [8.0, 16.0], "start", self.up)?;
         for (at, label) in &self.y.labels {
             let y = y(*at);
             writeln!(
                 f,
-                "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>\
-                 <text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
-                width - RIGHT,
-                LEFT - 8.0,
-                y + 4.0,
-                escaped(label)
+                "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{right}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>"
             )?;
+            write_text(f, [LEFT - 8.0, y + 4.0], "end", label)?;
         }
-        let base = TOP + HEIGHT;
         // As many as have room.
-        let room = (width - LEFT - RIGHT) / 62.0;
-        let every = (self.x.labels.len() as f64 / room).ceil().max(1.0) as usize;
-        for (at, label) in self.x.labels.iter().step_by(every) {
-            writeln!(
-                f,
-                "<text x=\"{:.1}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
-                x(*at),
-                base + 18.0,
-                escaped(label)
-            )?;
+        let every = (self.x.labels.len() as f64 * 62.0 / (right - LEFT)).ceil() as usize;
+        for (at, label) in self.x.labels.iter().step_by(every.max(1)) {
+            write_text(f, [x(*at), base + 18.0], "middle", label)?;
         }
-        let middle = LEFT + (width - LEFT - RIGHT) / 2.0;
-        writeln!(
-            f,
-            "<text x=\"{middle}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
-            base + 36.0,
-            self.across
-        )?;
+        let middle = LEFT.midpoint(right);
+        write_text(f, [middle, base + 36.0], "middle", self.across)?;
         for (index, line) in self.lines.iter().enumerate() {
             let points: Vec<_> = line.points.iter().map(|&(at, to)| (x(at), y(to))).collect();
             line.write(f, index, &points)?;
             let down = base + BELOW + LEGEND * index as f64 + 8.0;
             line.write(f, index, &[(LEFT, down), (LEFT + 24.0, down)])?;
-            let name = escaped(&line.name);
-            writeln!(
-                f,
-                "<text x=\"{}\" y=\"{}\">{name}</text>",
-                LEFT + 34.0,
-                down + 4.0
-            )?;
+            write_text(f, [LEFT + 34.0, down + 4.0], "start", &line.name)?;
         }
         writeln!(f, "</svg>")
     }
+}
+
+fn write_text(
+    f: &mut fmt::Formatter<'_>,
+    [x, y]: [f64; 2],
+    anchor: &str,
+    text: &str,
+) -> fmt::Result {
+    let text = escaped(text);
+    writeln!(
+        f,
+        "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{text}</text>"
+    )
 }
 
 impl Line {
@@ -213,14 +213,12 @@ impl Line {
             Style::Dashed => " stroke-dasharray=\"6 5\"",
             Style::Plain | Style::Marked => "",
         };
-        write!(
+        let path = points.iter().map(|(x, y)| format!("{x:.1},{y:.1} "));
+        let path: String = path.collect();
+        writeln!(
             f,
-            "<polyline class=\"{class}\" stroke-width=\"2\"{dashes} points=\""
+            "<polyline class=\"{class}\" stroke-width=\"2\"{dashes} points=\"{path}\"/>"
         )?;
-        for (x, y) in points {
-            write!(f, "{x:.1},{y:.1} ")?;
-        }
-        writeln!(f, "\"/>")?;
         if self.style == Style::Marked {
             for (x, y) in points {
                 writeln!(
