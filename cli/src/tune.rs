@@ -10,7 +10,7 @@
 
 use std::env;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufWriter, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -30,7 +30,7 @@ use crate::count::count;
 use crate::format::{Format, FormatArgs};
 use crate::interrupt::Interrupt;
 use crate::load::LoadArgs;
-use crate::report::forgive_closed_pipe;
+use crate::output;
 use crate::threads::ThreadCount;
 use crate::threshold::Threshold;
 use crate::units;
@@ -129,12 +129,15 @@ pub(crate) fn run(args: &TuneArgs) -> Result<ExitCode> {
         .transpose()?;
 
     let command = command();
-    let printed = print(args, &answer, replay.as_ref(), &command);
+    let printed = output::answer(|out| match args.format.format {
+        Format::Json => output::json(out, &json::object(&answer, replay.as_ref(), &command)),
+        Format::Text => text::print(&answer, replay.as_ref(), out),
+    });
     if let (Some(path), Some(replay)) = (&args.report, &replay) {
         let page = report::html(&answer, replay, &command);
         fs::write(path, page).with_context(|| not_written(path))?;
     }
-    forgive_closed_pipe(printed)?;
+    printed?;
     if interrupt.came() {
         return Ok(interrupt.exit_code());
     }
@@ -148,11 +151,12 @@ pub(crate) fn run(args: &TuneArgs) -> Result<ExitCode> {
 /// How long each ring runs, at most as long as the load lasts.
 fn run_time(seconds: Option<u32>, load: &Load) -> Result<Duration> {
     let seconds = seconds.map(|it| Duration::from_secs(it.into()));
-    match (seconds, load.duration()) {
-        (Some(seconds), whole) => Ok(whole.map_or(seconds, |whole| whole.min(seconds))),
-        (None, None) => Ok(RUN),
-        (None, Some(whole)) if whole <= LONGEST_TRACE => Ok(whole),
-        (None, Some(whole)) => Err(Misuse(format!(
+    match load.duration() {
+        None => Ok(seconds.unwrap_or(RUN)),
+        Some(whole) if seconds.is_some() || whole <= LONGEST_TRACE => {
+            Ok(whole.min(seconds.unwrap_or(whole)))
+        }
+        Some(whole) => Err(Misuse(format!(
             "the trace lasts {}; only traces of up to {} run whole by default\n\
              help: give --seconds to run its beginning, or a file with its busiest part",
             units::time(whole.as_secs_f64()),
@@ -196,17 +200,6 @@ fn command() -> String {
     let args = env::args_os().skip(1);
     let words = args.map(|arg| format!(" {}", quoted(arg.to_string_lossy())));
     format!("ringflake{}", words.collect::<String>())
-}
-
-fn print(args: &TuneArgs, answer: &Answer, replay: Option<&Replay>, command: &str) -> Result<()> {
-    let mut out = BufWriter::new(io::stdout().lock());
-    if args.format.format == Format::Json {
-        serde_json::to_writer(&mut out, &json::object(answer, replay, command))?;
-        writeln!(out)?;
-    } else {
-        text::print(answer, replay, &mut out)?;
-    }
-    Ok(out.flush()?)
 }
 
 #[cfg(test)]

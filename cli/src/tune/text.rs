@@ -11,7 +11,7 @@ use crate::units::{grouped, time};
 pub(super) fn print(
     answer: &Answer,
     replay: Option<&Replay>,
-    out: &mut impl Write,
+    out: &mut dyn Write,
 ) -> io::Result<()> {
     writeln!(out, "{}", answer.headline())?;
     if let Some(replay) = replay {
