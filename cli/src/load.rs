@@ -6,9 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::{ArgGroup, Args};
-use ringflake::plan::{Borrowing, Burst, Load, Rate};
-
-use crate::units::time;
+use ringflake::plan::{Burst, Load, Rate};
 
 /// How far ahead of the clock IDs may lie.
 pub(crate) const BORROW_LIMIT: Duration = Duration::from_secs(60);
@@ -57,20 +55,5 @@ impl LoadArgs {
             Some(burst) => load.with_burst(burst),
             None => load,
         })
-    }
-}
-
-/// What a load does to the borrow limit.
-pub(crate) fn borrowing_in_words(borrowing: &Borrowing) -> String {
-    let limit = BORROW_LIMIT.as_secs();
-    match borrowing.used_up_at {
-        Some(at) => format!(
-            "after {} the {limit} s that may be borrowed are used up, and takes fail from then on",
-            time(at)
-        ),
-        None => format!(
-            "up to {} of the {limit} s that may be borrowed are needed",
-            time(borrowing.most)
-        ),
     }
 }

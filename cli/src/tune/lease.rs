@@ -7,7 +7,7 @@ use anyhow::Result;
 use ringflake::Layout;
 use ringflake::plan::{self, Borrowing, Load, MARGIN};
 
-use crate::load::{BORROW_LIMIT, borrowing_in_words};
+use crate::load::BORROW_LIMIT;
 use crate::units::{counted, percent, short, time};
 use crate::usage::Misuse;
 
@@ -59,15 +59,17 @@ impl LeasePlan {
     /// What to lease, in a sentence.
     pub(super) fn headline(&self) -> String {
         let [nodes, enough] = [self.count(), self.enough].map(|nodes| counted(nodes, "node"));
-        if self.is_too_small() {
+        if let Some(at) = self.borrowing.used_up_at {
             let more = match self.enough > self.all {
                 true => "which is more than the layout has: share the load among layouts",
                 false => "which are enough",
             };
             let verb = if self.count() == 1 { "is" } else { "are" };
             return format!(
-                "{nodes} {verb} too few: {}. The load needs {enough}, {more}.",
-                borrowing_in_words(&self.borrowing),
+                "{nodes} {verb} too few: after {} the {} s that may be borrowed are used up, and takes \
+                 fail from then on. The load needs {enough}, {more}.",
+                time(at),
+                BORROW_LIMIT.as_secs()
             );
         }
         let borrowed = match self.borrowing.most > 0.0 {
