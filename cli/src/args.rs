@@ -2,7 +2,6 @@
 
 use std::cmp::Ordering;
 use std::env;
-use std::fmt;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -49,7 +48,7 @@ fn id_width() -> impl TypedValueParser<Value = IdWidth> {
 }
 
 /// A namespace of a store, with its layout and key.
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(crate) struct TargetArgs {
     #[command(flatten, next_help_heading = "Store")]
     pub(crate) store: StoreArgs,
@@ -60,7 +59,7 @@ pub(crate) struct TargetArgs {
 }
 
 /// Where IDs come from.
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(crate) struct SupplyArgs {
     #[command(flatten)]
     pub(crate) target: TargetArgs,
@@ -68,14 +67,14 @@ pub(crate) struct SupplyArgs {
     pub(crate) leases: LeaseArgs,
 }
 
-/// Which store, and which ID space in it.
-#[derive(Debug, Args)]
+/// Which store, and which ID space in it. Not `Debug`: the URL may hold a password.
+#[derive(Args)]
 pub(crate) struct StoreArgs {
     /// The store that leases come from, such as postgres://user@host/database. Use the
     /// variable for a URL with a password: other users can see command lines
     /// [env: RINGFLAKE_STORE] [default: leases.db in the data directory]
     #[arg(long, value_name = "URL")]
-    store: Option<StoreUrl>,
+    store: Option<String>,
     /// The ID space in the store, by the name that it was initialised with; without a
     /// store, the one in the data directory, with its own secret
     #[arg(long, value_name = "NS", value_parser = namespace_name)]
@@ -93,10 +92,7 @@ pub(crate) struct StoreArgs {
 impl StoreArgs {
     /// The store's URL; `None` for the one in the data directory.
     pub(crate) fn url(&self) -> Option<String> {
-        match &self.store {
-            Some(StoreUrl(url)) => Some(url.clone()),
-            None => variable(STORE_VARIABLE),
-        }
+        self.store.clone().or_else(|| variable(STORE_VARIABLE))
     }
 
     /// Whether the URL is that of the environment.
@@ -106,8 +102,7 @@ impl StoreArgs {
 
     /// Whether there is a password on the command line.
     pub(crate) fn shows_password(&self) -> bool {
-        let url = self.store.as_ref().map_or("", |StoreUrl(url)| url);
-        has_password(url)
+        self.store.as_deref().is_some_and(has_password)
     }
 
     pub(crate) fn accepts_best_effort(&self) -> Result<bool> {
@@ -154,22 +149,6 @@ pub(crate) fn has_store_variable() -> bool {
 
 const STORE_VARIABLE: &str = "RINGFLAKE_STORE";
 const BEST_EFFORT_VARIABLE: &str = "RINGFLAKE_BEST_EFFORT";
-
-/// A URL that may hold a password.
-#[derive(Clone)]
-struct StoreUrl(String);
-
-impl From<String> for StoreUrl {
-    fn from(url: String) -> Self {
-        Self(url)
-    }
-}
-
-impl fmt::Debug for StoreUrl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("StoreUrl").finish_non_exhaustive()
-    }
-}
 
 /// Checks that every store accepts `name`, and returns it.
 pub(crate) fn namespace_name(name: &str) -> Result<String, NamespaceError> {

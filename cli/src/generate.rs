@@ -32,7 +32,7 @@ const EXAMPLES: &str = "Examples:
   ringflake generate --store URL --namespace orders  # shared with other machines";
 
 /// Print unique IDs
-#[derive(Debug, Args)]
+#[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct GenerateArgs {
     /// How many, such as 500 or 1.5M

@@ -29,7 +29,7 @@ const EXAMPLES: &str = "Examples:
 Without --store, the commands use leases.db in the data directory.";
 
 /// Manage the stores that leases come from
-#[derive(Debug, Subcommand)]
+#[derive(Subcommand)]
 #[command(after_help = EXAMPLES)]
 pub(crate) enum StoreCommand {
     Init(InitArgs),

@@ -48,7 +48,7 @@ The exit status is 1 if an ID was issued twice or outside the leases, and 130 af
 Ctrl-C.";
 
 /// Run a live ring and check that no ID is issued twice
-#[derive(Debug, Args)]
+#[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct VerifyArgs {
     /// How many IDs [default: 10,000,000, or no limit with --seconds]

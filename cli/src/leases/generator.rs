@@ -22,7 +22,6 @@ use crate::report::{say, say_waiting};
 use crate::secret::Key;
 
 /// Where a run's IDs come from.
-#[derive(Debug)]
 pub(crate) struct LeasedGenerator {
     pub(crate) generator: CachedGenerator,
     target: StoreTarget,

@@ -1,6 +1,5 @@
 //! Which namespace of which store, as the command line says it.
 
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -21,7 +20,6 @@ use crate::secret::{self, Key};
 use crate::usage::Misuse;
 
 /// A namespace in a store, with the key of its IDs.
-#[derive(Debug)]
 pub(crate) struct StoreTarget {
     pub(crate) namespace: Namespace,
     pub(crate) key: Key,
@@ -37,16 +35,6 @@ pub(super) enum Site {
     Url(String),
 }
 
-impl fmt::Debug for Site {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::DataDir(_) => "DataDir",
-            Self::Url(_) => "Url",
-        })
-    }
-}
-
-/// The purpose of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// To make IDs. In the data directory all that is missing is made; those who

@@ -30,7 +30,7 @@ there is none, and reason), writes (\"accepted\", \"failed\" with the reason in 
 or \"not_tested\"), grants, refusals, alarms";
 
 /// Show the state of a store, and whether it grants leases
-#[derive(Debug, Args)]
+#[derive(Args)]
 #[command(after_long_help = DETAILS)]
 pub(crate) struct CheckArgs {
     #[command(flatten)]

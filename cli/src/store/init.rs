@@ -35,7 +35,7 @@ JSON: namespace, layout, block_nodes, blocks, history, horizon_ms, failover_ms,
 skew_limit_ms, floor with tick, unix_ms and time (RFC 3339)";
 
 /// Initialise a namespace, once for all who share it
-#[derive(Debug, Args)]
+#[derive(Args)]
 #[command(after_long_help = DETAILS)]
 pub(crate) struct InitArgs {
     /// Whether IDs were issued before: see below. There is no default

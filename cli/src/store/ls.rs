@@ -28,7 +28,7 @@ with tick, unix_ms and time (RFC 3339), state, host and instance of the holder,
 granted_unix_ms, granted (RFC 3339), reason of the quarantine; null where unknown";
 
 /// List the blocks that are held
-#[derive(Debug, Args)]
+#[derive(Args)]
 #[command(after_long_help = DETAILS)]
 pub(crate) struct LsArgs {
     /// Released blocks and passed ones, too

@@ -11,7 +11,7 @@ use crate::format::FormatArgs;
 use crate::leases::{Purpose, StoreTarget};
 
 /// The options that all of these commands have.
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(super) struct CommonArgs {
     #[command(flatten)]
     pub(super) output: FormatArgs,

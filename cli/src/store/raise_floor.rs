@@ -26,7 +26,7 @@ JSON: namespace, old_floor and new_floor, each with tick, unix_ms and time (RFC 
 with --all a line for each namespace";
 
 /// Raise the floor: no lease starts before it
-#[derive(Debug, Args)]
+#[derive(Args)]
 #[command(after_long_help = DETAILS)]
 pub(crate) struct RaiseFloorArgs {
     #[command(flatten)]

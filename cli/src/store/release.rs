@@ -20,7 +20,7 @@ block back when it renews.
 JSON: namespace, block, epoch, released (true)";
 
 /// Free a block whose holder is gone before its lease ends
-#[derive(Debug, Args)]
+#[derive(Args)]
 #[command(after_long_help = DETAILS)]
 pub(crate) struct ReleaseArgs {
     /// The block

@@ -20,7 +20,7 @@ horizon and failover time; the store's clock must be right.
 JSON: namespace, block, epoch, end with tick, unix_ms and time (RFC 3339)";
 
 /// Repair a block that is quarantined
-#[derive(Debug, Args)]
+#[derive(Args)]
 #[command(after_long_help = DETAILS)]
 pub(crate) struct RepairArgs {
     /// The block
