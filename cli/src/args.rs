@@ -4,7 +4,6 @@ use std::cmp::Ordering;
 use std::env;
 use std::ops::Range;
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
@@ -197,30 +196,23 @@ fn variable(name: &str) -> Option<String> {
 }
 
 /// A half-open range that is not empty, written `A..B`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct NodeRange(pub(crate) Range<u64>);
-
-impl FromStr for NodeRange {
-    type Err = anyhow::Error;
-
-    fn from_str(text: &str) -> anyhow::Result<Self> {
-        let Some((start, end)) = text.split_once("..") else {
-            bail!("give two numbers as in 0..32");
-        };
-        let (Ok(start), Ok(end)) = (start.parse::<u64>(), end.parse::<u64>()) else {
-            bail!("give two whole numbers as in 0..32, the second of them not included");
-        };
-        match start.cmp(&end) {
-            Ordering::Less => Ok(Self(start..end)),
-            Ordering::Greater => bail!("the bounds are reversed: write {end}..{start}"),
-            Ordering::Equal => match start.checked_add(1) {
-                Some(next) => bail!(
-                    "the range is empty: its end is not included, \
+pub(crate) fn node_range(text: &str) -> Result<Range<u64>> {
+    let Some((start, end)) = text.split_once("..") else {
+        bail!("give two numbers as in 0..32");
+    };
+    let (Ok(start), Ok(end)) = (start.parse::<u64>(), end.parse::<u64>()) else {
+        bail!("give two whole numbers as in 0..32, the second of them not included");
+    };
+    match start.cmp(&end) {
+        Ordering::Less => Ok(start..end),
+        Ordering::Greater => bail!("the bounds are reversed: write {end}..{start}"),
+        Ordering::Equal => match start.checked_add(1) {
+            Some(next) => bail!(
+                "the range is empty: its end is not included, \
                      so write {start}..{next} for node {start}"
-                ),
-                None => bail!("the range is empty: its end is not included"),
-            },
-        }
+            ),
+            None => bail!("the range is empty: its end is not included"),
+        },
     }
 }
 

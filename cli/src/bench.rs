@@ -18,7 +18,7 @@ use crate::format::{Format, FormatArgs};
 use crate::interrupt::Interrupt;
 use crate::output;
 use crate::report::say;
-use crate::threads::ThreadCount;
+use crate::threads::{cores, thread_count};
 
 mod figures;
 mod race;
@@ -72,8 +72,8 @@ pub(crate) struct BenchArgs {
     only: Vec<String>,
     /// Numbers of threads, such as 1,2,8; the producer of a live_ workload counts as
     /// one [default: 1, 2, 4 and so on, and one a core]
-    #[arg(long, value_name = "T", value_delimiter = ',')]
-    threads: Vec<ThreadCount>,
+    #[arg(long, value_name = "T", value_delimiter = ',', value_parser = thread_count)]
+    threads: Vec<usize>,
     /// Keep each thread that takes on a core of its own. On Linux
     #[arg(long)]
     pin: bool,
@@ -92,14 +92,14 @@ struct Case {
 
 pub(crate) fn run(args: &BenchArgs) -> Result<ExitCode> {
     let prepare = if args.pin { pinning()? } else { |_| () };
-    let mut counts: Vec<_> = args.threads.iter().map(|count| count.get()).collect();
-    if counts.is_empty() {
-        counts = doubling_to(ThreadCount::cores().get());
-    }
+    let counts = match &args.threads[..] {
+        [] => &doubling_to(cores()),
+        counts => counts,
+    };
     let mut cases = Vec::new();
     for name in NAMES {
         if args.only.is_empty() || args.only.iter().any(|only| only == name) {
-            for threads in thread_counts(name, &counts) {
+            for threads in thread_counts(name, counts) {
                 let takers = Takers {
                     threads: takers(name, threads),
                     prepare,

@@ -1,43 +1,24 @@
 //! Threads: how many, and doing one thing in several of them.
 
 use std::num::NonZeroUsize;
-use std::panic;
-use std::str::FromStr;
 use std::thread;
 
 use anyhow::{Context, Result};
 
 use crate::count::count;
 
-/// A number of threads, 1 to [`ThreadCount::MAX`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ThreadCount(usize);
+/// The most threads that an option takes.
+const MOST: usize = 1024;
 
-impl ThreadCount {
-    const MAX: usize = 1024;
-
-    /// As many as this machine runs at once.
-    pub(crate) fn cores() -> Self {
-        let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        Self(cores.min(Self::MAX))
-    }
-
-    /// So many as are given, or one a core, but for one core that is left to the producer.
-    pub(crate) fn or_all_but_one(given: Option<Self>) -> usize {
-        given.map_or(Self::cores().0 - 1, Self::get).max(1)
-    }
-
-    pub(crate) fn get(self) -> usize {
-        self.0
-    }
+/// Parses a number of threads, as an option names it.
+pub(crate) fn thread_count(text: &str) -> Result<usize> {
+    count(1..=MOST as u64)(text)
 }
 
-impl FromStr for ThreadCount {
-    type Err = anyhow::Error;
-
-    fn from_str(text: &str) -> Result<Self> {
-        count(1..=Self::MAX as u64)(text).map(Self)
-    }
+/// As many threads as this machine runs at once.
+pub(crate) fn cores() -> usize {
+    let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    cores.min(MOST)
 }
 
 /// Runs `work` in `count` threads at once and returns what each came to, or
@@ -52,13 +33,9 @@ pub(crate) fn in_threads<T: Send>(
             .map(spawn)
             .collect::<std::io::Result<Vec<_>>>()
             .context("a thread can't be started")?;
+        let threads = threads.into_iter();
         threads
-            .into_iter()
-            .map(|thread| {
-                thread
-                    .join()
-                    .unwrap_or_else(|panic| panic::resume_unwind(panic))
-            })
+            .map(|thread| thread.join().expect("a thread panicked"))
             .collect()
     })
 }

@@ -11,6 +11,7 @@
 use std::env;
 use std::fs::{self, File, OpenOptions};
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -25,13 +26,13 @@ use self::answer::{Answer, capacity};
 use self::lease::LeasePlan;
 use self::machine::{Measured, Threads};
 use self::replay::Replay;
-use crate::args::{LayoutArgs, NodeRange};
+use crate::args::{LayoutArgs, node_range};
 use crate::count::count;
 use crate::format::{Format, FormatArgs};
 use crate::interrupt::Interrupt;
 use crate::load::LoadArgs;
 use crate::output;
-use crate::threads::ThreadCount;
+use crate::threads::{cores, thread_count};
 use crate::threshold::Threshold;
 use crate::units;
 use crate::usage::Misuse;
@@ -84,12 +85,12 @@ pub(crate) struct TuneArgs {
     threshold: Threshold,
     /// Threads that take IDs [default: one a core, but for one core that is left
     /// to the producer]
-    #[arg(long, value_name = "N")]
-    consumers: Option<ThreadCount>,
+    #[arg(long, value_name = "N", value_parser = thread_count)]
+    consumers: Option<usize>,
     /// The nodes to use, from A up to but not including B [default: from 0 on, as
     /// many as the load needs]
-    #[arg(long, value_name = "A..B")]
-    nodes: Option<NodeRange>,
+    #[arg(long, value_name = "A..B", value_parser = node_range)]
+    nodes: Option<Range<u64>>,
     #[command(flatten)]
     layout: LayoutArgs,
     #[command(flatten)]
@@ -99,8 +100,7 @@ pub(crate) struct TuneArgs {
 pub(crate) fn run(args: &TuneArgs) -> Result<ExitCode> {
     let load = args.load.load()?;
     let layout = args.layout.layout;
-    let nodes = args.nodes.as_ref().map(|NodeRange(nodes)| nodes.clone());
-    let lease = LeasePlan::new(&load, &layout, nodes)?;
+    let lease = LeasePlan::new(&load, &layout, args.nodes.clone())?;
     let now_unix_ms = SystemClock.unix_ms();
     layout.check_alive(now_unix_ms)?;
     let is_run = args.run || args.seconds.is_some() || args.report.is_some();
@@ -168,8 +168,8 @@ fn run_time(seconds: Option<u32>, load: &Load) -> Result<Duration> {
 
 /// As many producers as fill faster than the peak empties, if there are cores for them.
 fn threads(args: &TuneArgs, load: &Load, measured: &Measured) -> Threads {
-    let cores = ThreadCount::cores().get();
-    let consumers = ThreadCount::or_all_but_one(args.consumers);
+    let cores = cores();
+    let consumers = args.consumers.unwrap_or((cores - 1).max(1));
     let wanted = (load.peak() / measured.fill_rate).ceil() as usize;
     let spare = cores.saturating_sub(consumers).clamp(1, 64);
     Threads {

@@ -22,7 +22,7 @@ use crate::leases::{DemandEstimate, LeasedGenerator, Stall};
 use crate::load::BORROW_LIMIT;
 use crate::output::Answer;
 use crate::report::say;
-use crate::threads::{ThreadCount, in_threads};
+use crate::threads::{cores, in_threads, thread_count};
 use crate::units::{grouped, short};
 
 mod oracle;
@@ -58,8 +58,8 @@ pub(crate) struct VerifyArgs {
     #[arg(long, value_name = "S", value_parser = count::<u64>(0..=u64::MAX))]
     seconds: Option<u64>,
     /// Threads that take IDs [default: one a core]
-    #[arg(long, value_name = "T")]
-    threads: Option<ThreadCount>,
+    #[arg(long, value_name = "T", value_parser = thread_count)]
+    threads: Option<usize>,
     /// Slots of all stripes, a power of two
     #[arg(long, value_name = "C", value_parser = count::<usize>(0..=u64::MAX), default_value = "65536")]
     capacity: usize,
@@ -71,7 +71,7 @@ pub(crate) struct VerifyArgs {
 
 pub(crate) fn run(args: &VerifyArgs, data_dir: &DataDir) -> Result<ExitCode> {
     let layout = args.supply.target.layout.layout;
-    let threads = args.threads.unwrap_or_else(ThreadCount::cores).get();
+    let threads = args.threads.unwrap_or_else(cores);
     let default_count = match args.seconds {
         Some(_) => u64::MAX,
         None => DEFAULT_COUNT,
