@@ -60,23 +60,23 @@ impl Cli {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let data_dir = DataDir::new(self.data_dir);
         match &self.command {
-            Command::Keygen(args) => keygen::run(args, &data_dir),
-            Command::Generate(args) => generate::run(args, &data_dir),
-            Command::Inspect(args) => inspect::run(args, &data_dir),
-            Command::Verify(args) => verify::run(args, &data_dir),
-            Command::Bench(args) => bench::run(args),
-            Command::Tune(args) => tune::run(args),
-            Command::Layout(args) => layout::run(args),
-            Command::Store(args) => store::run(args, &data_dir),
+            Command::Inspect(args) => return inspect::run(args, &data_dir),
+            Command::Verify(args) => return verify::run(args, &data_dir),
+            Command::Bench(args) => return bench::run(args),
+            Command::Tune(args) => return tune::run(args),
+            Command::Keygen(args) => keygen::run(args, &data_dir)?,
+            Command::Generate(args) => generate::run(args, &data_dir)?,
+            Command::Layout(args) => layout::run(args)?,
+            Command::Store(args) => store::run(args, &data_dir)?,
             #[cfg(all(unix, feature = "serve"))]
-            Command::Serve(args) => serve::run(args, &data_dir),
+            Command::Serve(args) => serve::run(args, &data_dir)?,
             Command::Completions { shell } => {
                 // In memory first: the generator panics where a pipe is closed.
                 let mut script = Vec::new();
                 clap_complete::generate(*shell, &mut Self::command(), "ringflake", &mut script);
                 forgive_closed_pipe(io::stdout().lock().write_all(&script))?;
-                Ok(ExitCode::SUCCESS)
             }
         }
+        Ok(ExitCode::SUCCESS)
     }
 }

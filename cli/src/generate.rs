@@ -1,7 +1,6 @@
 //! `ringflake generate`: prints IDs from a live ring.
 
 use std::io::{self, Write};
-use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -45,9 +44,8 @@ pub(crate) struct GenerateArgs {
     supply: SupplyArgs,
 }
 
-pub(crate) fn run(args: &GenerateArgs, data_dir: &DataDir) -> Result<ExitCode> {
-    forgive_closed_pipe(print(args, data_dir))?;
-    Ok(ExitCode::SUCCESS)
+pub(crate) fn run(args: &GenerateArgs, data_dir: &DataDir) -> Result<()> {
+    forgive_closed_pipe(print(args, data_dir))
 }
 
 fn print(args: &GenerateArgs, data_dir: &DataDir) -> Result<()> {

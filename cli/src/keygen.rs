@@ -2,7 +2,6 @@
 
 use std::io::{self, Write};
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -25,20 +24,18 @@ pub(crate) struct KeygenArgs {
     out: Option<PathBuf>,
 }
 
-pub(crate) fn run(args: &KeygenArgs, data_dir: &DataDir) -> Result<ExitCode> {
-    match &args.out {
+pub(crate) fn run(args: &KeygenArgs, data_dir: &DataDir) -> Result<()> {
+    let path = match &args.out {
         Some(path) if path.as_os_str() == "-" => {
             let secret = Secret::generate()?;
             secret::note(&secret, data_dir);
             let mut out = io::stdout().lock();
-            secret
-                .write_hex(&mut out)
-                .and_then(|()| out.flush())
-                .context("the secret can't be written to stdout, and is lost")?;
+            let written = secret.write_hex(&mut out).and_then(|()| out.flush());
+            return written.context("the secret can't be written to stdout, and is lost");
         }
         Some(path) => {
             secret::make(path, data_dir)?;
-            say(format_args!("wrote a secret to {}", path.display()));
+            path.clone()
         }
         None => {
             let (path, made) = data_dir.find()?.keep_secret()?;
@@ -50,8 +47,9 @@ pub(crate) fn run(args: &KeygenArgs, data_dir: &DataDir) -> Result<ExitCode> {
                     path.display()
                 );
             }
-            say(format_args!("wrote a secret to {}", path.display()));
+            path
         }
-    }
-    Ok(ExitCode::SUCCESS)
+    };
+    say(format_args!("wrote a secret to {}", path.display()));
+    Ok(())
 }

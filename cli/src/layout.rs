@@ -1,7 +1,5 @@
 //! `ringflake layout`: finds a layout, shows one, and prints SQL for one.
 
-use std::process::ExitCode;
-
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use ringflake::Layout;
@@ -57,14 +55,13 @@ struct ShowArgs {
     output: FormatArgs,
 }
 
-pub(crate) fn run(args: &LayoutCommand) -> Result<ExitCode> {
+pub(crate) fn run(args: &LayoutCommand) -> Result<()> {
     match (&args.command, &args.needs) {
         (Some(LayoutSubcommand::Show(args)), _) => {
             advice::show_one(args.layout, args.output.format)
         }
         (Some(LayoutSubcommand::Sql(args)), _) => sql::run(args),
         (None, Some(needs)) => advice::run(needs, args.output.format),
-        // clap has asked for what is missing.
-        (None, None) => Ok(ExitCode::from(2)),
+        (None, None) => unreachable!("clap asks for what is missing"),
     }
 }

@@ -19,7 +19,6 @@ mod signals;
 mod sockets;
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
@@ -33,11 +32,10 @@ use crate::args::path_variable;
 use crate::data_dir::DataDir;
 use crate::interrupt::Interrupt;
 
-pub(crate) fn run(args: &ServeArgs, data_dir: &DataDir) -> Result<ExitCode> {
+pub(crate) fn run(args: &ServeArgs, data_dir: &DataDir) -> Result<()> {
     if args.check {
         let config = read(args, data_dir, Settings::from_file)?;
-        show::show(&Plan::of(&config)?, args.format.format)?;
-        return Ok(ExitCode::SUCCESS);
+        return show::show(&Plan::of(&config)?, args.format.format);
     }
     // By their numbers, before anything else here can have those.
     let inherited = sockets::inherited()?;
@@ -71,7 +69,7 @@ pub(crate) fn run(args: &ServeArgs, data_dir: &DataDir) -> Result<ExitCode> {
             took_ms = in_ms(started.elapsed()),
             "stopped during the start"
         );
-        return Ok(ExitCode::SUCCESS);
+        return Ok(());
     };
     tracing::info!(
         took_ms = in_ms(started.elapsed()),
@@ -92,7 +90,7 @@ pub(crate) fn run(args: &ServeArgs, data_dir: &DataDir) -> Result<ExitCode> {
     };
     life.run(&signals, wants_reload);
     life.end();
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// The settings of the file, the environment and the command line.

@@ -1,7 +1,5 @@
 //! `ringflake store`: looks after the stores that leases come from.
 
-use std::process::ExitCode;
-
 use anyhow::Result;
 use clap::Subcommand;
 
@@ -40,7 +38,7 @@ pub(crate) enum StoreCommand {
     Repair(RepairArgs),
 }
 
-pub(crate) fn run(command: &StoreCommand, data_dir: &DataDir) -> Result<ExitCode> {
+pub(crate) fn run(command: &StoreCommand, data_dir: &DataDir) -> Result<()> {
     match command {
         StoreCommand::Init(args) => init::run(args, data_dir),
         StoreCommand::Check(args) => check::run(args, data_dir),

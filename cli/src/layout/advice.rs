@@ -5,7 +5,6 @@
 //! beyond twice the life that was asked for.
 
 use std::io::{self, Write};
-use std::process::ExitCode;
 use std::time::{Duration, UNIX_EPOCH};
 
 use anyhow::{Result, anyhow, bail};
@@ -166,7 +165,7 @@ impl Demand {
     }
 }
 
-pub(super) fn run(args: &NeedsArgs, format: Format) -> Result<ExitCode> {
+pub(super) fn run(args: &NeedsArgs, format: Format) -> Result<()> {
     let now_unix_ms = SystemClock.unix_ms();
     let epoch_unix_ms = args.epoch.unwrap_or(now_unix_ms - now_unix_ms % DAY_MS);
     let found: Result<Vec<_>, _> = WIDTHS
@@ -181,14 +180,14 @@ pub(super) fn run(args: &NeedsArgs, format: Format) -> Result<ExitCode> {
 }
 
 /// Prints a layout that is known, and what all its nodes make.
-pub(super) fn show_one(layout: Layout, format: Format) -> Result<ExitCode> {
+pub(super) fn show_one(layout: Layout, format: Format) -> Result<()> {
     show(&[(layout.total_bits(), Ok(layout))], layout.nodes(), format)
 }
 
 /// A width, and its layout or why there is none.
 type Found = (u32, Result<Layout, String>);
 
-fn show(found: &[Found], nodes: u64, format: Format) -> Result<ExitCode> {
+fn show(found: &[Found], nodes: u64, format: Format) -> Result<()> {
     output::answer(|out| match format {
         Format::Json => {
             let object = |(width, layout): &Found| object(*width, layout, nodes);
@@ -196,8 +195,7 @@ fn show(found: &[Found], nodes: u64, format: Format) -> Result<ExitCode> {
             output::json(out, &json!({ "layouts": found }))
         }
         Format::Text => table(out, found, nodes),
-    })?;
-    Ok(ExitCode::SUCCESS)
+    })
 }
 
 fn table(out: &mut dyn Write, found: &[Found], nodes: u64) -> io::Result<()> {

@@ -1,7 +1,5 @@
 //! `ringflake layout sql`: PostgreSQL functions that read the plain IDs of a layout.
 
-use std::process::ExitCode;
-
 use anyhow::Result;
 use clap::Args;
 use ringflake::Layout;
@@ -29,14 +27,13 @@ pub(super) struct SqlArgs {
 /// Bits that a BIGINT has beside its sign.
 const SIGNED_BITS: u32 = 63;
 
-pub(super) fn run(args: &SqlArgs) -> Result<ExitCode> {
+pub(super) fn run(args: &SqlArgs) -> Result<()> {
     let SqlArgs { layout } = *args;
     if let Some(problem) = problem(&layout) {
         return Err(Misuse(format!("layout {layout} {problem}")).into());
     }
     let text = text(&layout);
-    output::answer(|out| out.write_all(text.as_bytes()))?;
-    Ok(ExitCode::SUCCESS)
+    output::answer(|out| out.write_all(text.as_bytes()))
 }
 
 fn command(layout: &Layout) -> String {

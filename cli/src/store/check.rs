@@ -1,7 +1,5 @@
 //! `ringflake store check`: whether a store grants leases.
 
-use std::process::ExitCode;
-
 use anyhow::{Result, bail};
 use clap::Args;
 use ringflake::lease::{Block, Durability, Obstacle, StoreReport};
@@ -37,7 +35,7 @@ pub(crate) struct CheckArgs {
     common: CommonArgs,
 }
 
-pub(super) fn run(args: &CheckArgs, data_dir: &DataDir) -> Result<ExitCode> {
+pub(super) fn run(args: &CheckArgs, data_dir: &DataDir) -> Result<()> {
     let mut open = OpenStore::open(&args.common, data_dir)?;
     let report = open.ask(|store, namespace, now| store.check(namespace, now))?;
     let on_record = &report.record.namespace;
@@ -56,7 +54,7 @@ pub(super) fn run(args: &CheckArgs, data_dir: &DataDir) -> Result<ExitCode> {
     if !alarms.is_empty() {
         bail!("alarm: {}", alarms.join("; "));
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// Whether a test write says anything: unless an obstacle stays.

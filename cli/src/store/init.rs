@@ -1,6 +1,5 @@
 //! `ringflake store init`: makes the record of a namespace.
 
-use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -67,7 +66,7 @@ enum KnownHistory {
     Unknown,
 }
 
-pub(super) fn run(args: &InitArgs, data_dir: &DataDir) -> Result<ExitCode> {
+pub(super) fn run(args: &InitArgs, data_dir: &DataDir) -> Result<()> {
     let (history, word) = match args.history {
         Some(KnownHistory::New) => (History::New, "new"),
         Some(KnownHistory::Unused) => (History::Unused, "unused"),
@@ -96,6 +95,5 @@ pub(super) fn run(args: &InitArgs, data_dir: &DataDir) -> Result<ExitCode> {
     parts::add_record(&mut answer, &record, "");
     answer.text("history", word);
     Moment::new(record.namespace.layout(), record.floor).add_to(&mut answer, "floor", "floor");
-    answer.show(args.common.output.format)?;
-    Ok(ExitCode::SUCCESS)
+    answer.show(args.common.output.format)
 }

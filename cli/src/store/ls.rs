@@ -1,7 +1,5 @@
 //! `ringflake store ls`: the blocks of a namespace.
 
-use std::process::ExitCode;
-
 use anyhow::Result;
 use clap::Args;
 use ringflake::lease::{Block, BlockState, Holder, Namespace, Quarantined};
@@ -56,7 +54,7 @@ struct Object<'a> {
 /// The state of a block whose holder may use it.
 const HELD: &str = "held";
 
-pub(super) fn run(args: &LsArgs, data_dir: &DataDir) -> Result<ExitCode> {
+pub(super) fn run(args: &LsArgs, data_dir: &DataDir) -> Result<()> {
     let mut open = OpenStore::open(&args.common, data_dir)?;
     let listing = open.ask(|store, namespace, _| store.list(namespace))?;
     let namespace = &listing.record.namespace;
@@ -86,8 +84,7 @@ pub(super) fn run(args: &LsArgs, data_dir: &DataDir) -> Result<ExitCode> {
             ];
             output::columns(out, titles, &rows)
         }
-    })?;
-    Ok(ExitCode::SUCCESS)
+    })
 }
 
 impl<'a> Object<'a> {

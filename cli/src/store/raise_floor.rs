@@ -1,7 +1,6 @@
 //! `ringflake store raise-floor`: lets leases begin later.
 
 use std::io::{self, Write};
-use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -57,7 +56,7 @@ struct ToArgs {
     to_tick: Option<u64>,
 }
 
-pub(super) fn run(args: &RaiseFloorArgs, data_dir: &DataDir) -> Result<ExitCode> {
+pub(super) fn run(args: &RaiseFloorArgs, data_dir: &DataDir) -> Result<()> {
     if args.all {
         return raise_all(args, data_dir);
     }
@@ -70,12 +69,11 @@ pub(super) fn run(args: &RaiseFloorArgs, data_dir: &DataDir) -> Result<ExitCode>
     };
     let raised = open.ask(|store, namespace, now| store.raise_floor(namespace, floor, now))?;
     let floors = (report.record.floor, raised);
-    output::answer(|out| print(out, args, &open.target.namespace, floors))?;
-    Ok(ExitCode::SUCCESS)
+    output::answer(|out| print(out, args, &open.target.namespace, floors))
 }
 
 /// Raises the floors of all namespaces in a file. Their records say all that is needed.
-fn raise_all(args: &RaiseFloorArgs, data_dir: &DataDir) -> Result<ExitCode> {
+fn raise_all(args: &RaiseFloorArgs, data_dir: &DataDir) -> Result<()> {
     let store = &args.common.target.store;
     let options = OpenOptions::new().accept_best_effort(store.accepts_best_effort()?);
     let mut file = match store.url() {
@@ -95,8 +93,7 @@ fn raise_all(args: &RaiseFloorArgs, data_dir: &DataDir) -> Result<ExitCode> {
     output::answer(|out| {
         let mut floors = old_floors.iter().zip(&raised);
         floors.try_for_each(|(&old, (namespace, new))| print(out, args, namespace, (old, *new)))
-    })?;
-    Ok(ExitCode::SUCCESS)
+    })
 }
 
 fn print(

@@ -1,7 +1,5 @@
 //! `ringflake store release`: frees a block whose holder is gone.
 
-use std::process::ExitCode;
-
 use anyhow::{Result, bail};
 use clap::Args;
 use ringflake::lease::{Block, Epoch};
@@ -33,7 +31,7 @@ pub(crate) struct ReleaseArgs {
     common: CommonArgs,
 }
 
-pub(super) fn run(args: &ReleaseArgs, data_dir: &DataDir) -> Result<ExitCode> {
+pub(super) fn run(args: &ReleaseArgs, data_dir: &DataDir) -> Result<()> {
     let mut open = OpenStore::open(&args.common, data_dir)?;
     let (block, epoch) = (Block::new(args.block), Epoch::new(args.epoch));
     let namespace = &open.target.namespace;
@@ -49,6 +47,5 @@ pub(super) fn run(args: &ReleaseArgs, data_dir: &DataDir) -> Result<ExitCode> {
     let mut answer = parts::of_block(namespace, block, epoch);
     answer.row("state", "released");
     answer.field("released", true);
-    answer.show(args.common.output.format)?;
-    Ok(ExitCode::SUCCESS)
+    answer.show(args.common.output.format)
 }

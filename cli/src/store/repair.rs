@@ -1,7 +1,5 @@
 //! `ringflake store repair`: brings back a block whose record was damaged.
 
-use std::process::ExitCode;
-
 use anyhow::Result;
 use clap::Args;
 use ringflake::lease::Block;
@@ -30,7 +28,7 @@ pub(crate) struct RepairArgs {
     common: CommonArgs,
 }
 
-pub(super) fn run(args: &RepairArgs, data_dir: &DataDir) -> Result<ExitCode> {
+pub(super) fn run(args: &RepairArgs, data_dir: &DataDir) -> Result<()> {
     let mut open = OpenStore::open(&args.common, data_dir)?;
     let block = Block::new(args.block);
     let repaired = open.ask(|store, namespace, now| store.repair(namespace, block, now))?;
@@ -38,6 +36,5 @@ pub(super) fn run(args: &RepairArgs, data_dir: &DataDir) -> Result<ExitCode> {
     let mut answer = parts::of_block(namespace, block, repaired.epoch);
     Moment::new(namespace.layout(), repaired.hwm_end).add_to(&mut answer, "leased from", "end");
     answer.row("state", "released");
-    answer.show(args.common.output.format)?;
-    Ok(ExitCode::SUCCESS)
+    answer.show(args.common.output.format)
 }
