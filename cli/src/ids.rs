@@ -1,6 +1,5 @@
 //! IDs as they are written and read here.
 
-use std::fmt;
 use std::io::{self, Write};
 
 use clap::ValueEnum;
@@ -63,6 +62,9 @@ fn without_prefix(text: &str) -> Option<&str> {
     is_prefix.then_some(text)
 }
 
+const AMBIGUOUS: &str = "may be base32hex or a decimal number, and the IDs before it don't say \
+                         which: give --input base32hex or --input u64";
+
 /// How IDs are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum InputFormat {
@@ -97,60 +99,35 @@ impl InputFormat {
         }
     }
 
-    /// The ID that `text` stands for.
-    pub(crate) fn read(self, text: &str) -> Result<Id, ReadIdError> {
-        if let (Self::Auto | Self::Base32hex, Some(text)) = (self, without_prefix(text)) {
-            return text.parse().map_err(ReadIdError::NotBase32hex);
-        }
-        let (negative, digits) = match text.strip_prefix('-') {
-            Some(digits) => (true, digits),
-            None => (false, text),
+    /// The ID that `text` stands for, or why it is none.
+    pub(crate) fn read(self, text: &str) -> Result<Id, String> {
+        let base32hex = |text: &str| {
+            let id = text.parse();
+            id.map_err(|error: ParseIdError| format!("not base32hex: {error}"))
         };
-        let is_decimal = is_decimal(digits);
-        // Digits only, so that `parse` can fail for the range alone.
-        let signed = || text.parse().ok().map(Id::from_i64);
-        let unsigned = || text.parse().ok().map(Id::from_u64);
-        match self {
-            Self::Auto if self.is_ambiguous(text) => Err(ReadIdError::Ambiguous),
-            Self::Auto if is_decimal && negative => signed().ok_or(ReadIdError::NotI64),
-            Self::Auto if is_decimal && !is_base32hex_too(text) => {
-                unsigned().ok_or(ReadIdError::NotU64)
-            }
-            Self::Auto | Self::Base32hex => text.parse().map_err(ReadIdError::NotBase32hex),
-            Self::I64 => signed().filter(|_| is_decimal).ok_or(ReadIdError::NotI64),
-            Self::U64 => unsigned().filter(|_| is_decimal).ok_or(ReadIdError::NotU64),
+        if let (Self::Auto | Self::Base32hex, Some(text)) = (self, without_prefix(text)) {
+            return base32hex(text);
         }
-    }
-}
-
-/// Why a text is no ID.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum ReadIdError {
-    Ambiguous,
-    NotI64,
-    NotU64,
-    NotBase32hex(ParseIdError),
-}
-
-impl fmt::Display for ReadIdError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let digits = text.strip_prefix('-').unwrap_or(text);
+        let is_negative = digits.len() < text.len();
+        // Digits only, so that `parse` can fail for the range alone.
+        let number = is_decimal(digits).then_some(text);
+        let signed = || {
+            let id = number.and_then(|text| text.parse().ok()).map(Id::from_i64);
+            let (least, most) = (i64::MIN, i64::MAX);
+            id.ok_or_else(|| format!("not a signed number of 64 bits: give {least} to {most}"))
+        };
+        let unsigned = || {
+            let id = number.and_then(|text| text.parse().ok()).map(Id::from_u64);
+            id.ok_or_else(|| format!("not an unsigned number of 64 bits: give 0 to {}", u64::MAX))
+        };
         match self {
-            Self::Ambiguous => f.write_str(
-                "may be base32hex or a decimal number, and the IDs before it don't say which: \
-                 give --input base32hex or --input u64",
-            ),
-            Self::NotI64 => write!(
-                f,
-                "not a signed number of 64 bits: give {} to {}",
-                i64::MIN,
-                i64::MAX
-            ),
-            Self::NotU64 => write!(
-                f,
-                "not an unsigned number of 64 bits: give 0 to {}",
-                u64::MAX
-            ),
-            Self::NotBase32hex(error) => write!(f, "not base32hex: {error}"),
+            Self::Auto if self.is_ambiguous(text) => Err(AMBIGUOUS.to_owned()),
+            Self::Auto if number.is_some() && is_negative => signed(),
+            Self::Auto if number.is_some() && !is_base32hex_too(text) => unsigned(),
+            Self::Auto | Self::Base32hex => base32hex(text),
+            Self::I64 => signed(),
+            Self::U64 => unsigned(),
         }
     }
 }
@@ -190,7 +167,7 @@ mod tests {
         }
         // The longest text that both have, and the shortest that base32hex has not.
         let auto = |text| InputFormat::Auto.read(text);
-        assert_eq!(auto("1234567890123"), Err(ReadIdError::Ambiguous));
+        assert_eq!(auto("1234567890123"), Err(AMBIGUOUS.to_owned()));
         assert_eq!(auto("12345678901234"), Ok(Id::from_u64(12_345_678_901_234)));
     }
 

@@ -8,7 +8,7 @@ use anyhow::Result;
 use clap::Args;
 use ringflake::{Clock, Inspector, Parts, SystemClock};
 
-use self::lines::{LineFault, Lines};
+use self::lines::Lines;
 use self::printer::Printer;
 use crate::args::{KeyArgs, LayoutArgs, has_store_variable, namespace_name};
 use crate::data_dir::DataDir;
@@ -171,7 +171,7 @@ impl<W: Write, E: Write> Reader<W, E> {
     }
 
     /// Shows the parts of the ID that `text` is, or reports why there is none.
-    fn take(&mut self, number: u64, text: Result<&str, LineFault>) -> Result<()> {
+    fn take(&mut self, number: u64, text: Result<&str, String>) -> Result<()> {
         let text = match text {
             Ok(text) => text,
             Err(fault) => {

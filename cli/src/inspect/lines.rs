@@ -1,6 +1,5 @@
 //! Lines of a stream, numbered, one at a time.
 
-use std::fmt;
 use std::io::{self, BufRead, BufReader, Read};
 use std::str;
 
@@ -34,9 +33,9 @@ impl<R: Read> Lines<R> {
         self.reader.buffer().is_empty()
     }
 
-    /// The next line, without the white space around it, and its number from
-    /// 1 on; `None` after the last one.
-    pub(super) fn next(&mut self) -> io::Result<Option<(u64, Result<&str, LineFault>)>> {
+    /// The next line, without the white space around it, or why it can't be looked at; and its
+    /// number from 1 on. `None` after the last one.
+    pub(super) fn next(&mut self) -> io::Result<Option<(u64, Result<&str, String>)>> {
         self.line.clear();
         let mut start = (&mut self.reader).take(LIMIT as u64 + 1);
         if start.read_until(b'\n', &mut self.line)? == 0 {
@@ -45,52 +44,19 @@ impl<R: Read> Lines<R> {
         self.number += 1;
         let line = if self.line.len() > LIMIT && !self.line.ends_with(b"\n") {
             self.reader.skip_until(b'\n')?;
-            Err(LineFault::TooLong)
+            Err(format!("longer than {LIMIT} bytes, and so no ID"))
         } else {
             str::from_utf8(&self.line)
                 .map(str::trim_ascii)
-                .map_err(|_| LineFault::NotUtf8)
+                .map_err(|_| "not UTF-8, and so no ID".to_owned())
         };
         Ok(Some((self.number, line)))
-    }
-}
-
-/// Why a line can't be looked at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LineFault {
-    TooLong,
-    NotUtf8,
-}
-
-impl fmt::Display for LineFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TooLong => write!(f, "longer than {LIMIT} bytes, and so no ID"),
-            Self::NotUtf8 => f.write_str("not UTF-8, and so no ID"),
-        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn all(text: &[u8]) -> Vec<(u64, Result<String, LineFault>)> {
-        let mut lines = Lines::new(text);
-        let mut all = Vec::new();
-        while let Some((number, line)) = lines.next().unwrap() {
-            all.push((number, line.map(str::to_owned)));
-        }
-        all
-    }
-
-    #[test]
-    fn lines_are_numbered_and_trimmed() {
-        let lines = all(b"a\r\n\n \tb \nc");
-        let expected = ["a", "", "b", "c"].map(|text| Ok(text.to_owned()));
-        assert_eq!(lines, (1..).zip(expected).collect::<Vec<_>>());
-        assert_eq!(all(b""), []);
-    }
 
     #[test]
     fn a_line_that_is_too_long_or_no_text_is_one_fault() {
@@ -99,13 +65,18 @@ mod tests {
         text.extend([b'y'; LIMIT]);
         text.extend(b"\n");
         text.extend([b'z'; LIMIT + 1]);
-        let lines: Vec<_> = all(&text).into_iter().map(|(_, line)| line).collect();
-        let ok = || Ok("ok".to_owned());
+        let mut reader = Lines::new(&text[..]);
+        let mut lines = Vec::new();
+        while let Some((_, line)) = reader.next().unwrap() {
+            lines.push(line.map(str::to_owned));
+        }
+        let [long, one, binary, two, longest, longer] = <[_; 6]>::try_from(lines).unwrap();
+        assert_eq!([one, two], [Ok("ok".to_owned()), Ok("ok".to_owned())]);
+        assert_eq!(longest.unwrap().len(), LIMIT);
+        assert_eq!(binary, Err("not UTF-8, and so no ID".to_owned()));
         assert_eq!(
-            lines[..4],
-            [Err(LineFault::TooLong), ok(), Err(LineFault::NotUtf8), ok()]
+            [&long, &longer],
+            [&Err("longer than 1024 bytes, and so no ID".to_owned()); 2]
         );
-        assert_eq!(lines[4].as_ref().unwrap().len(), LIMIT);
-        assert_eq!(lines[5..], [Err(LineFault::TooLong)]);
     }
 }
