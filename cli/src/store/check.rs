@@ -164,14 +164,12 @@ impl Verdict {
 
 #[cfg(test)]
 mod tests {
-    use std::io;
     use std::time::Duration;
 
     use ringflake::Layout;
     use ringflake::lease::{Fingerprint, Incarnation, Namespace, StoreLimits, StoreRecord};
 
     use super::*;
-    use crate::format::Format;
 
     const LAYOUT: Layout = Layout::RANDFLAKE;
     const NOW_MS: u64 = 1_760_000_000_000;
@@ -204,30 +202,6 @@ mod tests {
         let mut by_its_clock = report(now + 900);
         by_its_clock.store_unix_ms = Some(NOW_MS + 900_000);
         assert_eq!(alarms(&by_its_clock), [""; 0]);
-    }
-
-    #[test]
-    fn a_failed_write_is_a_refusal() {
-        let report = report(LAYOUT.tick_at(NOW_MS).unwrap());
-        let accepted = verdict(&report, Some(Ok(())));
-        assert_eq!((accepted.writes, accepted.refusals), ("accepted", vec![]));
-
-        let full = || io::Error::from(io::ErrorKind::StorageFull);
-        let failed = verdict(&report, Some(Err(full().into())));
-        let mut table = Vec::new();
-        let answer = failed.answer(&report);
-        answer.print(&mut table, Format::Text).unwrap();
-        let table = String::from_utf8(table).unwrap();
-        for part in [
-            "writes        failed\n",
-            "leases        refused\n",
-            "because       a test write failed",
-            &full().to_string(),
-            "permission to write",
-        ] {
-            assert!(table.contains(part), "{table}");
-        }
-        assert_eq!(failed.refusals.len(), 1);
     }
 
     #[test]

@@ -215,19 +215,6 @@ mod tests {
     }
 
     #[test]
-    fn a_raw_is_new_once_whoever_marks_it() {
-        let audit_log = audit_log();
-        let oracle = Oracle::new(LAYOUT, &audit_log);
-        let (mut one, mut two) = (oracle.marker(), oracle.marker());
-        for (tick, node, sequence) in [(100, 4, 0), (100, 4, 131_071), (100, 5, 0), (199, 5, 7)] {
-            let parts = parts(tick, node, sequence);
-            assert_eq!(one.mark(&parts), Verdict::New);
-            assert_eq!(one.mark(&parts), Verdict::Duplicate);
-            assert_eq!(two.mark(&parts), Verdict::Duplicate);
-        }
-    }
-
-    #[test]
     fn every_raw_of_a_layout_has_a_place_of_its_own() {
         let layout = Layout::builder()
             .bits(4, 3, 2)
