@@ -11,7 +11,7 @@ use crate::args::SupplyArgs;
 use crate::count::count;
 use crate::data_dir::DataDir;
 use crate::ids::OutputFormat;
-use crate::leases::{DemandEstimate, LeasedGenerator, Stall};
+use crate::leases::{DemandEstimate, LeasedGenerator};
 use crate::report::forgive_closed_pipe;
 
 /// IDs that are taken, formatted and written in one go.
@@ -87,15 +87,15 @@ fn print(args: &GenerateArgs, data_dir: &DataDir) -> Result<()> {
 
 /// Fills `ids`, however long that takes.
 fn take(supply: &LeasedGenerator, ids: &mut [Id]) -> Result<()> {
-    let mut stall = Stall::default();
+    let mut stalled = None;
     let mut taken = 0;
     while taken < ids.len() {
         match supply.generator.take_batch(&mut ids[taken..]) {
             Ok(count) => {
                 taken += count;
-                stall.end();
+                stalled = None;
             }
-            Err(TakeError::Refused(Refused::NoLease { .. })) => supply.wait_out(&mut stall)?,
+            Err(TakeError::Refused(Refused::NoLease { .. })) => supply.wait_out(&mut stalled)?,
             // The producer was only slow.
             Err(TakeError::TimedOut { .. }) => {}
             Err(error) => return Err(error.into()),

@@ -17,6 +17,6 @@ mod lease_request;
 mod store_target;
 
 pub(crate) use self::audit_log::{AuditLog, Extent};
-pub(crate) use self::generator::{LeasedGenerator, Stall};
+pub(crate) use self::generator::LeasedGenerator;
 pub(crate) use self::lease_request::DemandEstimate;
 pub(crate) use self::store_target::{Purpose, StoreTarget};

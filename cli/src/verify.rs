@@ -18,7 +18,7 @@ use crate::count::count;
 use crate::data_dir::DataDir;
 use crate::format::FormatArgs;
 use crate::interrupt::Interrupt;
-use crate::leases::{DemandEstimate, LeasedGenerator, Stall};
+use crate::leases::{DemandEstimate, LeasedGenerator};
 use crate::load::BORROW_LIMIT;
 use crate::output::Answer;
 use crate::report::say;
@@ -88,8 +88,8 @@ pub(crate) fn run(args: &VerifyArgs, data_dir: &DataDir) -> Result<ExitCode> {
     })?;
     let interrupt = Interrupt::listen().context("signals can't be listened to")?;
     let check = Check {
-        oracle: Oracle::new(layout, supply.audit_log()),
-        inspector: Inspector::new(layout, supply.key().cipher()?),
+        oracle: Oracle::new(layout, &supply.audit_log),
+        inspector: Inspector::new(layout, supply.target.key.cipher()?),
         supply: &supply,
         interrupt: &interrupt,
         count,
@@ -182,7 +182,7 @@ impl Check<'_> {
     /// Fills `ids`, each part in its own way; fewer only at the end of the run.
     fn take(&self, ids: &mut [Id], handle: &mut Handle, tally: &mut Tally) -> Result<usize> {
         const BATCH: usize = BY_HANDLE + BY_TAKE;
-        let mut stall = Stall::default();
+        let mut stalled = None;
         let mut taken = 0;
         while taken < ids.len() {
             let rest = &mut ids[taken..];
@@ -194,7 +194,7 @@ impl Check<'_> {
             match got {
                 Ok(count) => {
                     taken += count;
-                    stall.end();
+                    stalled = None;
                 }
                 Err(TakeError::Refused(Refused::BorrowLimit { retry_after, .. })) => {
                     tally.waits += 1;
@@ -208,7 +208,7 @@ impl Check<'_> {
                     if self.is_over() {
                         break;
                     }
-                    self.supply.wait_out(&mut stall)?;
+                    self.supply.wait_out(&mut stalled)?;
                 }
                 Err(error) => return Err(error.into()),
             }

@@ -16,7 +16,7 @@ use ringflake::{
 use super::audit_log::{AuditLog, AuditedStore};
 use super::lease_request::{DemandEstimate, LeaseRequest};
 use super::store_target::{Purpose, Site, StoreTarget};
-use crate::args::{KeyArgs, SupplyArgs};
+use crate::args::SupplyArgs;
 use crate::data_dir::DataDir;
 use crate::report::{say, say_waiting};
 use crate::secret::Key;
@@ -24,8 +24,9 @@ use crate::secret::Key;
 /// Where a run's IDs come from.
 pub(crate) struct LeasedGenerator {
     pub(crate) generator: CachedGenerator,
-    target: StoreTarget,
-    audit_log: Arc<AuditLog>,
+    pub(crate) target: StoreTarget,
+    /// The leases that the store has confirmed.
+    pub(crate) audit_log: Arc<AuditLog>,
     wait: Duration,
     /// Whether it was said that the run goes on as the clock does.
     told: AtomicBool,
@@ -95,21 +96,12 @@ impl LeasedGenerator {
         })
     }
 
-    pub(crate) fn key(&self) -> &Key {
-        &self.target.key
-    }
-
-    /// The leases that the store has confirmed.
-    pub(crate) fn audit_log(&self) -> &AuditLog {
-        &self.audit_log
-    }
-
-    /// Waits for a moment while no lease is in force.
+    /// Waits for a moment while no lease is in force. `stalled` is since when, if it is known.
     ///
     /// # Errors
     /// The store's last error, once the store has been failing for as long as `wait` allows. A run
     /// that has only used up its nodes goes on as the clock does.
-    pub(crate) fn wait_out(&self, stall: &mut Stall) -> Result<()> {
+    pub(crate) fn wait_out(&self, stalled: &mut Option<Instant>) -> Result<()> {
         const SILENCE: Duration = Duration::from_secs(1);
         const MOMENT: Duration = Duration::from_millis(2);
         let health = self.generator.lease_status().map(|status| status.health);
@@ -123,7 +115,9 @@ impl LeasedGenerator {
                 );
                 return Err(self.target.explain(error).context(context));
             }
-        } else if stall.began().elapsed() >= SILENCE && !self.told.swap(true, Relaxed) {
+        } else if stalled.get_or_insert_with(Instant::now).elapsed() >= SILENCE
+            && !self.told.swap(true, Relaxed)
+        {
             let layout = self.target.namespace.layout();
             say(format_args!(
                 "each node has {} IDs every {}: waiting for the clock",
@@ -136,32 +130,13 @@ impl LeasedGenerator {
     }
 }
 
-/// A time without IDs.
-#[derive(Debug, Default)]
-pub(crate) struct Stall {
-    began: Option<Instant>,
-}
-
-impl Stall {
-    fn began(&mut self) -> Instant {
-        *self.began.get_or_insert_with(Instant::now)
-    }
-
-    /// There are IDs again.
-    pub(crate) fn end(&mut self) {
-        self.began = None;
-    }
-}
-
 /// Lets the library refuse what it will not do.
 fn rehearse(args: &SupplyArgs, builder: CachedGeneratorBuilder) -> Result<()> {
     let layout: Layout = args.target.layout.layout;
-    let KeyArgs {
-        plain, id_width, ..
-    } = args.target.key;
+    let given = &args.target.key;
     // Any will do: no ID is made.
-    let secret = (!plain).then(|| Secret::from_bytes([0; 16]));
-    let key = Key::new(secret, id_width);
+    let secret = (!given.plain).then(|| Secret::from_bytes([0; 16]));
+    let key = Key::new(secret, given.id_width);
     if let Some(duration) = args.leases.lease_duration {
         // Any namespace: only the length of a tick counts.
         let namespace = Namespace::new("a", &layout, Fingerprint::PLAIN)?;
