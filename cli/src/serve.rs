@@ -12,7 +12,6 @@ mod args;
 mod descriptors;
 mod log;
 mod manager;
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod memory;
 mod show;
 mod signals;
@@ -83,7 +82,6 @@ pub(crate) fn run(args: &ServeArgs, data_dir: &DataDir) -> Result<()> {
         manager,
         server,
         config,
-        #[cfg(all(target_os = "linux", target_env = "gnu"))]
         heap: memory::HeapTrimmer::new(Instant::now()),
         was_ready: None,
         was_unready: Vec::new(),
@@ -120,7 +118,6 @@ struct Life<'a> {
     manager: ServiceManager,
     server: Server,
     config: Config,
-    #[cfg(all(target_os = "linux", target_env = "gnu"))]
     heap: memory::HeapTrimmer,
     /// None before the first look.
     was_ready: Option<bool>,
@@ -138,7 +135,6 @@ impl Life<'_> {
                 let reloaded = self.server.reload();
                 self.report(reloaded.map(|()| Vec::new()).map_err(Into::into));
             }
-            #[cfg(all(target_os = "linux", target_env = "gnu"))]
             self.heap.look(Instant::now());
             let signal = match std::mem::take(&mut wants_reload) {
                 true => Some(Signal::Reload),

@@ -18,13 +18,16 @@ impl HeapTrimmer {
         Self { next: now + PERIOD }
     }
 
-    /// Trims the heap if that is due. Call it every second or so.
+    /// Trims the heap if that is due, and is glibc's. Call it every second or so.
     pub(super) fn look(&mut self, now: Instant) {
         if now >= self.next {
             self.next = now + PERIOD;
             // SAFETY: any thread may call it at any time. It releases pages of freed memory
             // only.
-            unsafe { libc::malloc_trim(0) };
+            #[cfg(all(target_os = "linux", target_env = "gnu"))]
+            unsafe {
+                libc::malloc_trim(0)
+            };
         }
     }
 }
