@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
@@ -31,22 +30,22 @@ pub(crate) struct ServeArgs {
     pub(super) config: Option<PathBuf>,
     /// Where to serve the Redis protocol, or off
     /// [env: RINGFLAKE_SERVE_RESP] [default: port 6379 of localhost]
-    #[arg(long, value_name = "ADDR", help_heading = "Sockets")]
-    resp: Vec<Addresses>,
+    #[arg(long, value_name = "ADDR", value_parser = addresses, help_heading = "Sockets")]
+    resp: Vec<List<SocketAddr>>,
     /// The same on a Unix socket [env: RINGFLAKE_SERVE_RESP_UNIX]
     #[arg(long, value_name = "PATH", help_heading = "Sockets")]
     resp_unix: Option<PathBuf>,
     /// Where to serve HTTP, or off
     /// [env: RINGFLAKE_SERVE_HTTP] [default: port 7464 of localhost]
-    #[arg(long, value_name = "ADDR", help_heading = "Sockets")]
-    http: Vec<Addresses>,
+    #[arg(long, value_name = "ADDR", value_parser = addresses, help_heading = "Sockets")]
+    http: Vec<List<SocketAddr>>,
     /// The same on a Unix socket [env: RINGFLAKE_SERVE_HTTP_UNIX]
     #[arg(long, value_name = "PATH", help_heading = "Sockets")]
     http_unix: Option<PathBuf>,
     /// A name of the server, such as ids.example.com, that requests of HTTP without a token
     /// may use [env: RINGFLAKE_SERVE_HTTP_HOSTS]
     #[arg(long, value_name = "NAME", value_parser = hosts, help_heading = "Sockets")]
-    http_hosts: Vec<Hosts>,
+    http_hosts: Vec<List<String>>,
     /// Serve other machines without tokens or TLS: everybody there can take IDs or read
     /// the traffic
     #[arg(long, help_heading = "Sockets")]
@@ -74,11 +73,15 @@ pub(crate) struct ServeArgs {
     pub(super) format: FormatArgs,
 }
 
-/// Names with commas between.
-type Hosts = Box<[String]>;
+/// Items of a list with commas between.
+type List<T> = Box<[T]>;
 
-fn hosts(text: &str) -> Result<Hosts, String> {
+fn hosts(text: &str) -> Result<List<String>, String> {
     parse_hosts(text).map(Vec::into_boxed_slice)
+}
+
+fn addresses(text: &str) -> Result<List<SocketAddr>, String> {
+    parse_addresses(text).map(Vec::into_boxed_slice)
 }
 
 fn log_format() -> impl TypedValueParser<Value = LogFormat> {
@@ -91,26 +94,11 @@ fn log_level() -> impl TypedValueParser<Value = LogLevel> {
         .try_map(|name| LogLevel::from_name(&name))
 }
 
-/// Addresses with commas between, or none.
-#[derive(Clone, Debug)]
-struct Addresses(Vec<SocketAddr>);
-
-impl FromStr for Addresses {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        parse_addresses(text).map(Self)
-    }
-}
-
 impl ServeArgs {
     /// What the command line says.
     pub(super) fn settings(&self, data_dir: &DataDir) -> Settings {
         let switch = |given: bool| given.then_some(true);
-        let listen = |given: &[Addresses]| {
-            let all = given.iter().flat_map(|Addresses(list)| list).copied();
-            (!given.is_empty()).then(|| all.collect())
-        };
+        let listen = |given: &[List<SocketAddr>]| (!given.is_empty()).then(|| given.concat());
         let mut settings = Settings::default();
         settings.data_dir = data_dir.given().cloned();
         settings.best_effort = switch(self.best_effort);
