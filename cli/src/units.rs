@@ -2,10 +2,8 @@
 
 /// A count of IDs or a rate, with three digits and a unit: `950`, `1.25 M`.
 pub(crate) fn short(value: f64) -> String {
-    scaled(
-        value,
-        &[(1e12, " T"), (1e9, " G"), (1e6, " M"), (1e3, " k")],
-    )
+    let units = [(1e12, " T"), (1e9, " G"), (1e6, " M"), (1e3, " k")];
+    scaled(value, &units, "")
 }
 
 /// A time that is given in seconds: `1.5 us`, `20 ms`, `3 h`.
@@ -23,10 +21,8 @@ pub(crate) fn time(seconds: f64) -> String {
             return format!("{}{name}", digits(seconds / unit));
         }
     }
-    scaled(
-        seconds * 1e9,
-        &[(1e9, " s"), (1e6, " ms"), (1e3, " us"), (1.0, " ns")],
-    )
+    let units = [(1e9, " s"), (1e6, " ms"), (1e3, " us")];
+    scaled(seconds * 1e9, &units, " ns")
 }
 
 /// A share in percent, without the sign: `79`, and `<0.01` where digits would say 0.
@@ -40,26 +36,17 @@ pub(crate) fn percent(share: f64) -> String {
 
 /// A number of bytes: `512 KiB`.
 pub(crate) fn bytes(bytes: usize) -> String {
-    for (shift, name) in [(30, "GiB"), (20, "MiB"), (10, "KiB")] {
-        let unit = 1_usize << shift;
-        if bytes >= unit {
-            return format!("{} {name}", digits(bytes as f64 / unit as f64));
-        }
-    }
-    format!("{bytes} bytes")
+    let units = [(30, " GiB"), (20, " MiB"), (10, " KiB")];
+    let units = units.map(|(shift, name)| (f64::from(1 << shift), name));
+    scaled(bytes as f64, &units, " bytes")
 }
 
 /// A whole number in groups of three: `65,536`.
 pub(crate) fn grouped(value: u64) -> String {
-    let plain = value.to_string();
-    let mut text = String::with_capacity(plain.len() + plain.len() / 3);
-    for (index, digit) in plain.chars().enumerate() {
-        if index > 0 && (plain.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
+    match value {
+        0..1000 => value.to_string(),
+        _ => format!("{},{:03}", grouped(value / 1000), value % 1000),
     }
-    text
 }
 
 /// So many things: `1 node`, `65,536 nodes`.
@@ -68,17 +55,12 @@ pub(crate) fn counted(count: u64, thing: &str) -> String {
     format!("{} {thing}{plural}", grouped(count))
 }
 
-fn scaled(value: f64, units: &[(f64, &str)]) -> String {
-    for &(unit, name) in units {
-        // A value that would round up to the unit is printed in it.
-        if value >= unit * 0.9995 {
-            return format!("{}{name}", digits(value / unit));
-        }
-    }
-    match units.last() {
-        Some(&(1.0, name)) => format!("{}{name}", digits(value)),
-        _ => digits(value),
-    }
+/// `value` in the first of these units that it reaches, the largest first, or in `rest`.
+fn scaled(value: f64, units: &[(f64, &str)], rest: &str) -> String {
+    // A value that would round up to the unit is printed in it.
+    let found = units.iter().find(|(unit, _)| value >= unit * 0.9995);
+    let (unit, name) = found.copied().unwrap_or((1.0, rest));
+    format!("{}{name}", digits(value / unit))
 }
 
 /// Three digits at least, and no zeros after the point that say nothing.
