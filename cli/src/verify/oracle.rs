@@ -115,14 +115,8 @@ pub(super) struct Marker<'a> {
     oracle: &'a Oracle<'a>,
     /// As it was then: its end may have moved out since.
     extent: Option<Extent>,
-    current: Option<Current>,
-}
-
-#[derive(Debug)]
-struct Current {
-    number: u64,
-    /// `None` if it is full.
-    page: Option<Arc<Page>>,
+    /// A page by its number; `None` in place of one that is full.
+    current: Option<(u64, Option<Arc<Page>>)>,
 }
 
 impl Marker<'_> {
@@ -132,12 +126,9 @@ impl Marker<'_> {
             return Verdict::Outside;
         }
         let place = self.oracle.place(parts);
-        let (number, bit) = (
-            place / u64::from(PAGE_BITS),
-            (place % u64::from(PAGE_BITS)) as u32,
-        );
-        let current = self.turn_to(number);
-        match &current.page {
+        let page_bits = u64::from(PAGE_BITS);
+        let (number, bit) = (place / page_bits, (place % page_bits) as u32);
+        match self.turn_to(number) {
             Some(page) if page.set(bit) => Verdict::New,
             _ => Verdict::Duplicate,
         }
@@ -155,26 +146,18 @@ impl Marker<'_> {
         self.extent.is_some()
     }
 
-    fn turn_to(&mut self, number: u64) -> &mut Current {
-        if self
-            .current
-            .as_ref()
-            .is_some_and(|current| current.number != number)
-        {
+    fn turn_to(&mut self, number: u64) -> Option<&Page> {
+        if self.current.as_ref().is_some_and(|(at, _)| *at != number) {
             self.leave();
         }
-        self.current.get_or_insert_with(|| Current {
-            number,
-            page: self.oracle.page(number),
-        })
+        let turn = || (number, self.oracle.page(number));
+        let (_, page) = self.current.get_or_insert_with(turn);
+        page.as_deref()
     }
 
     /// Puts the current page down, for good if it is full.
     fn leave(&mut self) {
-        if let Some(Current {
-            number,
-            page: Some(page),
-        }) = self.current.take()
+        if let Some((number, Some(page))) = self.current.take()
             && page.is_full()
         {
             self.oracle.retire(number);
