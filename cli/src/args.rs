@@ -131,14 +131,12 @@ fn has_password(url: &str) -> bool {
     };
     let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
     let login = place.rsplit_once('@').map_or("", |(login, _)| login);
-    let before = login
-        .split_once(':')
-        .is_some_and(|(_, word)| !word.is_empty());
+    let password = login.split_once(':').map_or("", |(_, word)| word);
     let is_password = |parameter: &str| {
         let value = parameter.strip_prefix("password=");
         value.is_some_and(|value| !value.is_empty())
     };
-    before || query.split('&').any(is_password)
+    !password.is_empty() || query.split('&').any(is_password)
 }
 
 /// Whether the environment names a store.
@@ -191,8 +189,7 @@ pub(crate) fn path_variable(name: &str) -> Option<PathBuf> {
 
 /// The text in an environment variable; an empty one counts as none.
 fn variable(name: &str) -> Option<String> {
-    let value = env::var_os(name).filter(|value| !value.is_empty());
-    value.map(|value| value.to_string_lossy().into_owned())
+    Some(path_variable(name)?.to_string_lossy().into_owned())
 }
 
 /// A half-open range that is not empty, written `A..B`.

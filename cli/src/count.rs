@@ -25,15 +25,13 @@ where
 
 /// What may be given, in words.
 fn allowed(range: &RangeInclusive<u64>) -> String {
-    match (*range.start(), *range.end()) {
-        (start, u64::MAX) => {
-            format!("give a whole number from {start} on, such as 500, 64k or 1.5M")
-        }
-        (start, end) if end < 1_000_000 => format!("give a whole number from {start} to {end}"),
-        (start, end) => {
-            format!("give a whole number from {start} to {end}, such as 500, 64k or 1.5M")
-        }
-    }
+    let start = range.start();
+    let until = match *range.end() {
+        u64::MAX => "on, such as 500, 64k or 1.5M".to_owned(),
+        end if end < 1_000_000 => return format!("give a whole number from {start} to {end}"),
+        end => format!("to {end}, such as 500, 64k or 1.5M"),
+    };
+    format!("give a whole number from {start} {until}")
 }
 
 /// The whole number that `text` stands for, with or without a unit. `None` if there

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use ringflake::Local;
 use ringflake::lease::{Fingerprint, OpenOptions, SqliteStore};
-use ringflake::local::{self, LocalError};
+use ringflake::local;
 
 use crate::report::say_waiting;
 
@@ -53,10 +53,7 @@ impl DataDir {
     pub(crate) fn try_find(&self) -> Option<local::DataDir> {
         let found = match &self.given {
             Some(path) => local::DataDir::new(path),
-            None => match local::DataDir::of_this_user() {
-                Err(LocalError::NoHome) => return None,
-                found => found.ok()?,
-            },
+            None => local::DataDir::of_this_user().ok()?,
         };
         let found = match self.patience {
             Some(patience) => found.with_patience(patience),

@@ -47,7 +47,8 @@ fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) if error.use_stderr() => {
-            report::error(usage::of_clap(&error, Cli::command()));
+            let reason = usage::reason(&error);
+            report::error(usage::advised(&reason, Cli::command()));
             return ExitCode::from(2);
         }
         // Help and version, which are no errors.

@@ -22,10 +22,8 @@ pub(crate) fn say(text: impl fmt::Display) {
 /// Says what a run waits for.
 pub(crate) fn say_waiting(error: &StoreError) {
     let cause = error.source().map(|cause| format!(": {cause}"));
-    say(format_args!(
-        "waiting: {error}{}",
-        cause.unwrap_or_default()
-    ));
+    let cause = cause.unwrap_or_default();
+    say(format_args!("waiting: {error}{cause}"));
 }
 
 /// Writes a warning, as [`say`] does.

@@ -105,9 +105,9 @@ fn warn_if_lost(data_dir: &DataDir, path: &Path) {
 
 /// Says that a secret was made, and where it is.
 pub(crate) fn say_made(path: &Path) {
+    let path = path.display();
     say(format_args!(
-        "created the secret {}; without it nobody can read these IDs",
-        path.display()
+        "created the secret {path}; without it nobody can read these IDs"
     ));
 }
 
@@ -152,8 +152,8 @@ fn existing(args: &KeyArgs, data_dir: &DataDir) -> Result<Option<Key>> {
     Ok(secret.map(|secret| Key::new(Some(secret), args.id_width)))
 }
 
-/// The key of a namespace of this name in the data directory. Refuses another
-/// secret that the command line or the environment names.
+/// Refuses a secret that the command line or the environment names, unless it is that of the
+/// namespace of this name in the data directory.
 pub(crate) fn check_named(
     args: &KeyArgs,
     name: &str,
@@ -166,9 +166,10 @@ pub(crate) fn check_named(
     };
     let meant = data_dir.find()?.secret_of(name);
     let given = read(&path)?;
+    let is_given = |kept: Secret| kept.expose() == given.expose();
     if local
         .secret(layout)
-        .is_ok_and(|kept| kept.is_some_and(|kept| kept.expose() == given.expose()))
+        .is_ok_and(|kept| kept.is_some_and(is_given))
     {
         return Ok(());
     }
@@ -289,10 +290,9 @@ fn warn_if_shared(path: &Path) {
     };
     let mode = metadata.permissions().mode() & 0o777;
     if metadata.is_file() && mode & READABLE_BY_OTHERS != 0 {
+        let path = path.display();
         warn(format_args!(
-            "other users can read the secret {} (mode {mode:04o})\nhelp: run 'chmod 600 {}'",
-            path.display(),
-            path.display()
+            "other users can read the secret {path} (mode {mode:04o})\nhelp: run 'chmod 600 {path}'"
         ));
     }
 }

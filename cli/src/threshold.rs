@@ -20,9 +20,11 @@ impl FromStr for Threshold {
     type Err = anyhow::Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        percent(text)
-            .map(Self)
-            .context("give a share of the capacity from 1 to 100 %, such as 75%")
+        let digits = text.strip_suffix('%').map(str::trim_end);
+        let percent = digits.and_then(|digits| digits.parse().ok());
+        let percent = percent.filter(|percent| (1..=100).contains(percent));
+        let percent = percent.context("give a share of the capacity from 1 to 100 %, such as 75%");
+        percent.map(Self)
     }
 }
 
@@ -30,12 +32,6 @@ impl fmt::Display for Threshold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} %", self.0)
     }
-}
-
-/// The number in a text such as `75%`, from 1 to 100.
-fn percent(text: &str) -> Option<u32> {
-    let percent = text.strip_suffix('%')?.trim_end().parse().ok()?;
-    (1..=100).contains(&percent).then_some(percent)
 }
 
 #[cfg(test)]

@@ -21,23 +21,15 @@ impl fmt::Display for Misuse {
 
 impl error::Error for Misuse {}
 
-/// The error of the command line, and where to read on.
-pub(crate) fn of_clap(error: &Error, parser: Command) -> String {
-    advised(&reason(error), parser)
-}
-
 /// A reason, and where to read on: the help of the command that `parser` finds on
 /// the command line.
 pub(crate) fn advised(reason: &str, parser: Command) -> String {
-    let commands: String = commands(parser)
-        .iter()
-        .map(|name| format!(" {name}"))
-        .collect();
+    let commands = commands(parser);
     format!("{reason}\nhelp: see 'ringflake{commands} --help'")
 }
 
 /// clap's text without its frame.
-fn reason(error: &Error) -> String {
+pub(crate) fn reason(error: &Error) -> String {
     // The text of this one is the help.
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         return "a command is missing".to_owned();
@@ -67,17 +59,17 @@ fn is_about_serve(error: &Error) -> bool {
         && matches!(given, Some(ContextValue::String(given)) if given == "serve")
 }
 
-/// The command that the wrong command line names, as far as it gets.
-fn commands(parser: Command) -> Vec<String> {
+/// The words of the command that the wrong command line names, as far as it gets.
+fn commands(parser: Command) -> String {
     let parser = parser.ignore_errors(true);
+    let mut words = String::new();
     let Ok(matches) = parser.try_get_matches_from(env::args_os()) else {
-        return Vec::new();
+        return words;
     };
-    let mut names = Vec::new();
     let mut deeper = matches.subcommand();
     while let Some((name, matches)) = deeper {
-        names.push(name.to_owned());
+        words += &format!(" {name}");
         deeper = ArgMatches::subcommand(matches);
     }
-    names
+    words
 }

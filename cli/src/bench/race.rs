@@ -38,13 +38,7 @@ pub(crate) struct Contest<Stock, Seat, Take> {
 /// The answer of a call: puts what was got in its place.
 #[inline]
 pub(crate) fn put<V>(place: &mut V, got: Option<V>) -> bool {
-    match got {
-        Some(number) => {
-            *place = number;
-            true
-        }
-        None => false,
-    }
+    got.map(|number| *place = number).is_some()
 }
 
 /// How long a race is.
@@ -186,11 +180,10 @@ impl<Stock, Seat, Take> Contest<Stock, Seat, Take> {
         Take: Fn(&S, &mut T, &mut [V; N]) -> bool,
         V: Copy + Default,
     {
-        let _guard = barrier.guard();
-        let room = if plan.keep {
-            (plan.calls as usize).next_power_of_two()
-        } else {
-            (SCRATCH / N).max(1)
+        let _guard = Guard(barrier);
+        let room = match plan.keep {
+            true => (plan.calls as usize).next_power_of_two(),
+            false => (SCRATCH / N).max(1),
         };
         (plan.prepare)(number);
         let mut seat = (self.seat)(stock);
@@ -290,14 +283,9 @@ impl Barrier {
             }
         }
     }
-
-    /// Breaks the barrier if the thread panics, or the others would wait for
-    /// it for ever.
-    fn guard(&self) -> Guard<'_> {
-        Guard(self)
-    }
 }
 
+/// Breaks the barrier if its thread panics, or the others would wait for it for ever.
 struct Guard<'a>(&'a Barrier);
 
 impl Drop for Guard<'_> {

@@ -96,9 +96,8 @@ impl<W: Write> Printer<W> {
 
 fn unix_seconds(unix_ms: u64, with_ms: bool) -> String {
     let (seconds, ms) = (unix_ms / 1000, unix_ms % 1000);
-    if with_ms {
-        format!("{seconds}.{ms:03}")
-    } else {
-        seconds.to_string()
+    match with_ms {
+        true => format!("{seconds}.{ms:03}"),
+        false => seconds.to_string(),
     }
 }

@@ -27,12 +27,7 @@ const YEAR_MS: u128 = 31_557_600_000;
 const WIDTHS: [u32; 3] = [64, 63, 53];
 
 /// The ticks that are tried unless one is given. A longer one holds longer runs.
-const TICKS: [Duration; 4] = [
-    Duration::from_secs(1),
-    Duration::from_millis(100),
-    Duration::from_millis(10),
-    Duration::from_millis(1),
-];
+const TICKS_MS: [u64; 4] = [1000, 100, 10, 1];
 
 #[derive(Debug, Args)]
 pub(super) struct NeedsArgs {
@@ -57,11 +52,9 @@ pub(super) struct NeedsArgs {
 
 /// A day, or a moment, in milliseconds since 1970.
 fn epoch(text: &str) -> Result<u64> {
-    let is_day = text.len() == "2026-01-01".len();
-    let whole = if is_day {
-        format!("{text}T00:00:00Z")
-    } else {
-        text.to_owned()
+    let whole = match text.len() == "2026-01-01".len() {
+        true => format!("{text}T00:00:00Z"),
+        false => text.to_owned(),
     };
     let moment = humantime::parse_rfc3339(&whole).ok();
     let age = moment.and_then(|moment| moment.duration_since(UNIX_EPOCH).ok());
@@ -104,11 +97,11 @@ impl NeedsArgs {
         width: u32,
         epoch_unix_ms: u64,
     ) -> Result<Result<Layout, String>, LayoutError> {
-        let ticks = self.tick.as_ref().map_or(&TICKS[..], std::slice::from_ref);
+        let ticks = TICKS_MS.map(|tick| self.tick.unwrap_or(Duration::from_millis(tick)));
         let demands = ticks.iter().map(|&tick| self.demand(tick));
         let Some(demand) = demands.clone().find(|demand| demand.total_bits() <= width) else {
             let nearest = demands.min_by_key(Demand::total_bits);
-            let nearest = nearest.unwrap_or_else(|| self.demand(TICKS[0]));
+            let nearest = nearest.expect("there is a tick");
             return Ok(Err(self.shortage(width, &nearest)));
         };
         let [time, node, sequence] = demand.divide(width);
@@ -260,8 +253,9 @@ mod tests {
                     };
                     for width in WIDTHS {
                         let Ok(layout) = needs.layout(width, 0).unwrap() else {
-                            let ticks = TICKS.map(|tick| needs.demand(tick).total_bits());
-                            assert!(ticks.iter().all(|&bits| bits > width));
+                            let ticks = TICKS_MS.map(Duration::from_millis);
+                            let bits = ticks.map(|tick| needs.demand(tick).total_bits());
+                            assert!(bits.iter().all(|&bits| bits > width));
                             continue;
                         };
                         assert_eq!(layout.total_bits(), width);

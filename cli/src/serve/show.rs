@@ -50,10 +50,8 @@ fn rows(plan: &Plan) -> Vec<(&str, String)> {
     for (key, limit) in &plan.limits {
         rows.push(("limit", format!("{limit} {key}")));
     }
-    rows.push((
-        "drain",
-        format!("{:?}", Duration::from_millis(plan.drain_ms)),
-    ));
+    let drain = Duration::from_millis(plan.drain_ms);
+    rows.push(("drain", format!("{drain:?}")));
     for (key, value) in &plan.settings {
         rows.push(("setting", format!("{key} = {value}")));
     }

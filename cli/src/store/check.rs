@@ -45,14 +45,11 @@ pub(super) fn run(args: &CheckArgs, data_dir: &DataDir) -> Result<()> {
     let obstacles = obstacles.map(|obstacle| open.target.explain_obstacle(&obstacle));
     let verdict = Verdict::new(&report, obstacles.collect(), tested);
     verdict.answer(&report).show(args.common.output.format)?;
-    let Verdict {
-        refusals, alarms, ..
-    } = verdict;
-    if !refusals.is_empty() {
-        bail!("the store grants no lease: {}", refusals.join("; "));
+    if !verdict.refusals.is_empty() {
+        bail!("the store grants no lease: {}", verdict.refusals.join("; "));
     }
-    if !alarms.is_empty() {
-        bail!("alarm: {}", alarms.join("; "));
+    if !verdict.alarms.is_empty() {
+        bail!("alarm: {}", verdict.alarms.join("; "));
     }
     Ok(())
 }

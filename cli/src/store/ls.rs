@@ -64,9 +64,9 @@ pub(super) fn run(args: &LsArgs, data_dir: &DataDir) -> Result<()> {
         blocks.partition(|block| args.all || block.state == HELD);
     let is_empty = shown.is_empty() && listing.quarantined.is_empty();
     if is_empty && !others.is_empty() {
+        let count = others.len();
         say(format_args!(
-            "no block is held; --all lists the {} that were",
-            others.len()
+            "no block is held; --all lists the {count} that were"
         ));
     }
     let quarantined = listing.quarantined.iter();

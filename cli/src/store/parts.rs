@@ -71,10 +71,8 @@ pub(super) fn add_record(answer: &mut Answer, record: &StoreRecord, use_of_block
         "limits",
         format!("horizon {horizon}, failover {failover}, skew {skew}"),
     );
-    for (name, time) in ["horizon_ms", "failover_ms", "skew_limit_ms"]
-        .into_iter()
-        .zip(times)
-    {
+    let names = ["horizon_ms", "failover_ms", "skew_limit_ms"];
+    for (name, time) in names.into_iter().zip(times) {
         answer.field(name, millis(time));
     }
 }
