@@ -87,22 +87,18 @@ pub(super) fn print_table(all: &[Figures], out: &mut dyn Write) -> io::Result<()
 mod tests {
     use super::*;
 
-    fn rates(rates: &[f64]) -> (u64, u64, u64) {
-        let figures = Figures::new("x", 1, rates.to_vec());
-        assert_eq!(figures.rounds, rates.len());
-        (
-            figures.min_ids_per_s,
-            figures.median_ids_per_s,
-            figures.max_ids_per_s,
-        )
+    fn rates(rates: &[f64]) -> [u64; 3] {
+        let it = Figures::new("x", 1, rates.to_vec());
+        assert_eq!(it.rounds, rates.len());
+        [it.min_ids_per_s, it.median_ids_per_s, it.max_ids_per_s]
     }
 
     #[test]
     fn the_median_is_in_the_middle() {
-        assert_eq!(rates(&[7.0]), (7, 7, 7));
-        assert_eq!(rates(&[9.0, 1.0, 5.0]), (1, 5, 9));
-        assert_eq!(rates(&[9.0, 1.0, 5.0, 4.0]), (1, 5, 9));
-        assert_eq!(rates(&[9.0, 1.0]), (1, 5, 9));
+        assert_eq!(rates(&[7.0]), [7, 7, 7]);
+        assert_eq!(rates(&[9.0, 1.0, 5.0]), [1, 5, 9]);
+        assert_eq!(rates(&[9.0, 1.0, 5.0, 4.0]), [1, 5, 9]);
+        assert_eq!(rates(&[9.0, 1.0]), [1, 5, 9]);
     }
 
     fn figures(name: &'static str, threads: usize, rate: f64, unique: bool) -> Figures {

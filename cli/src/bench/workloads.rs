@@ -231,9 +231,7 @@ mod tests {
         let contest = Contest::new(|| stock::queue(10), |_| (), take);
         let dry = Workload::new(Takers::free(1), 64, contest, |number| number);
         let error = dry.time().unwrap_err().to_string();
-        assert!(
-            error.contains("10 IDs were handed out instead of 64"),
-            "{error}"
-        );
+        let said = "10 IDs were handed out instead of 64";
+        assert!(error.contains(said), "{error}");
     }
 }

@@ -35,13 +35,6 @@ fn inspect(lines: &str) -> (Vec<u64>, Vec<String>) {
     )
 }
 
-fn lines<T: ToString>(texts: impl IntoIterator<Item = T>) -> String {
-    texts
-        .into_iter()
-        .map(|text| text.to_string() + "\n")
-        .collect()
-}
-
 proptest! {
     #[test]
     fn ids_of_all_lengths_are_read_right_or_reported(
@@ -62,7 +55,7 @@ proptest! {
             is_shown || !auto.is_ambiguous(text)
         });
         let expected = Vec::from_iter(certain.map(|(_, number)| *number));
-        let (rows, faults) = inspect(&lines(&texts));
+        let (rows, faults) = inspect(&texts.join("\n"));
         prop_assert_eq!(faults.len(), numbers.len() - expected.len());
         prop_assert_eq!(rows, expected);
     }

@@ -367,6 +367,26 @@ mod tests {
     fn store_errors() -> Vec<StoreError> {
         let namespace = || "orders".to_owned();
         let print = |byte| Fingerprint::of(&Secret::from_bytes([byte; 16]));
+        let mismatch = |recorded| StoreError::FingerprintMismatch {
+            namespace: namespace(),
+            recorded,
+            offered: print(2),
+        };
+        let in_use = |other: &str| StoreError::SecretInUse {
+            namespace: namespace(),
+            other: other.to_owned(),
+        };
+        let block = Block::new(7);
+        let fenced = |fence| StoreError::Fenced { block, fence };
+        let floor_ahead = |floor, seconds| StoreError::FloorAhead {
+            floor,
+            horizon_end: 4000,
+            retry_after: Duration::from_secs(seconds),
+        };
+        let [held, recorded] = [2, 1].map(Epoch::new);
+        let reason = "its grant number (epoch) is 9, but its mark is tick 3, which is impossible: \
+                      each grant moves the mark by at least one tick"
+            .to_owned();
         vec![
             StoreError::NotInitialised {
                 namespace: namespace(),
@@ -378,24 +398,10 @@ mod tests {
                 namespace: namespace(),
                 reason: "sqlite:leases.db: there was such a file, and it was removed".into(),
             },
-            StoreError::FingerprintMismatch {
-                namespace: namespace(),
-                recorded: print(1),
-                offered: print(2),
-            },
-            StoreError::FingerprintMismatch {
-                namespace: namespace(),
-                recorded: Fingerprint::PLAIN,
-                offered: print(2),
-            },
-            StoreError::SecretInUse {
-                namespace: namespace(),
-                other: namespace(),
-            },
-            StoreError::SecretInUse {
-                namespace: namespace(),
-                other: "invoices".into(),
-            },
+            mismatch(print(1)),
+            mismatch(Fingerprint::PLAIN),
+            in_use("orders"),
+            in_use("invoices"),
             StoreError::FloorTooFar {
                 tick: 4711,
                 tick_unix_ms: 1_760_086_400_000,
@@ -403,28 +409,10 @@ mod tests {
                 latest_unix_ms: 1_760_000_000_000,
                 idle: Duration::from_secs(86_400),
             },
-            StoreError::NotQuarantined {
-                block: Block::new(7),
-            },
-            StoreError::Fenced {
-                block: Block::new(7),
-                fence: Fence::NeverGranted,
-            },
-            StoreError::Fenced {
-                block: Block::new(7),
-                fence: Fence::Epoch {
-                    held: Epoch::new(2),
-                    recorded: Epoch::new(1),
-                },
-            },
-            StoreError::Fenced {
-                block: Block::new(7),
-                fence: Fence::Quarantined {
-                    reason: "its grant number (epoch) is 9, but its mark is tick 3, which is \
-                             impossible: each grant moves the mark by at least one tick"
-                        .into(),
-                },
-            },
+            StoreError::NotQuarantined { block },
+            fenced(Fence::NeverGranted),
+            fenced(Fence::Epoch { held, recorded }),
+            fenced(Fence::Quarantined { reason }),
             StoreError::NotDurable {
                 store: "redis at db:6379".into(),
                 reason: "appendonly is no".into(),
@@ -434,16 +422,8 @@ mod tests {
                 recorded: "inode 1".into(),
                 found: "inode 2".into(),
             },
-            StoreError::FloorAhead {
-                floor: 4711,
-                horizon_end: 4000,
-                retry_after: Duration::from_secs(90),
-            },
-            StoreError::FloorAhead {
-                floor: 40_000,
-                horizon_end: 4000,
-                retry_after: Duration::from_secs(36_000),
-            },
+            floor_ahead(4711, 90),
+            floor_ahead(40_000, 36_000),
             StoreError::Exhausted {
                 wanted: 3,
                 blocks: 4096,
@@ -456,38 +436,35 @@ mod tests {
     }
 
     fn local_errors() -> Vec<LocalError> {
-        let (namespace, path) = (|| "orders".to_owned(), || PathBuf::from("/data/orders.key"));
-        let directory = || PathBuf::from("/data");
+        let namespace = "orders".to_owned();
+        let (path, directory) = (PathBuf::from("/data/orders.key"), PathBuf::from("/data"));
         let brought = |path| LocalError::SecretBrought {
             path,
-            directory: directory(),
+            directory: "/data".into(),
         };
         vec![
             LocalError::Copied {
-                directory: directory(),
+                directory: directory.clone(),
             },
             LocalError::NoSecret {
-                namespace: namespace(),
-                path: path(),
+                namespace: namespace.clone(),
+                path: path.clone(),
             },
             LocalError::OtherWidth {
-                namespace: namespace(),
+                namespace: namespace.clone(),
                 recorded: IdWidth::Positive,
                 given: IdWidth::Full,
             },
-            brought(Some(path())),
+            brought(Some(path.clone())),
             brought(None),
             LocalError::SecretUsed {
-                namespace: namespace(),
-                directory: directory(),
+                namespace: namespace.clone(),
+                directory: directory.clone(),
             },
-            LocalError::SecretLost {
-                namespace: namespace(),
-                path: path(),
-            },
+            LocalError::SecretLost { namespace, path },
             LocalError::NoHome,
             LocalError::Directory {
-                path: directory(),
+                path: directory,
                 source: io::ErrorKind::StorageFull.into(),
             },
         ]

@@ -159,7 +159,9 @@ mod tests {
         /// The IDs of a node and tick.
         const ROW: u64 = 131_072;
         const RANDFLAKE: Layout = Layout::RANDFLAKE;
-        let twitter_first = Duration::from_millis(2004);
+        const TWITTER: Layout = Layout::TWITTER;
+        let brief = Duration::from_millis(2004);
+        let given = "--blocks 1 --lease-duration 5min";
         let secs = Duration::from_secs;
         // Blocks, and how far the first leases and those after them reach beyond the clock.
         for (layout, line, ids, blocks, first, later) in [
@@ -171,23 +173,9 @@ mod tests {
             // As far as the horizon.
             (RANDFLAKE, "", u64::MAX, 256, secs(120), secs(120)),
             // 1,024 nodes, and 4,096 IDs a millisecond on each.
-            (
-                Layout::TWITTER,
-                "",
-                100 * 4096,
-                32,
-                twitter_first,
-                twitter_first + secs(58),
-            ),
+            (TWITTER, "", 100 * 4096, 32, brief, brief + secs(58)),
             // A duration that is given is that of all leases.
-            (
-                RANDFLAKE,
-                "--blocks 1 --lease-duration 5min",
-                10 * ROW,
-                1,
-                secs(10 + 300),
-                secs(10 + 300),
-            ),
+            (RANDFLAKE, given, 10 * ROW, 1, secs(310), secs(310)),
         ] {
             let request = embedded(layout, line, ids, false);
             let found = (request.blocks, request.first_duration, request.duration);
