@@ -39,10 +39,8 @@ pub(crate) struct KeyArgs {
     pub(crate) id_width: IdWidth,
 }
 
-/// A width by its name.
 fn id_width() -> impl TypedValueParser<Value = IdWidth> {
     PossibleValuesParser::new(IdWidth::ALL.map(IdWidth::name))
-        // One of those names.
         .map(|name| IdWidth::from_name(&name).unwrap_or_default())
 }
 
@@ -94,12 +92,10 @@ impl StoreArgs {
         self.store.clone().or_else(|| variable(STORE_VARIABLE))
     }
 
-    /// Whether the URL is that of the environment.
     pub(crate) fn is_from_environment(&self) -> bool {
         self.store.is_none()
     }
 
-    /// Whether there is a password on the command line.
     pub(crate) fn shows_password(&self) -> bool {
         self.store.as_deref().is_some_and(has_password)
     }
@@ -139,7 +135,6 @@ fn has_password(url: &str) -> bool {
     !password.is_empty() || query.split('&').any(is_password)
 }
 
-/// Whether the environment names a store.
 pub(crate) fn has_store_variable() -> bool {
     variable(STORE_VARIABLE).is_some()
 }

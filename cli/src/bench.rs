@@ -176,7 +176,6 @@ fn has_producer(name: &str) -> bool {
     name.starts_with("live_")
 }
 
-/// How many of the threads take IDs.
 fn takers(name: &str, threads: usize) -> usize {
     threads - usize::from(has_producer(name))
 }

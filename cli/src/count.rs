@@ -4,7 +4,6 @@ use std::ops::RangeInclusive;
 
 use anyhow::{Result, bail};
 
-/// Thousands, millions, and so on.
 const UNITS: [(char, u64); 3] = [('k', 1_000), ('M', 1_000_000), ('G', 1_000_000_000)];
 
 /// A parser of numbers in `range`. The error of any other text names the range.
@@ -23,7 +22,6 @@ where
     }
 }
 
-/// What may be given, in words.
 fn allowed(range: &RangeInclusive<u64>) -> String {
     let start = range.start();
     let until = match *range.end() {

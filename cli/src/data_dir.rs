@@ -90,7 +90,6 @@ impl DataDir {
         Ok(names.map(|record| record.name().to_owned()).collect())
     }
 
-    /// The space in this directory.
     pub(crate) fn hold(&self, local: Local) -> Result<Local> {
         Ok(local.in_data_dir(self.find()?))
     }

@@ -22,7 +22,6 @@ pub(crate) enum OutputFormat {
 }
 
 impl OutputFormat {
-    /// Appends `id` to `out`.
     pub(crate) fn write(self, id: Id, out: &mut Vec<u8>) -> io::Result<()> {
         match self {
             Self::I64 => writeln!(out, "{}", id.to_i64()),

@@ -57,7 +57,6 @@ impl Interrupt {
         }
     }
 
-    /// What the signal sets.
     pub(crate) fn flag(&self) -> &AtomicBool {
         &self.0.came
     }

@@ -43,7 +43,6 @@ pub(crate) struct LoadArgs {
 }
 
 impl LoadArgs {
-    /// The load that was asked for.
     pub(crate) fn load(&self) -> Result<Load> {
         if let Some(path) = &self.trace {
             let about = || format!("the trace {}", path.display());

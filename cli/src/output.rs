@@ -46,13 +46,11 @@ impl Answer {
         self.field(name, count);
     }
 
-    /// A time in seconds.
     pub(crate) fn time(&mut self, title: &str, name: &str, seconds: f64) {
         self.row(title, time(seconds));
         self.field(name, seconds);
     }
 
-    /// Prints it to stdout.
     pub(crate) fn show(&self, format: Format) -> Result<()> {
         answer(|out| self.print(out, format))
     }
@@ -82,7 +80,6 @@ pub(crate) fn print<'a, T: Display>(
     Ok(())
 }
 
-/// Prints `object` on a line.
 pub(crate) fn json(mut out: &mut dyn Write, object: &impl Serialize) -> io::Result<()> {
     serde_json::to_writer(&mut out, object)?;
     writeln!(out)

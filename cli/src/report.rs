@@ -26,12 +26,10 @@ pub(crate) fn say_waiting(error: &StoreError) {
     say(format_args!("waiting: {error}{cause}"));
 }
 
-/// Writes a warning, as [`say`] does.
 pub(crate) fn warn(text: impl fmt::Display) {
     write("warning", &text.to_string());
 }
 
-/// Writes an error, as [`say`] does.
 pub(crate) fn error(text: impl fmt::Display) {
     write("error", &text.to_string());
 }

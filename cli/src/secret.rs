@@ -47,7 +47,6 @@ impl Key {
         })
     }
 
-    /// The secret, if there is one.
     pub(crate) fn secret(&self) -> Option<&Secret> {
         self.secret.as_ref()
     }
@@ -103,7 +102,6 @@ fn warn_if_lost(data_dir: &DataDir, path: &Path) {
     }
 }
 
-/// Says that a secret was made, and where it is.
 pub(crate) fn say_made(path: &Path) {
     let path = path.display();
     say(format_args!(

@@ -5,9 +5,7 @@ use std::time::{Duration, UNIX_EPOCH};
 /// RFC 3339 has four digits for the year.
 pub(crate) const END_OF_9999_UNIX_MS: u64 = 253_402_300_800_000;
 
-/// `unix_ms` as RFC 3339 in UTC, or `None` after the year 9999.
-///
-/// With milliseconds if `with_ms`, else without the fraction.
+/// `unix_ms` as RFC 3339 in UTC; `None` after the year 9999.
 pub(crate) fn rfc3339(unix_ms: u64, with_ms: bool) -> Option<String> {
     if unix_ms >= END_OF_9999_UNIX_MS {
         return None;

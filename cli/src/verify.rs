@@ -128,7 +128,6 @@ pub(crate) fn run(args: &VerifyArgs, data_dir: &DataDir) -> Result<ExitCode> {
     Ok(interrupt.exit_code())
 }
 
-/// What the threads share.
 struct Check<'a> {
     interrupt: &'a Interrupt,
     supply: &'a LeasedGenerator,
@@ -143,7 +142,6 @@ struct Check<'a> {
 }
 
 impl Check<'_> {
-    /// One thread's part.
     fn consume(&self) -> Result<Tally> {
         let mut tally = Tally::default();
         let mut marker = self.oracle.marker();

@@ -16,7 +16,6 @@ pub(super) struct Figures {
     pub(super) rounds: usize,
     /// `None` where no ID is made.
     pub(super) unique: Option<bool>,
-    /// The backend of the cipher.
     pub(super) backend: String,
 }
 

@@ -21,11 +21,8 @@ impl Takers {
     }
 }
 
-/// What keeps a thread on a core of its own, by its number.
-///
-/// # Errors
-///
-/// If the system can't, or does not let this process.
+/// What keeps a thread on a core of its own, by its number. An error if the system can't, or does
+/// not let this process.
 #[cfg(target_os = "linux")]
 pub(super) fn pinning() -> Result<fn(usize)> {
     use anyhow::Context;

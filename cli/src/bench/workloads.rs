@@ -47,14 +47,12 @@ const SLOW: usize = if SHORT { 1 << 14 } else { 1 << 20 };
 /// The figures of a build that is not optimised say nothing.
 const SHORT: bool = cfg!(debug_assertions);
 
-/// IDs in a batch.
 const BATCH: usize = 64;
 
 /// A contest whose types have been erased: runs a race, and keeps all of its numbers or only
 /// the last ones.
 pub(super) struct Workload(Box<dyn Fn(bool) -> Result<Race>>);
 
-/// What came of one race.
 struct Race {
     ids_per_second: f64,
     kept: Vec<u64>,

@@ -61,7 +61,6 @@ fn problem(layout: &Layout) -> Option<&'static str> {
     }
 }
 
-/// The SQL, from a template.
 fn text(layout: &Layout) -> String {
     const TEMPLATE: &str = include_str!("postgres.sql");
     let (epoch_ms, tick_ms) = (layout.epoch_unix_ms(), layout.tick_ms());

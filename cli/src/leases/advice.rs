@@ -219,7 +219,6 @@ impl Advice {
         )
     }
 
-    /// How to give the secret on record.
     fn other_secret(&self, namespace: &str, recorded: Fingerprint) -> String {
         if recorded == Fingerprint::PLAIN {
             return "its IDs are plain: give --plain".to_owned();

@@ -41,7 +41,6 @@ impl AuditLog {
         }
     }
 
-    /// Enters grants.
     pub(crate) fn granted(&self, grants: &[Grant]) {
         let mut granted = self.granted.write().unwrap_or_else(PoisonError::into_inner);
         for grant in grants {

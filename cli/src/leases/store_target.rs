@@ -28,7 +28,6 @@ pub(crate) struct StoreTarget {
     advice: Advice,
 }
 
-/// Where a store is.
 pub(super) enum Site {
     DataDir(Box<LocalSpace>),
     /// May hold a password.
@@ -183,7 +182,6 @@ impl StoreTarget {
         })
     }
 
-    /// Makes the namespace's record.
     pub(crate) fn init(&self, mut init: Init) -> Result<StoreRecord> {
         if let Some(secret) = self.key.secret() {
             init = init.with_secret(secret);

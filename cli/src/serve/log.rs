@@ -14,7 +14,6 @@ use tracing_subscriber::{Registry, fmt, reload};
 pub(super) struct Log(reload::Handle<Targets, Registry>);
 
 impl Log {
-    /// From now on events are logged.
     pub(super) fn install(config: &Config) -> Result<Self> {
         let (filter, handle) = reload::Layer::new(targets(config.log_level()));
         let registry = tracing_subscriber::registry().with(filter);

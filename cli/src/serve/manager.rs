@@ -50,7 +50,6 @@ impl ServiceManager {
         }
     }
 
-    /// The reload is over.
     pub(super) fn ready_again(&self, is_ready: bool) {
         match (self.has_started, is_ready) {
             // The word would end the start, and others begin who need the server.

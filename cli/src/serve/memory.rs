@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 const PERIOD: Duration = Duration::from_secs(30);
 
-/// Trims the heap from time to time.
 #[derive(Debug)]
 pub(super) struct HeapTrimmer {
     next: Instant,

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-/// What a signal asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Signal {
     /// The end, by the name of the signal.
@@ -16,12 +15,10 @@ pub(super) enum Signal {
     Reload,
 }
 
-/// The signals that have come.
 #[derive(Debug)]
 pub(super) struct Signals(Receiver<Signal>);
 
 impl Signals {
-    /// From now on signals are noted.
     pub(super) fn listen() -> io::Result<Self> {
         let mut signals = signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGTERM])?;
         let (sender, receiver) = channel();

@@ -151,7 +151,6 @@ impl<'a> Object<'a> {
     }
 }
 
-/// How long ago, in the unit that suits it.
 fn age(ms: u64) -> String {
     match ms / 1000 {
         0 => "just now".to_owned(),

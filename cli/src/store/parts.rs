@@ -29,7 +29,6 @@ impl Moment {
         }
     }
 
-    /// Adds it to an answer.
     pub(super) fn add_to(&self, answer: &mut Answer, title: &str, name: &str) {
         let tick = self.tick;
         match &self.time {
@@ -77,7 +76,6 @@ pub(super) fn add_record(answer: &mut Answer, record: &StoreRecord, use_of_block
     }
 }
 
-/// A time in whole milliseconds.
 pub(super) fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

@@ -52,7 +52,6 @@ impl<'a> Oracle<'a> {
         }
     }
 
-    /// A thread's access to the oracle.
     pub(super) fn marker(&self) -> Marker<'_> {
         Marker {
             oracle: self,
@@ -61,7 +60,6 @@ impl<'a> Oracle<'a> {
         }
     }
 
-    /// The place of a raw on the line.
     fn place(&self, parts: &Parts) -> u64 {
         // The parts are the layout's, so this has as many bits as a raw.
         let row = parts.node << self.layout.time_bits() | parts.tick;
@@ -120,7 +118,6 @@ pub(super) struct Marker<'a> {
 }
 
 impl Marker<'_> {
-    /// Marks the raw as seen.
     pub(super) fn mark(&mut self, parts: &Parts) -> Verdict {
         if !self.is_ours(parts) {
             return Verdict::Outside;
