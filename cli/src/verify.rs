@@ -189,26 +189,25 @@ impl Check<'_> {
                 BY_HANDLE..BATCH => self.supply.generator.take().map(|id| put(id, rest)),
                 _ => self.supply.generator.take_batch(rest),
             };
-            match got {
+            let retry_after = match got {
                 Ok(count) => {
                     taken += count;
                     stalled = None;
+                    continue;
                 }
                 Err(TakeError::Refused(Refused::BorrowLimit { retry_after, .. })) => {
-                    tally.waits += 1;
-                    if self.is_over() {
-                        break;
-                    }
-                    thread::sleep(retry_after.min(self.time_left()).min(LONGEST_SLEEP));
+                    Some(retry_after)
                 }
-                Err(TakeError::Refused(Refused::NoLease { .. })) => {
-                    tally.waits += 1;
-                    if self.is_over() {
-                        break;
-                    }
-                    self.supply.wait_out(&mut stalled)?;
-                }
+                Err(TakeError::Refused(Refused::NoLease { .. })) => None,
                 Err(error) => return Err(error.into()),
+            };
+            tally.waits += 1;
+            if self.is_over() {
+                break;
+            }
+            match retry_after {
+                Some(time) => thread::sleep(time.min(self.time_left()).min(LONGEST_SLEEP)),
+                None => self.supply.wait_out(&mut stalled)?,
             }
         }
         Ok(taken)
