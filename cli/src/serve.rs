@@ -30,6 +30,7 @@ use self::signals::{Signal, Signals};
 use crate::args::path_variable;
 use crate::data_dir::DataDir;
 use crate::interrupt::Interrupt;
+use crate::units::millis;
 
 pub(crate) fn run(args: &ServeArgs, data_dir: &DataDir) -> Result<()> {
     if args.check {
@@ -65,13 +66,13 @@ pub(crate) fn run(args: &ServeArgs, data_dir: &DataDir) -> Result<()> {
     let Some(server) = Server::start_unless(config.clone(), inherited, &mut is_ended)? else {
         manager.stopping();
         tracing::info!(
-            took_ms = in_ms(started.elapsed()),
+            took_ms = millis(started.elapsed()),
             "stopped during the start"
         );
         return Ok(());
     };
     tracing::info!(
-        took_ms = in_ms(started.elapsed()),
+        took_ms = millis(started.elapsed()),
         version = env!("CARGO_PKG_VERSION"),
         "serving"
     );
@@ -103,10 +104,6 @@ fn read(
     let environment = Settings::from_environment(|name| std::env::var_os(name))?;
     let settings = args.settings(data_dir).over(environment);
     Ok(Config::new(settings.over(file.unwrap_or_default()))?)
-}
-
-fn in_ms(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// A server that runs, and all that it answers to.
@@ -230,7 +227,7 @@ impl Life<'_> {
             }
         }
         tracing::info!(
-            took_ms = in_ms(started.elapsed()),
+            took_ms = millis(started.elapsed()),
             answered_all = stopped.has_answered_all,
             clean = stopped.is_clean(),
             "stopped"

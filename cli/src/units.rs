@@ -1,5 +1,7 @@
 //! Numbers as people read them.
 
+use std::time::Duration;
+
 /// A count of IDs or a rate, with three digits and a unit: `950`, `1.25 M`.
 pub(crate) fn short(value: f64) -> String {
     let units = [(1e12, " T"), (1e9, " G"), (1e6, " M"), (1e3, " k")];
@@ -23,6 +25,11 @@ pub(crate) fn time(seconds: f64) -> String {
     }
     let units = [(1e9, " s"), (1e6, " ms"), (1e3, " us")];
     scaled(seconds * 1e9, &units, " ns")
+}
+
+/// Whole milliseconds.
+pub(crate) fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// A share in percent, without the sign: `79`, and `<0.01` where digits would say 0.

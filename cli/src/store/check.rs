@@ -136,7 +136,7 @@ impl Verdict {
         }
         answer.field("skew_ms", skew_ms);
         Moment::new(record.namespace.layout(), record.floor).add_to(&mut answer, "floor", "floor");
-        answer.field("floor_ahead_ms", parts::millis(report.floor_ahead()));
+        answer.field("floor_ahead_ms", units::millis(report.floor_ahead()));
         let quarantined = report.quarantined.iter().map(|found| {
             answer.row("quarantined", found);
             json!({ "block": found.block.map(Block::index), "reason": found.reason })

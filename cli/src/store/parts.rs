@@ -1,7 +1,5 @@
 //! The parts of answers about stores.
 
-use std::time::Duration;
-
 use ringflake::Layout;
 use ringflake::lease::{Block, Epoch, Namespace, StoreRecord};
 use serde::Serialize;
@@ -9,6 +7,7 @@ use serde_json::json;
 
 use crate::output::Answer;
 use crate::timestamp::exact;
+use crate::units::millis;
 
 /// A tick and when it begins, as JSON shows them together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -74,8 +73,4 @@ pub(super) fn add_record(answer: &mut Answer, record: &StoreRecord, use_of_block
     for (name, time) in names.into_iter().zip(times) {
         answer.field(name, millis(time));
     }
-}
-
-pub(super) fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
