@@ -126,8 +126,8 @@ async fn linger<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S, patience: Dura
     }
 }
 
-/// Waits for the permits of a connection with a request: for none, if it is a health check and its
-/// client has few.
+/// Waits for the permits of a connection with a request. A health check takes one of its client's
+/// four probe permits instead, if one is free.
 async fn activate(
     is_probe: bool,
     budgets: &ClientBudgets,
@@ -160,15 +160,15 @@ async fn active(budget: &ClientBudget, supervisor: &mut Supervisor) -> Option<Bu
 }
 
 /// Waits for the head of a request, or for as much of it as is kept outside of hyper, and puts
-/// it back into the stream. Returns whether it is the whole head of a health check; `None` if the
-/// connection has to be closed.
+/// it back into the stream. Returns whether it is a health check; `None` if the connection has to
+/// be closed.
 async fn begins<S>(stream: &mut Watched<S>, supervisor: &mut Supervisor) -> Option<bool>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let mut first = [0; FIRST_BYTES];
     let mut count = 0;
-    let is_whole = loop {
+    loop {
         let read = tokio::select! {
             biased;
             read = stream.read(&mut first[count..]) => read.ok()?,
@@ -178,17 +178,25 @@ where
             },
         };
         count += read;
-        let has = |end: &[u8]| first[..count].windows(end.len()).any(|bytes| bytes == end);
-        // hyper accepts lines that end in LF alone.
-        let is_whole = has(b"\n\r\n") || has(b"\n\n");
-        if read == 0 || count == FIRST_BYTES || is_whole {
-            break is_whole;
+        if read == 0 || count == FIRST_BYTES || head_length(&first[..count]).is_some() {
+            break;
         }
-    };
+    }
     let first = &first[..count];
     stream.unread(first);
-    let is_probe = first.starts_with(b"GET /livez ") || first.starts_with(b"GET /readyz ");
-    (count > 0).then_some(is_whole && is_probe)
+    (count > 0).then(|| is_probe(first))
+}
+
+/// The length of the head, if it is whole. hyper accepts lines that end in LF alone.
+fn head_length(first: &[u8]) -> Option<usize> {
+    let ends = |at: usize| first[..at].ends_with(b"\n\r\n") || first[..at].ends_with(b"\n\n");
+    (1..=first.len()).find(|&at| ends(at))
+}
+
+/// Whether these first bytes are a health check, with nothing pipelined behind it.
+fn is_probe(first: &[u8]) -> bool {
+    let has_path = first.starts_with(b"GET /livez ") || first.starts_with(b"GET /readyz ");
+    has_path && head_length(first) == Some(first.len())
 }
 
 /// Serves requests until the connection is quiet or ends. Returns its stream and whether it has
@@ -275,5 +283,37 @@ impl Supervisor {
                 Check::Idle | Check::Overdue => return Event::Overdue,
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::buffer_permit::Budgets;
+    use super::*;
+    use crate::clients::Client;
+
+    #[test]
+    fn a_whole_head_with_nothing_behind_it_may_be_a_health_check() {
+        for (first, expected) in [
+            ("GET /livez HTTP/1.1\r\nhost: x\r\n\r\n", true),
+            ("GET /readyz HTTP/1.1\nhost: x\n\n", true),
+            ("GET /livez HTTP/1.0\r\n\r\n", true),
+            ("GET /livezz HTTP/1.1\r\n\r\n", false),
+            ("GET /livez?x HTTP/1.1\r\n\r\n", false),
+            ("HEAD /livez HTTP/1.1\r\n\r\n", false),
+            ("GET /livez HTTP/1.1\r\nhost: x\r\n", false),
+            ("GET /livez HTTP/1.1\r\n\r\nPOST /v1/ids", false),
+            ("GET /livez HTTP/1.1\n\nGET / HTTP/1.1\n\n", false),
+        ] {
+            assert_eq!(is_probe(first.as_bytes()), expected, "{first:?}");
+        }
+    }
+
+    #[test]
+    fn four_health_checks_of_a_client_hold_permits() {
+        let budgets = Budgets::new().client(Client::User(None));
+        let acquire = || budgets.probes.try_acquire(BYTES_PER_ACTIVE);
+        let held = [(); 4].map(|()| acquire());
+        assert!(held.iter().all(Option::is_some) && acquire().is_none());
     }
 }
