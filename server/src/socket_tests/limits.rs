@@ -102,7 +102,6 @@ fn a_client_that_does_not_read_uses_half_of_the_memory() {
     assert_eq!(wire.reply().status, 200);
 }
 
-/// Such as takes that wait for a store.
 #[test]
 fn health_checks_do_not_wait_for_other_requests_of_their_address() {
     /// A sixteenth of 48 MiB, in parts of 24 KiB.
@@ -114,6 +113,16 @@ fn health_checks_do_not_wait_for_other_requests_of_their_address() {
         let mut wire = served.connect(Http);
         wire.send(&endless);
         wire
+    });
+    let mut others = Vec::new();
+    eventually("another request waits", || {
+        let mut wire = served.connect(Http);
+        wire.exactly("GET", "/", &["host: x"]);
+        let moment = Some(Duration::from_millis(500));
+        wire.stream.set_read_timeout(moment).unwrap();
+        let read = wire.stream.peek(&mut [0]);
+        others.push(wire);
+        read.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
     });
     let _checks = ["/livez", "/readyz"].map(|path| {
         let mut wire = served.connect(Http);
