@@ -307,7 +307,8 @@ impl Settings {
     /// Like [`from_file`](Self::from_file), for a file that was read before.
     ///
     /// # Errors
-    /// Also [`ConfigError::Content`], for a pipe: it would be empty, or block.
+    /// Also [`ConfigError::Content`] if it is not a regular file, such as a pipe, which would be
+    /// empty, or block.
     pub fn from_file_again(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
         check_rereadable(path.as_ref())?;
         Self::from_file(path)
@@ -380,7 +381,7 @@ impl Settings {
     }
 }
 
-/// Refuses a file that can be read only once, such as a pipe.
+/// Refuses what is not a regular file, such as a pipe, which can be read only once.
 pub(crate) fn check_rereadable(path: &Path) -> Result<(), ConfigError> {
     match std::fs::metadata(path) {
         Ok(found) if !found.is_file() => Err(ConfigError::content(
