@@ -13,8 +13,8 @@
 //! | open connections, of all clients and of one | `Clients`, which keeps the last sixteenth for others | 503, and the connection is closed |
 //! | a TLS handshake, in time | `Limits::request_time` | the connection is closed |
 //! | TLS connections before the first authorized request, in bytes | `STRANGER_BYTES`, a sixteenth of it for one client | they wait |
-//! | heads, answers and silence, in time | `Deadlines` | the connection is closed |
-//! | its head, in bytes | `HEAD_BYTES` | 431 |
+//! | heads, answers, silence and TLS strangers, in time | `Deadlines` | the connection is closed |
+//! | a request's head, in bytes | `HEAD_BYTES` | 431 |
 //! | connections with a request, in bytes | `ACTIVE_BYTES`, half of it for one client | they wait |
 //! | the same with a health check | `PROBE_BYTES`, a sixteenth of it for one client | they count as any other |
 //! | memory of answers | `ANSWER_BYTES`, half of it for one client | they wait, then 503 |

@@ -105,7 +105,7 @@ impl Tokens {
         }
     }
 
-    /// Whether one of them may use some namespaces only.
+    /// Whether a token is limited to some namespaces.
     pub(crate) fn have_namespaces(&self) -> bool {
         self.0.iter().any(|token| token.namespaces.is_some())
     }
