@@ -420,8 +420,13 @@ mod tests {
                 access.log_refusal("192.0.2.1:5", Role::Admin, token, None, "wrong role");
             }
             access.log_refusal("192.0.2.2:5", Role::Take, None, None, "no token");
+            for (peer, name) in [("192.0.2.3:5", "orders"), ("192.0.2.4:5", &"x".repeat(65))] {
+                access.log_refusal(peer, Role::Take, None, Some(name), "its limit");
+            }
         });
-        assert_eq!(lines.len(), 2, "{lines:?}");
+        assert_eq!(lines.len(), 4, "{lines:?}");
+        assert_says(&lines[2], &["192.0.2.3:5", "orders"]);
+        assert!(!lines[3].contains("xxx"), "{lines:?}");
         assert_says(
             &lines[0],
             &["192.0.2.1:5", "admin", "billing", "wrong role"],
