@@ -1,8 +1,7 @@
 //! Replies as bytes.
 
 use std::borrow::Cow;
-use std::fmt;
-use std::io::Write as _;
+use std::fmt::{self, Write as _};
 use std::time::Duration;
 
 use ringflake::{Id, TakeError};
@@ -143,8 +142,8 @@ impl Replies<'_> {
     fn error_line(&mut self, code: &str, why: impl fmt::Display) {
         self.errors.all += 1;
         let from = self.bytes.len();
-        // Writing to a vector can't fail.
-        let _ = write!(self.bytes, "-{code} {why}");
+        // Writing to a vector can't fail, and a `Display` that does has said less.
+        let _ = write!(Text(self.bytes), "-{code} {why}");
         // The reply is one line, whatever a client has put into its request.
         for byte in &mut self.bytes[from..] {
             if byte.is_ascii_control() {
@@ -200,7 +199,7 @@ impl Replies<'_> {
             Form::Unsigned => digits.format(id.to_u64()),
             Form::Text => {
                 let from = self.bytes.len();
-                let _ = write!(self.bytes, "$00\r\n{id}\r\n");
+                let _ = write!(Text(self.bytes), "$00\r\n{id}\r\n");
                 let length = self.bytes.len() - from - 7;
                 self.bytes[from + 1] += (length / 10) as u8;
                 self.bytes[from + 2] += (length % 10) as u8;
@@ -227,6 +226,16 @@ impl Replies<'_> {
 
     fn end(&mut self) {
         self.bytes.extend_from_slice(b"\r\n");
+    }
+}
+
+/// Text into a vector of bytes.
+struct Text<'a>(&'a mut Vec<u8>);
+
+impl fmt::Write for Text<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.extend_from_slice(text.as_bytes());
+        Ok(())
     }
 }
 

@@ -53,3 +53,15 @@ proptest! {
         prop_assert_eq!(line.len(), text.len() + 4);
     }
 }
+
+#[test]
+fn an_error_whose_text_fails_is_a_reply() {
+    struct Fails;
+    impl fmt::Display for Fails {
+        fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+            Err(fmt::Error)
+        }
+    }
+    let frame = read(|replies| replies.error("ERR", Fails));
+    assert_eq!(frame, OwnedFrame::Error("ERR ".into()));
+}
