@@ -190,7 +190,9 @@ impl std::error::Error for OpenError {
             Self::Secret(error) => error.source(),
             Self::LocalName(error) | Self::Local(error) => error.source(),
             Self::UrlFile { source, .. } => Some(source),
-            _ => None,
+            Self::Unknown | Self::TooMany { .. } | Self::Stopping | Self::SharedSecret { .. } => {
+                None
+            }
         }
     }
 }

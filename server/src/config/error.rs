@@ -121,7 +121,10 @@ impl ConfigError {
                  Unix socket (resp.unix, http.unix)"
                     .to_owned(),
             ),
-            _ => None,
+            Self::Unreadable { .. }
+            | Self::Syntax { .. }
+            | Self::Value { .. }
+            | Self::Content { .. } => None,
         }
     }
 }
