@@ -268,6 +268,7 @@ mod tests {
             (BURSTS, 1.0, 2.9e6),
             (BURSTS, 1.05, 3.9e6),
             (BURSTS, 10.0, 29e6),
+            ("5M 1M:1s/4s", 9.0, 33e6),
             (TRACE, 0.5, 50.0),
             (TRACE, 2.0, 100.0),
             (TRACE, 4.0, 125.0),
