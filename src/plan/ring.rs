@@ -27,8 +27,8 @@
 //! ```
 //!
 //! The ring is enough if `T` is more than the sum, and if an assist is in time wherever the
-//! load comes to one stripe: `m > R x 5 us x S`; [`capacity_for`] multiplies each of these terms
-//! by [`MARGIN`].
+//! load comes to one stripe: `m > R x 5 us x S`. [`capacity_for`] starts at the default capacity
+//! and doubles it until both hold with each of these terms times [`MARGIN`], the only margin.
 //!
 //! # Why it holds
 //!
