@@ -312,9 +312,9 @@ pub(super) mod tests {
     pub(in super::super) fn run(setting: Setting, empties: u64, lowest: usize) -> Run {
         let fall = setting.capacity - lowest;
         let sample = |at: usize| Sample {
-            seconds: at as f64 / 100.0,
+            seconds: at as f64 / 500.0,
             level: setting.capacity - fall * (at % 11) / 10,
-            issued: 5_000 * at as u64,
+            issued: 1_000 * at as u64,
             borrowed: 0.0,
         };
         let mut measured = Measurement {
@@ -322,7 +322,7 @@ pub(super) mod tests {
             taken: 1_000_000,
             by_end: 1_000_000,
             empties,
-            samples: (0..200).map(sample).collect(),
+            samples: (0..1_000).map(sample).collect(),
             took: Duration::from_secs(2),
             ..Measurement::nothing()
         };

@@ -136,14 +136,14 @@ fn write_table(html: &mut String, table: &[Vec<String>]) -> fmt::Result {
 
 /// The rate that the load asked for, and that of the IDs that were handed out.
 fn load(answer: &Answer, run: &Run) -> Chart {
-    let (measured, load) = (&run.measured, &answer.load);
+    let (measured, load, samples) = (&run.measured, &answer.load, &run.measured.samples);
     let end = measured.took.as_secs_f64();
-    let every = measured.samples.len().div_ceil(PARTS).max(1);
-    let samples: Vec<_> = measured.samples.iter().step_by(every).collect();
+    let every = samples.len().div_ceil(PARTS).max(1);
+    let last = samples.len().saturating_sub(1);
     // The average of each part, as a step.
     let line = |name, style, ids: &dyn Fn(&Sample) -> f64| {
-        let steps = samples.windows(2).flat_map(|pair| {
-            let [from, until] = [pair[0], pair[1]];
+        let steps = (0..last).step_by(every).flat_map(|at| {
+            let [from, until] = [at, last.min(at + every)].map(|at| &samples[at]);
             // The last sample may come at once after the one before it.
             let seconds = (until.seconds - from.seconds).max(1e-3);
             let rate = (ids(until) - ids(from)) / seconds;
@@ -162,7 +162,7 @@ fn load(answer: &Answer, run: &Run) -> Chart {
         text: format!(
             "{load}. Averages over {}. {} IDs were due, and {} of them were taken by the end; the ring \
              was at most {} s ahead of the clock.",
-            time(end / samples.len().max(1) as f64),
+            time(end * every as f64 / samples.len().max(1) as f64),
             grouped(measured.demanded),
             grouped(measured.by_end),
             measured.most_borrowed()
@@ -344,10 +344,11 @@ mod tests {
     fn load_and_latency_are_drawn_where_they_were_measured() {
         let run = run(Setting::DEFAULT, 0, 30_000);
         let load = load(&answer("1M", Some("20M:100ms/1s")), &run);
-        // Of each sample that begins a hundredth of a second.
+        // Of the average that begins with each fourth sample.
         let rate = |line: usize, at: usize| (load.lines[line].points[2 * at].1 / 1e3).round();
-        assert_eq!([0, 50, 100].map(|at| rate(0, at)), [500.0; 3]);
-        assert_eq!([0, 50, 100].map(|at| rate(1, at)), [20e3, 1e3, 20e3]);
+        assert_eq!([0, 62, 125].map(|at| rate(0, at)), [500.0; 3]);
+        assert_eq!([0, 62, 125].map(|at| rate(1, at)), [20e3, 1e3, 20e3]);
+        assert_eq!(load.lines[0].points.last().unwrap().0, 1.998);
         let latency = latency(&run);
         assert_eq!((latency.y.from, latency.y.until), (2.0, 5.0));
         let points = &latency.lines[0].points;
