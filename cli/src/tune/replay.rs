@@ -327,7 +327,8 @@ pub(super) mod tests {
             ..Measurement::nothing()
         };
         measured.latency.saturating_record_n(200, 990_000);
-        measured.latency.saturating_record_n(60_000, 10_000);
+        measured.latency.saturating_record_n(60_000, 9_999);
+        measured.latency.saturating_record(3_000_000);
         Run { setting, measured }
     }
 

@@ -217,18 +217,20 @@ fn level(run: &Run) -> Chart {
     }
 }
 
-/// The latency by percentile, on logarithmic axes: shows where it begins to rise and the slowest
-/// takes, which the few percentiles of the table miss.
+/// The latency by percentile, on logarithmic axes: shows where it begins to rise, between the
+/// percentiles of the table.
 fn latency(run: &Run) -> Chart {
     let latency = &run.measured.latency;
-    // Of the slowest take.
     let nines = (latency.len() as f64).log10().max(1.0);
-    let at = |nines: f64| latency.value_at_quantile(1.0 - 10_f64.powf(-nines)).max(1) as f64;
-    let points = (0..=PARTS).map(|part| {
+    let log = |nanos: u64| (nanos.max(1) as f64).log10();
+    // The quantile 1 - 1/n of n takes is the second slowest.
+    let points = (0..PARTS).map(|part| {
         let nines = nines * part as f64 / PARTS as f64;
-        (nines, at(nines).log10())
+        let quantile = 1.0 - 10_f64.powf(-nines);
+        (nines, log(latency.value_at_quantile(quantile)))
     });
-    let [least, most] = [at(0.0).log10().floor(), at(nines).log10().floor() + 1.0];
+    let points = points.chain([(nines, log(latency.max()))]);
+    let [least, most] = [log(latency.min()), log(latency.max()) + 1.0].map(f64::floor);
     let percentile = |nines: i32| {
         let digits = (nines - 2).max(0) as usize;
         format!("p{:.digits$}", 100.0 - 10_f64.powi(2 - nines))
@@ -350,9 +352,9 @@ mod tests {
         assert_eq!([0, 62, 125].map(|at| rate(1, at)), [20e3, 1e3, 20e3]);
         assert_eq!(load.lines[0].points.last().unwrap().0, 1.998);
         let latency = latency(&run);
-        assert_eq!((latency.y.from, latency.y.until), (2.0, 5.0));
+        assert_eq!((latency.y.from, latency.y.until), (2.0, 7.0));
         let points = &latency.lines[0].points;
-        for (percentile, nanos) in [(1.0, 200.0), (3.0, 60_000.0), (6.0, 60_000.0)] {
+        for (percentile, nanos) in [(1.0, 200.0), (3.0, 60_000.0), (6.0, 3e6)] {
             let (_, found) = points.iter().find(|it| it.0 >= percentile).unwrap();
             let ratio = 10_f64.powf(*found) / nanos;
             assert!((ratio - 1.0).abs() < 0.01, "{percentile}: {found}");
