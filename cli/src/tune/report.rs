@@ -111,8 +111,8 @@ fn write_table(html: &mut String, table: &[Vec<String>]) -> fmt::Result {
     writeln!(
         html,
         "<section>\n<h2>The thresholds in numbers</h2>\n<p class=\"quiet\">The lowest level and \
-         the empties: in the worst case, as computed, and as measured by a run; and how long takes \
-         lasted from the moment at which they were due.</p>\n\
+         the empties: in the worst case, as computed, and as measured by a run; and the latency \
+         from when a take was due until it returned.</p>\n\
          <div class=\"box\" tabindex=\"0\" role=\"region\" aria-label=\"The thresholds\">\n\
          <table>\n<thead><tr>"
     )?;
@@ -160,12 +160,12 @@ fn load(answer: &Answer, run: &Run) -> Chart {
         id: "load",
         title: "The load",
         text: format!(
-            "{load}. Averages over {}. {} IDs were due, and {} of them were taken by the end; the ring \
-             was at most {} s ahead of the clock.",
+            "{load}. Averages over {}. {} IDs were due, and {} of them were taken by the end; the \
+             ring was at most {} ahead of the clock.",
             time(end * every as f64 / samples.len().max(1) as f64),
             grouped(measured.demanded),
             grouped(measured.by_end),
-            measured.most_borrowed()
+            time(measured.most_borrowed())
         ),
         up: "IDs/s",
         across: "seconds",
@@ -239,7 +239,7 @@ fn latency(run: &Run) -> Chart {
         id: "latency",
         title: "Latency",
         text: format!(
-            "{}: from the moment at which a take was due until it had its ID. The line ends at the \
+            "{}: latency from when a take was due until it returned. The line ends at the \
              slowest of {} takes.",
             run.setting,
             grouped(latency.len())
