@@ -1,7 +1,8 @@
 //! Threads: how many, and doing one thing in several of them.
 
 use std::num::NonZeroUsize;
-use std::thread;
+use std::panic;
+use std::thread::{self, ScopedJoinHandle};
 
 use anyhow::{Context, Result};
 
@@ -33,9 +34,8 @@ pub(crate) fn in_threads<T: Send>(
             .map(spawn)
             .collect::<std::io::Result<Vec<_>>>()
             .context("a thread can't be started")?;
-        let threads = threads.into_iter();
-        threads
-            .map(|thread| thread.join().expect("a thread panicked"))
+        let ends = threads.into_iter().map(ScopedJoinHandle::join);
+        ends.map(|end| end.unwrap_or_else(|panic| panic::resume_unwind(panic)))
             .collect()
     })
 }
@@ -51,5 +51,11 @@ mod tests {
         let all_here = Barrier::new(3);
         let leaders = in_threads(3, || Ok(all_here.wait().is_leader())).unwrap();
         assert_eq!(leaders.iter().filter(|&&leader| leader).count(), 1);
+    }
+
+    #[test]
+    fn a_panic_keeps_its_message() {
+        let panic = panic::catch_unwind(|| in_threads(1, || -> Result<()> { panic!("why") }));
+        assert_eq!(panic.unwrap_err().downcast_ref(), Some(&"why"));
     }
 }
