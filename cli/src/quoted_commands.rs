@@ -122,6 +122,9 @@ fn every_quoted_command_parses() {
         };
         let is_message = file.parent().unwrap().ends_with("messages");
         for (command, is_quoted) in commands(&text) {
+            if is_message {
+                assert!(is_quoted, "{command}");
+            }
             let first = command.split_whitespace().next().unwrap();
             let known = <Cli as clap::CommandFactory>::command();
             if NO_COMMANDS.contains(&first) || first == "serve" && !cfg!(feature = "serve") {
