@@ -245,7 +245,9 @@ fn a_store_that_can_only_be_read_is_said_to_grant_nothing() {
         [row(&table, "writes"), row(&table, "leases")],
         ["failed", "refused"]
     );
-    assert_says(&fail(output), &["a test write failed", "may not write"]);
+    let said = fail(output);
+    assert_says(&said, &["a test write failed", "may not write"]);
+    assert_says(&said, &["permission to write"]);
 }
 
 #[test]
