@@ -41,6 +41,7 @@ pub(crate) struct KeyArgs {
 
 fn id_width() -> impl TypedValueParser<Value = IdWidth> {
     PossibleValuesParser::new(IdWidth::ALL.map(IdWidth::name))
+        // One of those names.
         .map(|name| IdWidth::from_name(&name).unwrap_or_default())
 }
 

@@ -1,4 +1,4 @@
-//! Numbers as people read them.
+//! Numbers as people read them, and times as whole milliseconds.
 
 use std::time::Duration;
 

@@ -96,7 +96,7 @@ impl LeasedGenerator {
         })
     }
 
-    /// Waits for a moment while no lease is in force. `stalled` is since when, if it is known.
+    /// Waits for a moment while no lease is in force. `stalled` holds when the wait began.
     ///
     /// # Errors
     /// The store's last error, once the store has been failing for as long as `wait` allows. A run

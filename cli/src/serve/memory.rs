@@ -17,7 +17,7 @@ impl HeapTrimmer {
         Self { next: now + PERIOD }
     }
 
-    /// Trims the heap if that is due, and is glibc's. Call it every second or so.
+    /// Trims glibc's heap if that is due; does nothing elsewhere. Call it every second or so.
     pub(super) fn look(&mut self, now: Instant) {
         if now >= self.next {
             self.next = now + PERIOD;
