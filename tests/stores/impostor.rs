@@ -34,8 +34,6 @@ struct Client {
     plain: TcpStream,
     stream: Box<dyn Stream>,
     received: Arc<Mutex<Vec<u8>>>,
-    /// The number of connections in [`hang_up`](Self::hang_up).
-    half_closed: Arc<AtomicUsize>,
 }
 
 trait Stream: Read + Write {}
@@ -65,11 +63,8 @@ impl Client {
     /// Sends nothing more, so that the client does not wait for its time-out, and receives
     /// until the client closes the connection.
     fn hang_up(&mut self) -> io::Result<()> {
-        self.half_closed.fetch_add(1, SeqCst);
-        let shut = self.plain.shutdown(Shutdown::Write);
-        let ended = shut.and_then(|()| self.listen_to_the_end());
-        self.half_closed.fetch_sub(1, SeqCst);
-        ended
+        self.plain.shutdown(Shutdown::Write)?;
+        self.listen_to_the_end()
     }
 
     /// Goes on with TLS, with a certificate for `localhost` by an authority that
@@ -109,7 +104,8 @@ impl Client {
 struct Impostor {
     port: u16,
     received: Arc<Mutex<Vec<u8>>>,
-    half_closed: Arc<AtomicUsize>,
+    /// The number of clients that are connected.
+    clients: Arc<AtomicUsize>,
 }
 
 impl Impostor {
@@ -117,22 +113,23 @@ impl Impostor {
     fn new(script: impl Fn(&mut Client) -> io::Result<()> + Send + Sync + 'static) -> Self {
         let received = Arc::new(Mutex::new(Vec::new()));
         let sink = Arc::clone(&received);
-        let half_closed = Arc::new(AtomicUsize::new(0));
-        let count = Arc::clone(&half_closed);
+        let clients = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&clients);
         let port = serve(move |plain| {
+            count.fetch_add(1, SeqCst);
             let mut client = Client {
                 stream: Box::new(plain.try_clone().unwrap()),
                 plain,
                 received: Arc::clone(&sink),
-                half_closed: Arc::clone(&count),
             };
             // An error means that the client hung up.
             let _ = script(&mut client);
+            count.fetch_sub(1, SeqCst);
         });
         Self {
             port,
             received,
-            half_closed,
+            clients,
         }
     }
 
@@ -171,11 +168,11 @@ impl Impostor {
         eventually(what, || self.knows());
     }
 
-    /// Whether it got the password since it was asked last.
+    /// Whether it got the password since it was asked last. Waits until no client is connected,
+    /// since one may return before what it has sent is read here.
     fn knows(&self) -> bool {
-        // A client may return from its last write before that write is read here.
         eventually("all clients have closed their connections", || {
-            self.half_closed.load(SeqCst) == 0
+            self.clients.load(SeqCst) == 0
         });
         let received = std::mem::take(&mut *self.received.lock().unwrap());
         String::from_utf8_lossy(&received).contains(PASSWORD)
