@@ -18,13 +18,14 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use ringflake::Layout;
 use ringflake::lease::{
     Acquire, Fingerprint, Grant, History, Init, LeaseStore, Namespace, OpenOptions, Renew, open,
 };
-use ringflake::{Clock, Layout, SystemClock};
 
 use self::flags::value_of;
 use ringflake_kit::server::{Postgres, Reachable as _, Session};
+use ringflake_kit::unix_ms as now;
 
 #[path = "common/flags.rs"]
 mod flags;
@@ -90,10 +91,6 @@ fn space() -> Outcome<Namespace> {
         .epoch_unix_ms(1_700_000_000_000)
         .build()?;
     Ok(Namespace::new("renewed", &layout, Fingerprint::PLAIN)?.with_block_bits(2)?)
-}
-
-fn now() -> u64 {
-    SystemClock.unix_ms()
 }
 
 /// Renews in so many threads, and gives the calls a second of all of them.

@@ -5,7 +5,6 @@ use std::env;
 use std::fs::{self, File};
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
@@ -23,6 +22,7 @@ use ringflake::{
 use tempfile::TempDir;
 
 use crate::rig::SECOND;
+use ringflake_kit::tls::mode;
 use ringflake_kit::{assert_matches, assert_says, eventually};
 
 const LAYOUT: Layout = Layout::RANDFLAKE;
@@ -102,10 +102,6 @@ fn names(directory: &Path) -> Vec<String> {
     let mut names: Vec<_> = names.collect();
     names.sort_unstable();
     names
-}
-
-fn mode(path: &Path) -> u32 {
-    fs::metadata(path).unwrap().permissions().mode() & 0o777
 }
 
 /// Ends anything from nothing to `most` from now.

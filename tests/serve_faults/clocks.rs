@@ -2,12 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use ringflake_kit::eventually;
+use ringflake_kit::home::Home;
 use ringflake_kit::server::Clock;
+use ringflake_kit::{eventually, unix_ms};
 
 use crate::load::Load;
 use crate::marks::Marks;
-use crate::process::{Home, Serve, unix_ms};
+use crate::process::Serve;
 
 const HOUR_MS: i64 = 3_600_000;
 

@@ -1,12 +1,13 @@
 //! Servers that are killed under load, and started again at once.
 
 use ringflake::Secret;
+use ringflake_kit::home::Home;
 use ringflake_kit::server::{Postgres, Reachable};
 use ringflake_kit::{short_or_long, started};
 
 use crate::load::Load;
 use crate::marks::Marks;
-use crate::process::{Home, Serve};
+use crate::process::Serve;
 
 /// IDs that clients have got before each kill.
 const BEFORE_A_KILL: usize = 10_000;

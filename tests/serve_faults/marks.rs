@@ -3,8 +3,8 @@
 use std::ops::RangeInclusive;
 
 use ringflake::{Cipher, Layout, Local, Secret};
-
-use crate::process::{Home, unix_ms};
+use ringflake_kit::home::Home;
+use ringflake_kit::unix_ms;
 
 /// How far ahead of the clock an ID may lie: the horizon of a data directory, and a second
 /// for what is cut off. What a store grants here is less.

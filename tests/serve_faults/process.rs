@@ -2,74 +2,15 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
-use std::time::{SystemTime, UNIX_EPOCH};
 
-use ringflake_kit::server::{Clock, data_directory, free_port};
-use ringflake_kit::tls::{allow, only_for_us};
+use ringflake_kit::home::Home;
+use ringflake_kit::server::{Clock, free_port};
 use ringflake_kit::{Logged, assert_says, eventually};
-use tempfile::TempDir;
 
 use crate::load::{Failure, Way, http, resp, take_by_http};
 
-pub(crate) fn unix_ms() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    now.as_millis() as u64
-}
-
 /// The reason of a server that can't issue.
 const NO_LEASE: &str = "no lease is in force";
-
-/// Where servers keep what they have, which goes with the test.
-pub(crate) struct Home {
-    directory: TempDir,
-    /// When it was made, which is before any server of it began.
-    pub(crate) began_ms: u64,
-}
-
-impl Home {
-    pub(crate) fn new() -> Self {
-        let directory = data_directory();
-        // A secret must lie where nobody else could put one.
-        allow(directory.path(), 0o700);
-        Self {
-            directory,
-            began_ms: unix_ms(),
-        }
-    }
-
-    pub(crate) fn file(&self, name: &str) -> PathBuf {
-        self.directory.path().join(name)
-    }
-
-    /// Writes a file that nobody else may read.
-    pub(crate) fn write(&self, name: &str, contents: &str) -> PathBuf {
-        let path = self.file(name);
-        fs::write(&path, contents).unwrap();
-        only_for_us(&path);
-        path
-    }
-
-    pub(crate) fn data_dir(&self) -> PathBuf {
-        self.file("data")
-    }
-
-    /// The command of every server here.
-    fn command(&self, words: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_ringflake"));
-        command
-            .args(words)
-            .env_remove("RINGFLAKE_SECRET_FILE")
-            .env_remove("RINGFLAKE_BACKEND")
-            .env_remove("RINGFLAKE_STORE")
-            .env_remove("NOTIFY_SOCKET")
-            // It may lie in memory.
-            .env("RINGFLAKE_BEST_EFFORT", "1")
-            .env("RINGFLAKE_DATA_DIR", self.data_dir())
-            .stdin(Stdio::null());
-        command
-    }
-}
 
 /// A server that can be started, ended and started again, on ports and with settings of its
 /// own.
@@ -130,14 +71,13 @@ impl Serve {
     #[track_caller]
     pub(crate) fn spawn(&mut self, home: &Home) {
         assert!(self.running.is_none(), "it runs");
-        let mut command = home.command(&["serve"]);
-        command
-            .arg("--config")
-            .arg(&self.config)
-            .args(["--resp", &format!("127.0.0.1:{}", self.resp)])
-            .args(["--http", &format!("127.0.0.1:{}", self.http)])
-            // More than the default, for a clean end on a busy machine.
-            .args(["--drain", "60s"]);
+        let (resp, http) = (self.resp, self.http);
+        // More time to drain than the default, for a clean end on a busy machine.
+        let mut command = home.command(
+            env!("CARGO_BIN_EXE_ringflake"),
+            &format!("serve --resp 127.0.0.1:{resp} --http 127.0.0.1:{http} --drain 60s"),
+        );
+        command.arg("--config").arg(&self.config);
         if let Some(clock) = &self.clock {
             clock.preload(&mut command);
         }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use ringflake_kit::home::Home;
 use ringflake_kit::short_or_long;
 use ringflake_kit::split_mix::SplitMix64;
 use ringflake_kit::tls::{self, file};
@@ -14,7 +15,7 @@ use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
 use crate::load::Load;
 use crate::marks::Marks;
-use crate::process::{Home, Serve};
+use crate::process::Serve;
 
 /// A hang becomes a failure after this.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -8,11 +8,12 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use ringflake::Layout;
 use ringflake::lease::{
     Acquire, Block, Epoch, Fence, Fingerprint, Floor, Grant, History, Init, LeaseStore, Namespace,
     Renew, StoreError, StoreLimits,
 };
-use ringflake::{Clock, Layout, SystemClock};
+pub(crate) use ringflake_kit::unix_ms as now;
 use ringflake_kit::{eventually_within, short_or_long};
 
 /// A test of each of these names, which are those of functions of these modules, on a
@@ -34,11 +35,6 @@ pub(crate) const HORIZON: u64 = 900;
 pub(crate) const FAILOVER: u64 = 120;
 /// A busy machine can take so long between the client's look at its clock and the store's.
 const SKEW: u64 = 30;
-
-/// This machine's time, in milliseconds since 1970.
-pub(crate) fn now() -> u64 {
-    SystemClock.unix_ms()
-}
 
 /// A namespace of 2^17 / 2^`block_bits` blocks, with ticks of a second.
 pub(crate) fn sized(name: &str, block_bits: u32) -> Namespace {

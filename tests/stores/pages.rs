@@ -44,19 +44,16 @@ fn a_service_is_served(mut service: Box<dyn LeaseStore>, space: &Namespace) {
 
 #[test]
 fn the_users_of_the_page_on_etcd() {
-    use std::fs::{self, Permissions};
-    use std::os::unix::fs::PermissionsExt as _;
     use std::process::Command;
 
-    use ringflake_kit::server::{Etcd, Reachable as _, data_directory};
+    use ringflake_kit::home::Home;
+    use ringflake_kit::server::{Etcd, Reachable as _};
 
     let page = include_str!("../../src/lease/guide/runbook_etcd.md");
     let etcd = started!(Etcd::start_with(1, &["--bcrypt-cost", "4"]));
-    let directory = data_directory();
-    let file = |user: &str| directory.path().join(format!("{user}.password"));
+    let home = Home::new();
     for user in ["root", "owner", "orders"] {
-        fs::write(file(user), format!("{user}-secret\n")).unwrap();
-        fs::set_permissions(file(user), Permissions::from_mode(0o600)).unwrap();
+        home.write(&format!("{user}.password"), format!("{user}-secret\n"));
     }
     let endpoint = format!("http://127.0.0.1:{}", etcd.port());
     let run = |lines: Vec<String>| {
@@ -64,7 +61,7 @@ fn the_users_of_the_page_on_etcd() {
         let script = lines
             .join("\n")
             .replace("http://etcd1.example:2379", &endpoint);
-        shell.args(["-ec", &script]).current_dir(directory.path());
+        shell.args(["-ec", &script]).current_dir(home.file(""));
         shell.env("ETCDCTL_ENDPOINTS", &endpoint);
         // Only turns a hang into a failure.
         shell.envs(["ETCDCTL_COMMAND_TIMEOUT", "ETCDCTL_DIAL_TIMEOUT"].map(|it| (it, "60s")));
@@ -74,8 +71,8 @@ fn the_users_of_the_page_on_etcd() {
     };
     run(block_with(page, "sh", "etcdctl auth enable"));
     let store = |user: &str| {
-        let (port, file) = (etcd.port(), file(user));
-        let file = file.display();
+        let file = home.file(&format!("{user}.password"));
+        let (port, file) = (etcd.port(), file.display());
         crate::served::store(&format!(
             "etcd://{user}@127.0.0.1:{port}?password_file={file}"
         ))

@@ -6,7 +6,8 @@ use std::process::Stdio;
 
 use ringflake::Id;
 
-use crate::home::{Home, Parts, assert_new, distinct, spawn, stderr, succeed, unix_ms};
+use crate::home::{Home, Parts, assert_new, distinct, spawn, stderr, succeed};
+use ringflake_kit::unix_ms;
 
 #[test]
 fn each_format_writes_the_same_kind_of_ids() {

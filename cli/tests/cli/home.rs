@@ -3,61 +3,46 @@
 use std::collections::HashSet;
 use std::fs;
 use std::io::{self, Read, Write};
-use std::path::{Path, PathBuf};
+use std::ops::Deref;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::thread;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use ringflake::Secret;
 use ringflake::local::DataDir;
 use serde::Deserialize;
 use serde_json::Value;
-use tempfile::TempDir;
 
-use ringflake_kit::eventually;
 use ringflake_kit::server::signal_child;
+use ringflake_kit::{eventually, unix_ms};
 
 /// Two secrets, as files have them.
 pub(crate) const ONE: &str = "00112233445566778899aabbccddeeff";
 pub(crate) const OTHER: &str = "ffeeddccbbaa99887766554433221100";
 
-/// A data directory of its own, which goes with the test.
-pub(crate) struct Home(TempDir);
+/// A directory of its own, and what is done in it.
+pub(crate) struct Home(ringflake_kit::home::Home);
+
+impl Deref for Home {
+    type Target = ringflake_kit::home::Home;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
 
 impl Home {
     pub(crate) fn new() -> Self {
-        let home = ringflake_kit::server::data_directory();
-        set_mode(home.path(), 0o700);
-        Self(home)
+        Self(ringflake_kit::home::Home::new())
     }
 
-    /// Where the data directory will be; it does not exist yet.
-    pub(crate) fn data_dir(&self) -> PathBuf {
-        self.0.path().join("data")
-    }
-
-    pub(crate) fn file(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    /// The path of that, as it is written on a command line.
+    /// The path of a file, as it is written on a command line.
     pub(crate) fn path(&self, name: &str) -> String {
         self.file(name).to_str().unwrap().to_owned()
     }
 
-    /// The program with the words of this line as its arguments.
     pub(crate) fn command(&self, line: impl AsRef<str>) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_ringflake"));
-        command
-            .args(line.as_ref().split_whitespace())
-            .env_remove("RINGFLAKE_SECRET_FILE")
-            .env_remove("RINGFLAKE_BACKEND")
-            .env_remove("RINGFLAKE_STORE")
-            // It may lie in memory.
-            .env("RINGFLAKE_BEST_EFFORT", "1")
-            .env("RINGFLAKE_DATA_DIR", self.data_dir())
-            .stdin(Stdio::null());
-        command
+        self.0
+            .command(env!("CARGO_BIN_EXE_ringflake"), line.as_ref())
     }
 
     pub(crate) fn run(&self, line: impl AsRef<str>) -> Output {
@@ -157,9 +142,7 @@ impl Home {
     }
 
     pub(crate) fn write_secret(&self, name: &str, contents: impl AsRef<[u8]>) -> String {
-        let path = self.file(name);
-        fs::write(&path, contents).unwrap();
-        set_mode(&path, 0o600);
+        self.write(name, contents);
         self.path(name)
     }
 }
@@ -275,16 +258,6 @@ fn error_line(output: &Output, status: i32) -> String {
     text
 }
 
-pub(crate) fn mode(path: &Path) -> u32 {
-    use std::os::unix::fs::PermissionsExt;
-    fs::metadata(path).unwrap().permissions().mode() & 0o777
-}
-
-pub(crate) fn set_mode(path: &Path, mode: u32) {
-    use std::os::unix::fs::PermissionsExt;
-    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
-}
-
 /// Asserts that these IDs follow the clock, and do not lie above a lost past.
 #[track_caller]
 pub(crate) fn assert_new(parts: &[Parts]) {
@@ -293,11 +266,6 @@ pub(crate) fn assert_new(parts: &[Parts]) {
     let made = now - 600_000..=now;
     let is_new = |it: &Parts| made.contains(&it.unix_ms);
     assert!(parts.iter().all(is_new), "{parts:?}");
-}
-
-pub(crate) fn unix_ms() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    now.as_millis() as u64
 }
 
 /// One line of `inspect --format json`: these names and no others.
@@ -333,8 +301,7 @@ pub(crate) fn distinct<T: Eq + std::hash::Hash>(items: impl IntoIterator<Item = 
     items.into_iter().collect::<HashSet<_>>().len()
 }
 
-/// Sends a signal to a child that was not waited for. After `SIGSTOP` all of its threads stand
-/// still when this returns.
+/// As [`signal_child`] does.
 pub(crate) fn signal(child: &Child, signal: i32) {
     signal_child(child.id() as libc::pid_t, signal);
 }

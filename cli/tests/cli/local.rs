@@ -5,9 +5,10 @@ use std::fs;
 use ringflake::{CachedGenerator, Layout, Local};
 
 use crate::home::{
-    Home, ONE, OTHER, Parts, assert_new, distinct, fail, mode, object, stderr, stdout, succeed,
+    Home, ONE, OTHER, Parts, assert_new, distinct, fail, object, stderr, stdout, succeed,
 };
 use ringflake_kit::assert_says;
+use ringflake_kit::tls::mode;
 
 const LAYOUT: Layout = Layout::RANDFLAKE;
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use ringflake::Layout;
 
-use crate::home::{Home, OTHER, Printing, distinct, signal, stderr, succeed, unix_ms};
-use ringflake_kit::{assert_says, short_or_long};
+use crate::home::{Home, OTHER, Printing, distinct, signal, stderr, succeed};
+use ringflake_kit::{assert_says, short_or_long, unix_ms};
 
 #[test]
 fn runs_one_after_another_share_no_id_and_keep_the_time() {

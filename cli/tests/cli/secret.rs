@@ -4,8 +4,9 @@ use std::fs;
 
 use ringflake::{Id, Layout};
 
-use crate::home::{Home, OTHER, Parts, assert_new, fail, mode, set_mode, stderr, stdout, succeed};
+use crate::home::{Home, OTHER, Parts, assert_new, fail, stderr, stdout, succeed};
 use ringflake_kit::assert_says;
+use ringflake_kit::tls::{allow, mode};
 
 #[test]
 fn a_secret_is_made_once_kept_and_never_shown() {
@@ -115,7 +116,7 @@ fn a_secret_that_others_can_read_is_warned_about() {
     home.run("keygen");
     let path = home.data_dir().join("secret");
     for (bits, warned) in [(0o600, false), (0o640, true), (0o604, true)] {
-        set_mode(&path, bits);
+        allow(&path, bits);
         let output = succeed(home.run("generate"));
         assert_eq!(stderr(&output).contains("warning"), warned, "{bits:o}");
     }

@@ -28,7 +28,7 @@ fn start(home: &Home, options: &str) -> Logged {
 }
 
 fn spawn(mut command: Command) -> Logged {
-    Logged::spawn(command.env_remove("NOTIFY_SOCKET"))
+    Logged::spawn(&mut command)
 }
 
 /// A client of the Redis protocol.

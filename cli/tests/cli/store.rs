@@ -6,10 +6,11 @@ use std::process::Stdio;
 use serde_json::Value;
 
 use crate::home::{
-    Home, ONE, OTHER, Parts, assert_flawless, distinct, fail, object, objects, row, set_mode,
-    stderr, stdout, succeed, unix_ms,
+    Home, ONE, OTHER, Parts, assert_flawless, distinct, fail, object, objects, row, stderr, stdout,
+    succeed,
 };
-use ringflake_kit::{assert_says, eventually, short_or_long, words};
+use ringflake_kit::tls::allow;
+use ringflake_kit::{assert_says, eventually, short_or_long, unix_ms, words};
 
 /// A store beside the data directory, with a namespace of 32 nodes a block.
 struct Shared {
@@ -235,8 +236,8 @@ fn a_store_that_can_only_be_read_is_said_to_grant_nothing() {
     let Shared { home, .. } = &shared;
     home.print(format!("store init --history new {plain}"));
     let file = home.file("shared.db");
-    set_mode(&file, 0o444);
-    set_mode(file.parent().unwrap(), 0o755);
+    allow(&file, 0o444);
+    allow(file.parent().unwrap(), 0o755);
     let mut check = home.command(format!("store check {plain}"));
     ringflake_kit::server::as_user(&mut check, "nobody");
     let output = check.output().unwrap();

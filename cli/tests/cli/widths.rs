@@ -1,7 +1,7 @@
 //! IDs of 63 and of 53 bits.
 
 use crate::home::{Home, ONE, assert_flawless, distinct, stderr};
-use ringflake_kit::assert_says;
+use ringflake_kit::{assert_says, unix_ms};
 
 /// A width, its bits, a layout that fits it, and how many IDs a test makes of it.
 const NARROW: [(&str, u32, &str, usize); 2] = [
@@ -22,9 +22,11 @@ fn ids_of_each_width_are_below_its_bound_and_are_read() {
 
         let few: String = ids[..50].iter().map(|id| format!("{id}\n")).collect();
         let parts = home.inspect(format!("{space} --input u64"), &few);
-        let now = crate::home::unix_ms();
         for part in parts {
-            assert!(part.unix_ms.abs_diff(now) < 600_000, "{width}: {part:?}");
+            assert!(
+                part.unix_ms.abs_diff(unix_ms()) < 600_000,
+                "{width}: {part:?}"
+            );
         }
 
         let wide = home.run(format!("inspect {space} --input u64 {}", 1_u64 << bits));

@@ -2,17 +2,15 @@
 //! killed and partitioned. The network between them and their clients is this test.
 
 use std::collections::HashSet;
-use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::thread;
 
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
-use ringflake_kit::server::{data_directory, signal_child};
+use ringflake_kit::home::Home;
+use ringflake_kit::server::signal_child;
 use ringflake_kit::short_or_long;
 
 /// What the network and the machine do to a node for a while.
@@ -172,16 +170,9 @@ impl Node {
     }
 }
 
-/// A directory that only this user may write.
-fn home() -> TempDir {
-    let home = data_directory();
-    std::fs::set_permissions(home.path(), Permissions::from_mode(0o700)).unwrap();
-    home
-}
-
 pub(crate) fn holds_through_kills_and_partitions() {
-    let home = home();
-    let directory = home.path();
+    let home = Home::new();
+    let directory = &home.data_dir();
     // Each pair of faults of neighbours, and each triple of which it has an even mix.
     let rounds = short_or_long(FAULTS.len(), FAULTS.len() * FAULTS.len());
     let fault_of = |node: usize, round: usize| {
@@ -223,8 +214,8 @@ pub(crate) fn holds_through_kills_and_partitions() {
 }
 
 pub(crate) fn other_requests_take_no_id() {
-    let home = home();
-    let mut node = Node::spawn(home.path(), "n1");
+    let home = Home::new();
+    let mut node = Node::spawn(&home.data_dir(), "n1");
     writeln!(node.requests, "no message").unwrap();
     let generate = json!({"type": "generate"});
     for (request, code) in [

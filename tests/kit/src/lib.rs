@@ -28,6 +28,8 @@ pub mod events;
 mod eventually;
 pub mod faulty_store;
 mod forward;
+#[cfg(unix)]
+pub mod home;
 pub mod known_answers;
 #[cfg(unix)]
 mod logged;
@@ -44,9 +46,16 @@ pub mod tls;
 pub mod tricky_clock;
 pub mod waking;
 
+use ringflake::{Clock as _, SystemClock};
+
 pub use eventually::{EndsWhenDropped, eventually, eventually_within};
 #[cfg(unix)]
 pub use logged::Logged;
+
+/// This machine's time, in milliseconds since 1970.
+pub fn unix_ms() -> u64 {
+    SystemClock.unix_ms()
+}
 
 pub fn is_long() -> bool {
     std::env::var_os("RINGFLAKE_LONG").is_some_and(|value| !value.is_empty() && value != "0")

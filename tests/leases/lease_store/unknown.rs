@@ -9,9 +9,8 @@ use ringflake::lease::{
     Acquire, Confirmed, Fingerprint, Floor, Grant, History, Incarnation, Init, LeaseStore, Leases,
     MemoryStore, Namespace, Renew, StoreError,
 };
-use ringflake::{Clock, Layout, SystemClock};
-
-use ringflake_kit::assert_matches;
+use ringflake::{Layout, SystemClock};
+use ringflake_kit::{assert_matches, unix_ms as now};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Call {
@@ -108,10 +107,6 @@ struct Rig {
     store: Leases<WatchedTable>,
     space: Namespace,
     grant: Grant,
-}
-
-fn now() -> u64 {
-    SystemClock.unix_ms()
 }
 
 fn space(name: &str) -> Namespace {

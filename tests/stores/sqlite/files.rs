@@ -1,8 +1,6 @@
 //! The file: how it comes to be, where it may lie, and who may use it.
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::fs;
 use std::time::Duration;
 
 use ringflake::lease::{
@@ -10,6 +8,7 @@ use ringflake::lease::{
 };
 use ringflake_kit::assert_says;
 use ringflake_kit::events::warnings;
+use ringflake_kit::tls::{allow, mode};
 use tempfile::TempDir;
 
 use super::{Place, acquire, now, space, store};
@@ -45,8 +44,7 @@ fn the_file_is_its_owners_alone() {
     let place = Place::initialised();
     acquire(&mut place.store()).unwrap();
     for path in [&place.path, &place.journal()] {
-        let mode = path.metadata().unwrap().permissions().mode();
-        assert_eq!(mode & 0o777, 0o600, "{}", path.display());
+        assert_eq!(mode(path), 0o600, "{}", path.display());
     }
 }
 
@@ -94,10 +92,6 @@ pub(super) fn without_privilege<T>(act: impl FnOnce() -> T) -> T {
     done
 }
 
-fn set_mode(path: &Path, mode: u32) {
-    fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
-}
-
 #[cfg(target_os = "linux")]
 #[test]
 fn a_file_that_may_not_be_written_is_unavailable() {
@@ -107,14 +101,14 @@ fn a_file_that_may_not_be_written_is_unavailable() {
         (0o755, 0o444, "may not write"),
         (0o000, 0o444, "ermission denied"),
     ] {
-        set_mode(&place.path, of_file);
-        set_mode(place.directory.path(), of_directory);
+        allow(&place.path, of_file);
+        allow(place.directory.path(), of_directory);
         let said = without_privilege(|| {
             let mut store = place.store();
             let tested = store.write_test(&space(), now());
             [unavailable(acquire(&mut store)), unavailable(tested)]
         });
-        set_mode(place.directory.path(), 0o755);
+        allow(place.directory.path(), 0o755);
         for said in said {
             said.says(expected);
         }
@@ -127,7 +121,7 @@ fn a_file_that_may_not_be_written_is_unavailable() {
 #[test]
 fn a_directory_that_may_not_be_written_gets_no_file() {
     let place = Place::new();
-    set_mode(place.directory.path(), 0o555);
+    allow(place.directory.path(), 0o555);
     let init = Init::new(History::New, now());
     let said = without_privilege(|| unavailable(place.store().init(&space(), &init)));
     assert_says(&said, &["ermission denied", "leases.db"]);

@@ -4,18 +4,15 @@
 
 use std::fs;
 use std::io::Read as _;
-use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Output, Stdio};
 use std::sync::Arc;
-
-use tempfile::TempDir;
 
 use super::Scenario;
 use super::files::{How, copy, directory};
 use crate::matrix::Outcome;
 use crate::matrix::case::{Case, Record};
 use crate::matrix::report::Figures;
-use ringflake_kit::words;
+use ringflake_kit::home::Home;
 
 pub(super) fn of() -> Vec<Scenario> {
     use How::{Overwritten, Renamed};
@@ -55,7 +52,7 @@ const ONE_NODE: &str = "--blocks=1";
 /// A directory for data directories, and the IDs that runs there have printed.
 struct Fixture {
     record: Record,
-    directory: TempDir,
+    home: Home,
     ids: Vec<u64>,
     figures: Figures,
 }
@@ -79,27 +76,19 @@ impl Fixture {
     fn new(case: &Case<'_>) -> Self {
         Self {
             record: Arc::clone(&case.record),
-            directory: directory(),
+            home: Home::of(directory()),
             ids: Vec::new(),
             figures: Figures::default(),
         }
     }
 
-    fn path(&self, name: &str) -> PathBuf {
-        self.directory.path().join(name)
-    }
-
     /// Starts a command line, here in parts, in this data directory.
     fn spawn(&self, data: &str, line: &[&str]) -> Child {
-        Command::new(env!("CARGO_BIN_EXE_ringflake"))
-            .args(words(&line.join(" ")))
-            .env_remove("RINGFLAKE_SECRET_FILE")
-            .env_remove("RINGFLAKE_BACKEND")
-            .env_remove("RINGFLAKE_STORE")
-            .env("RINGFLAKE_BEST_EFFORT", "1")
-            .env("RINGFLAKE_DATA_DIR", self.path(data))
-            .current_dir(self.directory.path())
-            .stdin(Stdio::null())
+        let program = env!("CARGO_BIN_EXE_ringflake");
+        let mut command = self.home.command(program, &line.join(" "));
+        command
+            .env("RINGFLAKE_DATA_DIR", self.home.file(data))
+            .current_dir(self.home.file(""))
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -163,7 +152,10 @@ fn stderr(output: &Output) -> String {
 fn put_back(case: &mut Case<'_>, how: How, under_way: bool) -> Outcome<()> {
     let mut fixture = Fixture::new(case);
     fixture.issued(fixture.spawn("data", &[SECRET, "-n 1000"]))?;
-    let (file, backup) = (fixture.path("data/leases.db"), fixture.path("backup"));
+    let (file, backup) = (
+        fixture.home.file("data/leases.db"),
+        fixture.home.file("backup"),
+    );
     copy(&file, &backup)?;
     fixture.issued(fixture.spawn("data", &[SECRET, "-n 200000"]))?;
     // Ahead of the clock by seconds.
@@ -217,9 +209,12 @@ fn two_directories(case: &mut Case<'_>, kept: bool) -> Outcome<()> {
 
     let mut fixture = Fixture::new(case);
     succeeded(&fixture.ended(fixture.spawn("one", &["keygen --out key"])))?;
-    fs::create_dir(fixture.path("other")).unwrap();
+    fs::create_dir(fixture.home.file("other")).unwrap();
     if kept {
-        copy(&fixture.path("key"), &fixture.path("other/secret"))?;
+        copy(
+            &fixture.home.file("key"),
+            &fixture.home.file("other/secret"),
+        )?;
     }
     let of_one = [SECRET, GIVEN, ONE_NODE, "-n 600000"];
     let of_other = [SECRET, if kept { "" } else { GIVEN }];
@@ -234,7 +229,7 @@ fn two_directories(case: &mut Case<'_>, kept: bool) -> Outcome<()> {
     for run in runs {
         fixture.refused(run, &WAYS_OUT)?;
     }
-    match fixture.path("other/leases.db").exists() {
+    match fixture.home.file("other/leases.db").exists() {
         false => Ok(()),
         true => Err("leases.db was made in the other directory".to_owned()),
     }
