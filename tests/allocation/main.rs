@@ -143,68 +143,35 @@ fn p1_a_direct_take_allocates_nothing() {
 #[cfg(target_os = "linux")]
 mod system_calls {
     use std::os::unix::process::ExitStatusExt;
-    use std::process::{Command, ExitStatus};
+    use std::process::ExitStatus;
     use std::sync::atomic::AtomicU32;
     use std::sync::atomic::Ordering::SeqCst;
-    use std::{env, hint, io, thread};
+    use std::{env, hint, thread};
 
     use super::*;
+    use ringflake_kit::child::this_test;
+    use ringflake_kit::seccomp::{NUMBER, end, install, load, skip};
 
     const CHILD: &str = "RINGFLAKE_TEST_CHILD";
 
-    /// Runs the test `name` of this program again, as a child that finds its
-    /// role in the environment.
-    fn run_again(name: &str, role: &str) -> ExitStatus {
-        let child = Command::new(env::current_exe().unwrap())
-            .args(["--exact", name, "--test-threads=1"])
-            .env(CHILD, role)
-            .output()
-            .unwrap();
-        child.status
+    /// Runs this test again, as a child that finds its role in the environment.
+    fn run_again(role: &str) -> ExitStatus {
+        let child = this_test().env(CHILD, role).output();
+        child.unwrap().status
     }
 
     /// From here on this thread may only end the process, and make the system
     /// calls in `allowed`.
     fn forbid_system_calls(allowed: &[libc::c_long]) {
-        // A classic BPF program over the call's number, which comes first in
-        // the data that it is given: a test and a return for each that passes. A test
-        // that fails skips the return.
-        const LOAD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
-        const TEST: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
-        const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
-        let statement = |code: u32, k: u32| libc::sock_filter {
-            code: code as u16,
-            jt: 0,
-            jf: u8::from(code == TEST),
-            k,
-        };
-        let mut program = vec![statement(LOAD, 0)];
+        let mut program = vec![load(NUMBER)];
         for &number in [libc::SYS_exit_group].iter().chain(allowed) {
-            program.push(statement(TEST, number as u32));
-            program.push(statement(RETURN, libc::SECCOMP_RET_ALLOW));
+            program.extend([skip(number as u32, 1), end(libc::SECCOMP_RET_ALLOW)]);
         }
-        program.push(statement(RETURN, libc::SECCOMP_RET_KILL_PROCESS));
-        let filter = libc::sock_fprog {
-            len: program.len() as u16,
-            filter: program.as_mut_ptr(),
-        };
-        // SAFETY: takes numbers alone; without it only root may set a filter.
-        let done = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
-        assert_eq!(done, 0, "{}", io::Error::last_os_error());
-        // SAFETY: the filter points to a program that outlives the call, which
-        // copies it. It holds for this thread only.
-        let done = unsafe {
-            libc::prctl(
-                libc::PR_SET_SECCOMP,
-                libc::SECCOMP_MODE_FILTER,
-                &raw const filter,
-            )
-        };
-        // A panic would be one of the calls that end the process.
-        assert_eq!(done, 0, "{}", io::Error::last_os_error());
+        program.push(end(libc::SECCOMP_RET_KILL_PROCESS));
+        install(&mut program);
     }
 
-    fn end(good: bool) -> ! {
+    fn exit(good: bool) -> ! {
         // SAFETY: ends the process, and nothing else.
         unsafe { libc::_exit(if good { 0 } else { 1 }) }
     }
@@ -232,7 +199,7 @@ mod system_calls {
             "batch" => (0..1_000).all(|_| ids.take_batch(&mut batch) == Ok(60)),
             _ => (0..60_000).all(|_| handle.take().is_ok()),
         };
-        end(good)
+        exit(good)
     }
 
     /// Threads that get in each other's way still don't give up their slice.
@@ -243,7 +210,7 @@ mod system_calls {
             thread::spawn(move || {
                 forbid_system_calls(&[]);
                 if !(0..30_000).all(|_| ids.take().is_ok()) {
-                    end(false);
+                    exit(false);
                 }
                 DONE.fetch_add(1, SeqCst);
                 // To return would be a system call.
@@ -254,21 +221,20 @@ mod system_calls {
         }
         for _ in 0..20_000 {
             if DONE.load(SeqCst) == 2 {
-                end(true);
+                exit(true);
             }
             thread::sleep(Duration::from_millis(1));
         }
-        end(false)
+        exit(false)
     }
 
     #[test]
     fn p1_takes_make_no_system_call() {
-        const NAME: &str = "system_calls::p1_takes_make_no_system_call";
         if let Ok(way) = env::var(CHILD) {
             take_without_system_calls(&way);
         }
         for way in ["take", "batch", "handle", "crossing", "contended"] {
-            let status = run_again(NAME, way);
+            let status = run_again(way);
             assert!(status.success(), "{way}: {status}");
         }
     }
@@ -277,7 +243,6 @@ mod system_calls {
     fn a_dry_ring_is_what_takes_a_system_call() {
         // The other half of the promise: a wait sleeps. A filter that forbids nothing
         // would be noticed.
-        const NAME: &str = "system_calls::a_dry_ring_is_what_takes_a_system_call";
         if env::var(CHILD).is_ok() {
             let layout = layout(40, 8, 1);
             let ids = cached(layout, 0..1, 0..9)
@@ -287,8 +252,8 @@ mod system_calls {
                 .build()
                 .unwrap();
             forbid_system_calls(&[]);
-            end((0..3).all(|_| ids.take().is_ok()));
+            exit((0..3).all(|_| ids.take().is_ok()));
         }
-        assert_eq!(run_again(NAME, "dry").signal(), Some(libc::SIGSYS));
+        assert_eq!(run_again("dry").signal(), Some(libc::SIGSYS));
     }
 }

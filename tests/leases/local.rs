@@ -22,6 +22,7 @@ use ringflake::{
 use tempfile::TempDir;
 
 use crate::rig::SECOND;
+use ringflake_kit::child::{passes, this_test};
 use ringflake_kit::tls::mode;
 use ringflake_kit::{assert_matches, assert_says, eventually};
 
@@ -110,13 +111,11 @@ fn pause(most: Duration) {
     thread::sleep(most.mul_f64(share));
 }
 
-fn child(test: &str, directory: &Path, output: &Path) -> Command {
-    let mut command = Command::new(env::current_exe().unwrap());
+fn child(directory: &Path, output: &Path) -> Command {
+    let mut command = this_test();
     command
-        .args(["--exact", test, "--nocapture"])
         .env(DataDir::VARIABLE, directory)
-        .env(OUTPUT, output)
-        .stdout(Stdio::null());
+        .env(OUTPUT, output);
     command
 }
 
@@ -148,7 +147,6 @@ fn read(path: &Path) -> Vec<Id> {
 
 #[test]
 fn twenty_processes_killed_and_started_again_share_no_id() {
-    const TEST: &str = "local::twenty_processes_killed_and_started_again_share_no_id";
     if let Some(output) = env::var_os(OUTPUT) {
         write_for_ever(output.into());
     }
@@ -161,7 +159,8 @@ fn twenty_processes_killed_and_started_again_share_no_id() {
             let start = |number| {
                 let output = home.path().join(format!("{name}-{round}-{number}"));
                 File::create(&output).unwrap();
-                let child = child(TEST, &data, &output).spawn().unwrap();
+                let mut child = child(&data, &output);
+                let child = child.stdout(Stdio::null()).spawn().unwrap();
                 (child, output)
             };
             let crew: Vec<_> = (0..20).map(start).collect();
@@ -195,7 +194,6 @@ fn twenty_processes_killed_and_started_again_share_no_id() {
 
 #[test]
 fn the_environment_names_the_directory_of_local() {
-    const TEST: &str = "local::the_environment_names_the_directory_of_local";
     if let Some(output) = env::var_os(OUTPUT) {
         let ids = ringflake::local("orders").unwrap();
         fs::write(output, ids.take().unwrap().to_u64().to_le_bytes()).unwrap();
@@ -204,8 +202,7 @@ fn the_environment_names_the_directory_of_local() {
     let home = directory();
     let data = home.path().join("data");
     let output = home.path().join("output");
-    let status = child(TEST, &data, &output).status().unwrap();
-    assert!(status.success());
+    passes(&mut child(&data, &output));
     assert_eq!(read(&output).len(), 1);
     let expected = ["leases.db", "leases.db-journal", "leases.db.lock"];
     assert_eq!(names(&data), [&expected[..], &["orders.secret"]].concat());

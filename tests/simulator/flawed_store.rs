@@ -14,9 +14,8 @@ use ringflake::lease::table::{
     Commit, Description, Key, MemoryTable, Put, Query, Snapshot, Table, TableError, Txn,
 };
 use ringflake::lease::{
-    Acquire, Block, BlockState, Confirmed, Epoch, Floor, Grant, Incarnation, Init, LeaseStore,
-    Leases, Listing, MemorySnapshot, MemoryStore, Namespace, Renew, StoreError, StoreRecord,
-    StoreReport,
+    Acquire, Block, Confirmed, Grant, Incarnation, Init, LeaseStore, Leases, Listing,
+    MemorySnapshot, MemoryStore, Namespace, Renew, StoreError, StoreRecord,
 };
 use serde_json::{Map, Value};
 
@@ -279,6 +278,19 @@ impl Connection<'_> {
         table.overlay = None;
     }
 
+    fn forward<T>(
+        &mut self,
+        operation: &str,
+        ask: impl FnOnce(&mut Leases<FlawedTable>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        self.begin(match operation {
+            "release" => Operation::Release,
+            "repair" => Operation::Repair,
+            _ => Operation::Other,
+        });
+        ask(self.leases)
+    }
+
     /// The namespace to ask for: that on record, where the secret is not compared.
     fn accepted(&mut self, namespace: &Namespace) -> Namespace {
         if !self.lacks(Mutation::FingerprintIgnored) {
@@ -382,45 +394,7 @@ impl LeaseStore for Connection<'_> {
         Ok(end)
     }
 
-    fn release(&mut self, space: &Namespace, block: Block, epoch: Epoch) -> Result<(), StoreError> {
-        self.begin(Operation::Release);
-        self.leases.release(space, block, epoch)
-    }
-
-    fn list(&mut self, space: &Namespace) -> Result<Listing, StoreError> {
-        self.begin(Operation::Other);
-        self.leases.list(space)
-    }
-
-    fn repair(
-        &mut self,
-        space: &Namespace,
-        block: Block,
-        now_ms: u64,
-    ) -> Result<BlockState, StoreError> {
-        self.begin(Operation::Repair);
-        self.leases.repair(space, block, now_ms)
-    }
-
-    fn raise_floor(
-        &mut self,
-        space: &Namespace,
-        floor: Floor,
-        now_ms: u64,
-    ) -> Result<u64, StoreError> {
-        self.begin(Operation::Other);
-        self.leases.raise_floor(space, floor, now_ms)
-    }
-
-    fn check(&mut self, space: &Namespace, now_ms: u64) -> Result<StoreReport, StoreError> {
-        self.begin(Operation::Other);
-        self.leases.check(space, now_ms)
-    }
-
-    fn write_test(&mut self, space: &Namespace, now_ms: u64) -> Result<(), StoreError> {
-        self.begin(Operation::Other);
-        self.leases.write_test(space, now_ms)
-    }
+    ringflake_kit::forward!(release, list, repair, raise_floor, check, write_test);
 }
 
 /// The current operation.

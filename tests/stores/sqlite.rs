@@ -15,7 +15,6 @@ mod witness;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
 use ringflake::lease::conformance::{Suite, TableSuite};
@@ -25,6 +24,7 @@ use ringflake::lease::{
     StoreError,
 };
 use ringflake::{Clock, Layout, ManualClock};
+use ringflake_kit::child::this_test;
 use ringflake_kit::server::data_directory;
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -182,11 +182,8 @@ pub(crate) fn given_path() -> Option<PathBuf> {
 /// The test that calls this, alone in another process, where [`given_path`] answers
 /// `path`. What it prints comes through a pipe.
 pub(crate) fn child(path: &Path) -> Command {
-    // A thread of a test has the name of the test.
-    let test = thread::current().name().unwrap().to_owned();
-    let mut command = Command::new(std::env::current_exe().unwrap());
+    let mut command = this_test();
     command
-        .args([&test, "--exact", "--nocapture"])
         .env(PATH, path)
         .stdin(Stdio::null())
         .stdout(Stdio::piped());

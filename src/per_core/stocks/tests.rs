@@ -50,11 +50,12 @@ mod sections {
     use std::sync::atomic::AtomicPtr;
     use std::sync::atomic::Ordering::{Acquire, Release};
     use std::time::{Duration, Instant};
-    use std::{env, mem, process, ptr, thread};
+    use std::{env, mem, ptr, thread};
 
     use ringflake_kit::affinity::{self, Cores, on_one_core};
+    use ringflake_kit::child::{passes, this_test};
     use ringflake_kit::seccomp::{self, Answer};
-    use ringflake_kit::short_or_long;
+    use ringflake_kit::{has, short_or_long};
 
     use super::section::membarrier;
     use super::*;
@@ -65,12 +66,7 @@ mod sections {
     /// `None` where the system has no restartable sequences, which the test reports.
     fn stocks() -> Option<Stocks> {
         let stocks = Stocks::new().unwrap();
-        if stocks.is_none() {
-            let this = thread::current();
-            let required = env::var_os("RINGFLAKE_REQUIRE_SERVERS").is_some();
-            assert!(!required, "this system has no restartable sequences");
-            eprintln!("SKIPPED {this:?}: this system has no restartable sequences");
-        }
+        has(stocks.is_some(), "this system has no restartable sequences");
         stocks
     }
 
@@ -398,19 +394,9 @@ mod sections {
             return;
         }
         // Again, in processes with another environment.
-        let in_child = |name: &str, value: &str| {
-            let test = thread::current().name().unwrap().to_owned();
-            let mut child = process::Command::new(env::current_exe().unwrap());
-            let output = child
-                .args([&test, "--exact", "--nocapture"])
-                .env(name, value);
-            let output = output.output().unwrap();
-            let text = String::from_utf8_lossy(&output.stderr);
-            assert!(output.status.success(), "{name}={value}: {text}");
-        };
-        in_child("RINGFLAKE_RSEQ", "off");
-        in_child("RINGFLAKE_RSEQ", "on");
-        in_child("RINGFLAKE_RSEQ", "perhaps");
+        for value in ["off", "on", "perhaps"] {
+            passes(this_test().env("RINGFLAKE_RSEQ", value));
+        }
     }
 
     /// Where glibc registers no area, there are none.
@@ -422,12 +408,9 @@ mod sections {
             assert!(Stocks::new().unwrap().is_none());
             return;
         }
-        let test = thread::current().name().unwrap().to_owned();
-        let mut child = process::Command::new(env::current_exe().unwrap());
-        child.args([&test, "--exact"]).env_remove("RINGFLAKE_RSEQ");
-        let output = child.env("GLIBC_TUNABLES", "glibc.pthread.rseq=0").output();
-        let output = output.unwrap();
-        assert!(output.status.success(), "{output:?}");
+        let mut child = this_test();
+        child.env_remove("RINGFLAKE_RSEQ");
+        passes(child.env("GLIBC_TUNABLES", "glibc.pthread.rseq=0"));
     }
 
     /// A pop that the kernel does not know of: what a section would be without a descriptor.

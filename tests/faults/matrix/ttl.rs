@@ -4,8 +4,8 @@
 
 use redis::{Client, cmd};
 use ringflake::lease::{
-    Acquire, Block, Durability, Epoch, Floor, Grant, Incarnation, Init, LeaseStore, Listing,
-    Namespace, Renew, StoreError, StoreRecord, StoreReport,
+    Acquire, Block, Durability, Epoch, Grant, Incarnation, LeaseStore, Namespace, Renew,
+    StoreError, StoreRecord, StoreReport,
 };
 
 use super::space::{LEASE_DURATION, limits};
@@ -20,6 +20,11 @@ impl TtlOnly {
     pub(crate) fn open(url: &str) -> Self {
         Self(Client::open(url).unwrap())
     }
+
+    /// What no worker with this store does.
+    fn forward<T>(&mut self, operation: &str, _: impl FnOnce(&mut Self) -> T) -> T {
+        unreachable!("{operation}")
+    }
 }
 
 fn key(block: Block) -> String {
@@ -33,9 +38,7 @@ fn failed(error: redis::RedisError) -> StoreError {
 }
 
 impl LeaseStore for TtlOnly {
-    fn init(&mut self, _: &Namespace, _: &Init) -> Result<StoreRecord, StoreError> {
-        unreachable!("a worker with this store initialises nothing")
-    }
+    ringflake_kit::forward!(init, list, raise_floor, write_test);
 
     fn acquire(&mut self, space: &Namespace, acquire: &Acquire) -> Result<Vec<Grant>, StoreError> {
         let holder = u64::from(std::process::id());
@@ -66,14 +69,6 @@ impl LeaseStore for TtlOnly {
         cmd("DEL").arg(key(block)).exec(&mut self.0).map_err(failed)
     }
 
-    fn list(&mut self, _: &Namespace) -> Result<Listing, StoreError> {
-        unreachable!("nobody lists it")
-    }
-
-    fn raise_floor(&mut self, _: &Namespace, _: Floor, _: u64) -> Result<u64, StoreError> {
-        unreachable!("it has no floor")
-    }
-
     fn check(&mut self, space: &Namespace, now: u64) -> Result<StoreReport, StoreError> {
         let incarnation = Incarnation::new("ttl");
         let record = StoreRecord::new(space.clone(), limits(), 0, incarnation.clone());
@@ -85,9 +80,5 @@ impl LeaseStore for TtlOnly {
             durability,
             now,
         ))
-    }
-
-    fn write_test(&mut self, _: &Namespace, _: u64) -> Result<(), StoreError> {
-        unreachable!("nobody tests its writes")
     }
 }

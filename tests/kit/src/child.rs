@@ -23,17 +23,25 @@ pub fn is_alone() -> bool {
     if env::var_os(ALONE).is_some() {
         return true;
     }
+    passes(this_test().env(ALONE, "1"));
+    false
+}
+
+/// The test that calls this, in another process without other tests.
+pub fn this_test() -> Command {
     // The thread of a test has its name.
     let test = thread::current().name().unwrap().to_owned();
-    let output = Command::new(env::current_exe().unwrap())
-        .args([&*test, "--exact", "--nocapture", "--test-threads=1"])
-        .env(ALONE, "1")
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{output:?}");
+    let mut command = Command::new(env::current_exe().unwrap());
+    command.args([&*test, "--exact", "--nocapture", "--test-threads=1"]);
+    command
+}
+
+/// Asserts that this process of a test passes.
+#[track_caller]
+pub fn passes(test: &mut Command) {
+    let output = test.output().unwrap();
     let printed = String::from_utf8_lossy(&output.stdout);
-    assert!(printed.contains("1 passed"), "{printed}");
-    false
+    assert!(printed.contains("1 passed"), "{output:?}");
 }
 
 /// Runs `child` in a fork of this process and gives the status it exits with.

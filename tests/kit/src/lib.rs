@@ -66,6 +66,21 @@ pub fn short_or_long<T>(short: T, long: T) -> T {
     if is_long() { long } else { short }
 }
 
+/// Whether this test has what it needs; if not, after saying that it is skipped for the lack.
+///
+/// # Panics
+/// When `RINGFLAKE_REQUIRE_SERVERS` is set.
+pub fn has(found: bool, lack: &str) -> bool {
+    if !found {
+        let this = std::thread::current();
+        let test = this.name().unwrap_or("a test");
+        let required = std::env::var_os("RINGFLAKE_REQUIRE_SERVERS").is_some();
+        assert!(!required, "{test}: {lack}");
+        eprintln!("SKIPPED {test}: {lack}");
+    }
+    found
+}
+
 /// The words of a command line or a list, in which none has a space.
 pub fn words(line: &str) -> Vec<&str> {
     line.split_whitespace().collect()

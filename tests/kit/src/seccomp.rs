@@ -2,6 +2,34 @@
 
 use std::io;
 
+use libc::sock_filter;
+
+/// Where `struct seccomp_data` has the number of the call.
+pub const NUMBER: u32 = 0;
+
+const fn op(code: u32, k: u32, jf: u8) -> sock_filter {
+    sock_filter {
+        code: code as u16,
+        jt: 0,
+        jf,
+        k,
+    }
+}
+
+pub const fn load(offset: u32) -> sock_filter {
+    op(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, offset, 0)
+}
+
+/// Skips this many instructions unless the last `load` gave this value.
+pub const fn skip(unless: u32, instructions: u8) -> sock_filter {
+    let test = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
+    op(test, unless, instructions)
+}
+
+pub const fn end(answer: u32) -> sock_filter {
+    op(libc::BPF_RET | libc::BPF_K, answer, 0)
+}
+
 /// A call whose argument of this index is `value` does nothing and ends with `error`; 0 is success.
 #[derive(Clone, Copy, Debug)]
 pub struct Answer {
@@ -11,20 +39,8 @@ pub struct Answer {
 
 /// Installs a filter for this thread, for ever. Other values of the argument reach the kernel.
 pub fn answer(call: libc::c_long, argument: u32, answers: &[Answer]) {
-    // Where `struct seccomp_data` has the number of the call, and the lower half of the argument.
-    const NUMBER: u32 = 0;
+    // The offset of its lower half in `struct seccomp_data`.
     let argument = 16 + argument * 8 + if cfg!(target_endian = "big") { 4 } else { 0 };
-
-    let op = |code: u32, k: u32, jt: u8, jf: u8| libc::sock_filter {
-        code: code as u16,
-        jt,
-        jf,
-        k,
-    };
-    let load = |offset| op(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, offset, 0, 0);
-    let skip = |unless: u32, jf| op(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, unless, 0, jf);
-    let end = |value| op(libc::BPF_RET | libc::BPF_K, value, 0, 0);
-
     let mut program = vec![
         load(NUMBER),
         skip(call as u32, 1 + 2 * answers.len() as u8),
@@ -35,6 +51,11 @@ pub fn answer(call: libc::c_long, argument: u32, answers: &[Answer]) {
         program.push(end(libc::SECCOMP_RET_ERRNO | error as u32));
     }
     program.push(end(libc::SECCOMP_RET_ALLOW));
+    install(&mut program);
+}
+
+/// Installs a filter for this thread, for ever.
+pub fn install(program: &mut [sock_filter]) {
     let program = libc::sock_fprog {
         len: program.len() as u16,
         filter: program.as_mut_ptr(),

@@ -31,12 +31,10 @@ pub use self::mariadb::MariaDb;
 pub use self::port::free_port;
 pub use self::postgres::{Postgres, Session};
 pub use self::redis::Redis;
+pub use crate::has;
 
 /// Of the user `app`, in SQL servers.
 pub const PASSWORD: &str = "Sesame-Street";
-
-/// Set where every server is installed: one that is missing then fails the test.
-const REQUIRED: &str = "RINGFLAKE_REQUIRE_SERVERS";
 
 /// Where Debian keeps servers that are not on everybody's path.
 const ELSEWHERE: [&str; 3] = ["/usr/sbin", "/usr/local/sbin", "/usr/lib/postgresql"];
@@ -170,20 +168,6 @@ pub fn find(program: &str, package: &str) -> Option<PathBuf> {
     let found = locate(program);
     let lack = format!("{program} is not installed (Debian's package: {package})");
     has(found.is_some(), &lack).then_some(found).flatten()
-}
-
-/// Whether this test has what it needs; if not, after saying that it is skipped for the lack.
-///
-/// # Panics
-/// When servers are required.
-pub fn has(found: bool, lack: &str) -> bool {
-    if !found {
-        let this = thread::current();
-        let test = this.name().unwrap_or("a test");
-        assert!(std::env::var_os(REQUIRED).is_none(), "{test}: {lack}");
-        eprintln!("SKIPPED {test}: {lack}");
-    }
-    found
 }
 
 pub fn locate(program: &str) -> Option<PathBuf> {

@@ -2,8 +2,8 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
+use ringflake_kit::child::passes;
 use ringflake_kit::tls::{Identity, allow, only_for_us};
 use tempfile::TempDir;
 
@@ -41,14 +41,6 @@ fn a_file_that_is_replaced_is_read_by_the_next_connection() {
         let text = ask(&mut store);
         impostor.learns(&format!("{url}: {text}"));
     });
-}
-
-/// That this process of a test passes.
-#[track_caller]
-fn passes(test: &mut Command) {
-    let output = test.output().unwrap();
-    let printed = String::from_utf8_lossy(&output.stdout);
-    assert!(printed.contains("1 passed"), "{output:?}");
 }
 
 /// In a process of their own, which has all of the variables.
