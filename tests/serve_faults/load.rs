@@ -14,7 +14,7 @@ use crate::marks::Marks;
 use crate::process::Serve;
 
 /// A hang becomes a failure after this.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How a client asks.
 #[derive(Clone, Copy, Debug)]
@@ -42,9 +42,11 @@ impl Way {
 /// Why a client got no IDs.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The answer was an error.
+    /// The server sent an error.
     Refused(String),
-    /// There was no answer, or not all of it.
+    /// The connection ended within the body of an HTTP response.
+    Cut(String),
+    /// The connection ended before the body, or at any point of a RESP reply.
     Ended(String),
 }
 
@@ -63,8 +65,9 @@ impl From<ureq::Error> for Failure {
     }
 }
 
-pub(crate) fn resp(port: u16) -> RedisResult<Connection> {
-    let client = Client::open(format!("redis://127.0.0.1:{port}"))?;
+/// A connection with this token, unless it is empty.
+pub(crate) fn resp(port: u16, token: &str) -> RedisResult<Connection> {
+    let client = Client::open(format!("redis://:{token}@127.0.0.1:{port}"))?;
     let connection = client.get_connection_with_timeout(PATIENCE)?;
     connection.set_read_timeout(Some(PATIENCE))?;
     Ok(connection)
@@ -94,15 +97,25 @@ pub(crate) fn http() -> Agent {
     config.timeout_global(Some(PATIENCE)).build().into()
 }
 
-pub(crate) fn take_by_http(agent: &Agent, port: u16, way: Way) -> Result<Vec<u64>, Failure> {
+pub(crate) fn take_by_http(
+    agent: &Agent,
+    port: u16,
+    token: &str,
+    way: Way,
+) -> Result<Vec<u64>, Failure> {
     let (count, accept) = match way {
         Way::Json(count) => (count, "application/json"),
         Way::Binary(count) => (count, "application/octet-stream"),
         other => unreachable!("{other:?}"),
     };
     let url = format!("http://127.0.0.1:{port}/v1/ids?namespace=orders&count={count}");
-    let mut answer = agent.post(url).header("accept", accept).send_empty()?;
-    let body = answer.body_mut().read_to_vec()?;
+    let mut request = agent.post(url).header("accept", accept);
+    if !token.is_empty() {
+        request = request.header("authorization", format!("Bearer {token}"));
+    }
+    let mut answer = request.send_empty()?;
+    let body = answer.body_mut().read_to_vec();
+    let body = body.map_err(|error| Failure::Cut(error.to_string()))?;
     if answer.status() != 200 {
         let wait = match answer.headers().contains_key("retry-after") {
             true => "with Retry-After",
@@ -136,6 +149,8 @@ pub(crate) struct Taken {
     pub(crate) refused: Option<String>,
     /// Why the connection ended, unless the client itself has ended it.
     pub(crate) end: Option<String>,
+    /// Whether it ended within the body of an HTTP response.
+    pub(crate) is_cut: bool,
 }
 
 /// The clients of one server.
@@ -167,17 +182,19 @@ impl Load {
     pub(crate) fn with(serve: &Serve, ways: &[Way]) -> Self {
         let ends = Arc::default();
         let progress: Vec<Arc<Progress>> = ways.iter().map(|_| Arc::default()).collect();
-        let (resp_port, http_port) = (serve.resp, serve.http);
+        let (resp_port, http_port, token) = (serve.resp, serve.http, serve.token);
         let clients = ways.iter().zip(&progress).map(|(&way, progress)| {
             let (progress, ends) = (Arc::clone(progress), Arc::clone(&ends));
             thread::spawn(move || match way {
                 Way::Incr(_) | Way::Pop(_) => {
-                    let mut connection = resp(resp_port).unwrap();
+                    let mut connection = resp(resp_port, token).unwrap();
                     take_all(&progress, &ends, || take_by_resp(&mut connection, way))
                 }
                 Way::Json(_) | Way::Binary(_) => {
                     let agent = http();
-                    take_all(&progress, &ends, || take_by_http(&agent, http_port, way))
+                    take_all(&progress, &ends, || {
+                        take_by_http(&agent, http_port, token, way)
+                    })
                 }
             })
         });
@@ -214,6 +231,22 @@ impl Load {
             assert!(count >= until || !all_ended, "no client is left");
             count >= until
         });
+    }
+
+    /// Waits until each client has IDs for a request that it sent after this call.
+    #[track_caller]
+    pub(crate) fn wait_for_new_requests(&self) {
+        // The first response may be to a request that was under way.
+        for _ in 0..2 {
+            let counts = self.progress.iter().map(|it| it.ids.load(Relaxed));
+            let before: Vec<_> = counts.collect();
+            eventually("each client takes IDs", || {
+                let has_ended = self.clients.iter().any(JoinHandle::is_finished);
+                assert!(!has_ended, "a client has ended");
+                let mut progress = self.progress.iter().zip(&before);
+                progress.all(|(now, before)| now.ids.load(Relaxed) > *before)
+            });
+        }
     }
 
     /// Waits until each client has been refused by now.
@@ -278,6 +311,7 @@ fn take_all(
                 progress.refusals.fetch_add(1, Relaxed);
                 taken.refused = Some(answer);
             }
+            Err(Failure::Cut(why)) => (taken.end, taken.is_cut) = (Some(why), true),
             Err(Failure::Ended(why)) => taken.end = Some(why),
         }
     }

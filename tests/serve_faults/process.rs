@@ -18,6 +18,8 @@ pub(crate) struct Serve {
     config: PathBuf,
     pub(crate) resp: u16,
     pub(crate) http: u16,
+    /// What clients send, if there are tokens.
+    pub(crate) token: &'static str,
     running: Option<Logged>,
     clock: Option<Clock>,
 }
@@ -31,6 +33,7 @@ impl Serve {
             config,
             resp,
             http,
+            token: "",
             running: None,
             clock: None,
         }
@@ -106,7 +109,14 @@ impl Serve {
     /// Ends it as a service manager does.
     #[track_caller]
     pub(crate) fn stop(&mut self) -> String {
-        self.running.take().expect("it runs").stop()
+        self.signal(libc::SIGTERM);
+        self.wait()
+    }
+
+    /// Its whole log, once a signal has ended it.
+    #[track_caller]
+    pub(crate) fn wait(&mut self) -> String {
+        self.running.take().expect("it runs").wait(0)
     }
 
     /// The answer of `GET /readyz`: the status, and how long IDs can be issued.
@@ -135,7 +145,7 @@ impl Serve {
     pub(crate) fn assert_can_not_issue(&self) {
         // Its view of the clock may be older than the answer to a probe.
         eventually("takes are refused", || {
-            let mut connection = resp(self.resp).unwrap();
+            let mut connection = resp(self.resp, self.token).unwrap();
             let reply = redis::cmd("INCR")
                 .arg("orders")
                 .query::<i64>(&mut connection);
@@ -143,7 +153,9 @@ impl Serve {
                 error.code() == Some("TRYAGAIN") && error.to_string().contains(NO_LEASE)
             })
         });
-        let Err(Failure::Refused(answer)) = take_by_http(&http(), self.http, Way::Json(3)) else {
+        let Err(Failure::Refused(answer)) =
+            take_by_http(&http(), self.http, self.token, Way::Json(3))
+        else {
             panic!("it is not refused");
         };
         assert!(answer.starts_with("503 "), "{answer}");
