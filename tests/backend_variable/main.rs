@@ -26,7 +26,6 @@ fn count_warning(event: &Event<'_>, count: &AtomicUsize) {
     count.fetch_add(1, Ordering::Relaxed);
 }
 
-/// The backend of a key set up under this value, and the warnings given.
 fn set_up(value: Option<&str>) -> (Backend, usize) {
     const NAME: &str = "RINGFLAKE_BACKEND";
     match value {

@@ -22,7 +22,6 @@ fn plain(layout: Layout, nodes: Range<u64>, ticks: Range<u64>) -> BackfillGenera
     builder(layout, nodes, ticks).plain().build().unwrap()
 }
 
-/// The start of a tick.
 fn at(layout: &Layout, tick: u64) -> SystemTime {
     UNIX_EPOCH + Duration::from_millis(layout.tick_start_unix_ms(tick))
 }
@@ -231,10 +230,10 @@ fn what_a_generator_had_is_used_as_a_whole_once_it_is_gone() {
         builder.lease(kept.clone()).build()
     };
     let past = build().unwrap();
+    // A clone is the same generator.
     let clone = past.clone();
     past.take_at(at(&layout, 150)).unwrap();
     drop(past);
-    // A clone is the same generator.
     assert!(is_taken(&build().unwrap_err()));
     clone.take_at(at(&layout, 150)).unwrap();
     drop(clone);

@@ -16,14 +16,12 @@ use ringflake_kit::{assert_matches, known_answers};
 
 mod positive;
 
-/// One cipher for each backend that this processor can run.
 fn ciphers(secret: &Secret) -> Vec<Cipher> {
     Backend::available()
         .map(|backend| Cipher::with_backend(secret, backend).unwrap())
         .collect()
 }
 
-/// What `encrypt_run` should give, from the reference.
 fn expected(cipher: &Cipher, first: u64, length: usize) -> Vec<u64> {
     (0..length as u64)
         .map(|offset| cipher.encrypt(first.wrapping_add(offset)))

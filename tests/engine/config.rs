@@ -17,10 +17,8 @@ use ringflake_kit::{assert_matches, assert_says, eventually, in_full};
 
 const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_secs(3600);
-/// Some time in 2025.
 const NOW_UNIX_MS: u64 = 1_750_000_000_000;
 
-/// One that builds.
 fn builder() -> CachedGeneratorBuilder {
     builder_of(layout(40, 8, 8))
 }
@@ -41,8 +39,6 @@ fn assert_refused<T>(built: Result<T, BuildError>, why: &BuildError, parts: &[&s
     assert_eq!(format!("{error:?}"), format!("{why:?}"));
     assert_says(&in_full(&error), parts);
 }
-
-// Refusals
 
 #[test]
 fn options_out_of_their_range_are_refused() {
@@ -326,8 +322,6 @@ fn an_error_leaves_nothing_behind() {
     assert_eq!(Arc::strong_count(&clock), 1);
 }
 
-// Thresholds
-
 #[test]
 fn a_threshold_is_exact_for_every_ring_that_can_be_made() {
     for capacity in (0..=30).map(|bits| 1_usize << bits) {
@@ -345,8 +339,6 @@ fn a_threshold_is_exact_for_every_ring_that_can_be_made() {
     assert_eq!(ThresholdFill::slots(1 << 30).in_slots(1 << 30), Ok(1 << 30));
     assert_eq!(ThresholdFill::default(), ThresholdFill::percent(50));
 }
-
-// What each option does
 
 #[test]
 fn the_defaults_are_those_of_the_docs() {
@@ -404,8 +396,6 @@ fn a_static_lease_begins_when_the_generator_is_built() {
     let parts = ids.inspect(ids.take().unwrap()).unwrap();
     assert_eq!((parts.tick, parts.node), (123, 20));
 }
-
-// Figures
 
 #[test]
 fn the_figures_are_what_happened() {

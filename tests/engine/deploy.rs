@@ -8,7 +8,6 @@ const RULES: &str = include_str!("../../deploy/prometheus/ringflake.rules.yml");
 const RULES_TESTS: &str = include_str!("../../deploy/prometheus/ringflake.test.yml");
 const DASHBOARD: &str = include_str!("../../deploy/grafana/ringflake.json");
 
-/// The texts between backticks.
 fn code(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
@@ -67,7 +66,6 @@ fn alerts_select_by_labels_and_values_that_are_exported() {
     assert!(selected > 10, "{selected}");
 }
 
-/// Values of a key in the dashboard.
 fn values(key: &str) -> Vec<&'static str> {
     let parts = DASHBOARD.split(key).skip(1);
     parts.map(|part| part.split('\n').next().unwrap()).collect()

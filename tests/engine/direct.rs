@@ -46,7 +46,6 @@ fn logical(at_most_ahead: Duration) -> ClockPolicy {
     ClockPolicy::Logical { at_most_ahead }
 }
 
-/// An ID's fields.
 fn take(ids: &DirectGenerator) -> Result<Parts, TakeError> {
     ids.take().map(|id| ids.inspect(id).unwrap())
 }
@@ -66,8 +65,6 @@ fn retry_ms(ids: &DirectGenerator) -> u64 {
         other => panic!("{other:?}"),
     }
 }
-
-// What holds for all
 
 #[test]
 fn ids_carry_the_time_of_their_take() {
@@ -142,8 +139,6 @@ fn u1_threads_that_share_a_generator_repeat_nothing_under_a_clock_that_jumps() {
     }
 }
 
-// Refuse
-
 #[test]
 fn refuse_fails_at_once_with_the_time_to_wait() {
     let layout = layout(44, 8, 4);
@@ -176,8 +171,6 @@ fn refuse_counts_a_tick_that_is_used_up_to_the_next() {
     clock.advance(Duration::from_millis(750));
     assert_eq!(take(&ids).unwrap().tick, 51);
 }
-
-// Wait
 
 /// A clock that stands still, and counts how often it is read.
 #[derive(Clone, Debug)]
@@ -306,8 +299,6 @@ fn wait_does_not_wait_for_a_lease_that_has_ended() {
     assert_lease_ended(ids.take());
 }
 
-// SwitchNode
-
 #[test]
 fn switch_node_goes_on_with_another_node_when_a_tick_is_used_up() {
     let layout = layout(44, 10, 2);
@@ -344,8 +335,6 @@ fn switch_node_takes_another_node_when_the_clock_is_set_back() {
     // The nodes stand at the ticks 50, 49 and 48; the clock at 47.
     assert_eq!(retry_ms(&ids), 1_000);
 }
-
-// Logical
 
 #[test]
 fn logical_counts_from_the_leases_start_whatever_the_clock_says() {

@@ -68,8 +68,6 @@ fn level(ids: &CachedGenerator) -> usize {
     ids.stats().level
 }
 
-// Padding
-
 #[test]
 fn padding_in_the_background_lets_the_build_go_on() {
     let (builder, clock) = tricky_builder();
@@ -102,8 +100,6 @@ fn r4_padding_that_the_borrow_limit_cuts_short_goes_on_when_it_can() {
         eventually("the ring is full", || level(&ids) == 64);
     }
 }
-
-// Threshold
 
 #[test]
 fn r4_after_any_drain_the_level_comes_back() {
@@ -148,8 +144,6 @@ fn r4_after_any_drain_the_level_comes_back() {
         eventually("a fill is counted", || ids.stats().fills.threshold > 0);
     }
 }
-
-// Schedule
 
 #[test]
 fn r1_the_schedule_retires_what_is_too_old_and_nothing_else() {
@@ -204,8 +198,6 @@ fn r1_the_schedule_retires_what_is_too_old_and_nothing_else() {
     assert_eq!(stats.issued, oracle.marked());
     assert_eq!(stats.issued + stats.retired, 800);
 }
-
-// Several policies and producers
 
 #[test]
 fn r4_each_policy_alone_and_all_together_with_several_producers() {
@@ -281,8 +273,6 @@ fn r3_a_producer_without_room_rests_though_the_level_is_low() {
     eventually("the ring is full", || level(&ids) == 4 * BLOCK);
 }
 
-// A dry ring
-
 #[test]
 fn on_empty_error_fails_at_once_until_a_producer_has_come() {
     let (builder, clock) = tricky_builder();
@@ -337,8 +327,6 @@ fn on_empty_wait_gives_up_when_nobody_comes() {
     assert!(started.elapsed() >= timeout);
     assert_eq!(error, a_second_early(), "the reason rather than the time");
 }
-
-// The end
 
 #[test]
 fn the_last_of_the_clones_and_handles_joins_the_producers() {

@@ -104,7 +104,6 @@ fn a_text_of_another_width_is_no_fixed_one() {
     }
 }
 
-/// Canonical texts, and texts that are nearly so.
 fn texts() -> impl Strategy<Value = String> {
     prop_oneof![
         "[0-9a-v]{0,15}",

@@ -68,7 +68,6 @@ fn out_of_range<T>(field: LayoutField, value: u64, max: u64) -> Result<T, Layout
     Err(LayoutError::OutOfRange { field, value, max })
 }
 
-/// Every valid layout, and each extreme often.
 fn layouts() -> impl Strategy<Value = Layout> {
     let widths = prop_oneof![
         (1..=62_u32, 1..=62_u32, 1..=62_u32)
@@ -99,7 +98,6 @@ fn layouts() -> impl Strategy<Value = Layout> {
         })
 }
 
-/// A number under `count`, and the edges often.
 fn below(count: u64) -> impl Strategy<Value = u64> {
     prop_oneof![Just(0), Just(count - 1), 0..count]
 }

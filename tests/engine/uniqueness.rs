@@ -25,7 +25,6 @@ use ringflake_kit::{eventually, short_or_long};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// How a consumer takes.
 #[derive(Clone, Copy, Debug)]
 enum Way {
     One,
@@ -33,7 +32,6 @@ enum Way {
     Handle,
 }
 
-/// Takes in one way, and marks what comes.
 struct Consumer<'a> {
     ids: &'a CachedGenerator,
     oracle: &'a Oracle,

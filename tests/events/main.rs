@@ -21,8 +21,6 @@ use ringflake_kit::small::{cached, clock_at, namespace, secret, shared_layout, s
 use ringflake_kit::tricky_clock::TrickyClock;
 use ringflake_kit::{assert_matches, eventually};
 
-// Recording
-
 /// Producers have threads of their own, so the subscriber is the process's, and
 /// one test records at a time.
 static RECORDING: Mutex<()> = Mutex::new(());
@@ -205,7 +203,6 @@ fn life_on_credit() -> Vec<Id> {
     issued
 }
 
-/// A take that is refused, and a fill.
 fn refused_life() -> Vec<Id> {
     let ids = four_a_tick(0)
         .padding_fill(PaddingFill::Off)
@@ -252,7 +249,6 @@ fn stale_life() -> Vec<Id> {
     take_some(&ids, 8)
 }
 
-/// Three panics of a clock, and then the fill that they held up.
 fn panicking_life() -> Vec<Id> {
     let clock = TrickyClock::new(shared_layout(48, 8, 2).tick_start_unix_ms(0));
     clock.panic_after(0, 3);
@@ -313,7 +309,6 @@ impl Leased {
         eventually("the lost one is closed", || ids.leases().len() == 1);
     }
 
-    /// Lets it renew once.
     fn renew(&self, ids: &CachedGenerator) {
         let end = || ids.stats().lease_end_unix_ms;
         let before = end();
@@ -335,7 +330,6 @@ fn end(ids: CachedGenerator) {
     assert_eq!(ended, Shutdown::Released);
 }
 
-/// A lease that is renewed, and released at the end.
 fn quietly_leased_life() -> Vec<Id> {
     let leased = Leased::new();
     let ids = leased.build();
@@ -345,7 +339,6 @@ fn quietly_leased_life() -> Vec<Id> {
     issued
 }
 
-/// An outage past the end, a block that is fenced, and a call of `invalidate`.
 fn troubled_life() -> Vec<Id> {
     let leased = Leased::new();
     let ids = leased.build();
@@ -375,8 +368,6 @@ fn troubled_life() -> Vec<Id> {
     end(ids);
     issued
 }
-
-// Each event
 
 type Life = fn() -> Vec<Id>;
 
@@ -424,7 +415,6 @@ stale     | once      | stale IDs retired        | DEBUG count=64 max_age=5s
 panicking | throttled | producer panicked        | ERROR suppressed=0
 ";
 
-/// Whether the text is this pattern, in which `*` stands for anything.
 fn is_like(text: &str, pattern: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = text.strip_prefix(parts.next().unwrap_or_default()) else {

@@ -40,7 +40,6 @@ pub(crate) struct Forker {
 /// What a child reports: the status that it exited with, and the IDs that it got.
 pub(crate) type Report = (Result<u8, String>, Vec<u64>);
 
-/// What it must report.
 pub(crate) const NOTHING: Report = (Ok(0), Vec::new());
 
 /// The status of a child that was refused with anything but `Forked`.
@@ -121,12 +120,10 @@ impl Forker {
     }
 }
 
-/// A clock that stands still and forks.
 fn forking(clock: ManualClock, forker: Arc<Forker>) -> impl Clock {
     Watched(clock, move || forker.turn())
 }
 
-/// The callback that forks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Whose {
     Clock,
@@ -134,7 +131,6 @@ enum Whose {
     Subscriber,
 }
 
-/// A way to take from a cached generator.
 #[derive(Clone, Copy, Debug)]
 enum Way {
     One,

@@ -11,7 +11,6 @@ use ringflake::metrics::Publisher;
 
 use super::*;
 
-/// Counts what is reported.
 #[derive(Default)]
 struct Counting {
     reported: AtomicU64,

@@ -24,7 +24,6 @@ const BLOCK_BITS: u32 = 1;
 /// The smallest that every platform's `SystemTime` counts: Windows has units of 100 ns.
 const TIME_STEP: Duration = Duration::from_nanos(100);
 
-/// A namespace, and how to come to it.
 struct Rig {
     layout: Layout,
     secret: Secret,
@@ -50,7 +49,6 @@ impl Rig {
         store.init(&self.space, &init).unwrap();
     }
 
-    /// A store in memory with the namespace.
     fn memory(&self, history: History) -> MemoryStore {
         let mut store = MemoryStore::new(Arc::new(SystemClock));
         self.init(&mut store, history);

@@ -110,7 +110,6 @@ impl Process {
         (LAYOUT.tick_start_unix_ms(end) - START_MS) as f64 / 1000.0 - world.now()
     }
 
-    /// Whether an ID can be made, by the clock and the borrow limit.
     fn can_serve(&self, world: &World) -> bool {
         let now = LAYOUT.tick_at(world.clock.unix_ms()).unwrap();
         let limit = now + self.borrow_limit.as_secs();

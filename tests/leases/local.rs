@@ -73,7 +73,6 @@ fn take(ids: &CachedGenerator, count: usize) -> Vec<Parts> {
     (0..count).map(take).collect()
 }
 
-/// Makes a space by hand.
 fn adopt(local: Local, history: History) {
     let space = local.make_secret(&LAYOUT).unwrap();
     let init = Init::new(history, SystemClock.unix_ms());
@@ -105,7 +104,6 @@ fn names(directory: &Path) -> Vec<String> {
     names
 }
 
-/// Ends anything from nothing to `most` from now.
 fn pause(most: Duration) {
     let share = RandomState::new().hash_one(0) as f64 / u64::MAX as f64;
     thread::sleep(most.mul_f64(share));

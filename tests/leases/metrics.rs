@@ -17,7 +17,6 @@ use crate::rig::{LEASE_DURATION, Rig, SECOND, START, is_without_lease};
 
 const GUIDE: &str = include_str!("../../src/guide/monitoring.md");
 
-/// A registry of one's own, and a publisher to it.
 struct Published {
     registry: Registry,
     publisher: Publisher,

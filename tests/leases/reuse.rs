@@ -21,7 +21,6 @@ use ringflake_kit::{assert_matches, assert_says, in_full};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// One ID space, and a clock.
 struct Space {
     layout: Layout,
     clock: ManualClock,
@@ -70,7 +69,6 @@ impl Space {
     }
 }
 
-/// Collects IDs, none of which may come twice.
 #[derive(Default)]
 struct Seen(HashSet<Id>);
 

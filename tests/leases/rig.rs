@@ -45,7 +45,6 @@ pub(crate) struct Rig {
     pub(crate) store: Faulty,
 }
 
-/// IDs of one tick and block.
 pub(crate) const BLOCK_IDS: u64 = 8 * 4;
 
 const BLOCK_BITS: u32 = 3;
@@ -136,7 +135,7 @@ impl Rig {
         self.set_tick(end - (end - now) / 2);
     }
 
-    /// Lets the keepers renew all that is held.
+    /// Lets the lease threads renew all that is held.
     pub(crate) fn let_them_renew(&self, statuses: impl Fn() -> Vec<Option<LeaseStatus>>) {
         let ends = || -> Vec<u64> { statuses().iter().flatten().map(held_end).collect() };
         let end = ends().into_iter().min().unwrap();
@@ -154,7 +153,6 @@ pub(crate) fn held_end(status: &LeaseStatus) -> u64 {
     held.map(|held| held.grant.ticks.end).min().unwrap_or(0)
 }
 
-/// Whether as many blocks are held as are wanted.
 pub(crate) fn all_held(status: &LeaseStatus) -> bool {
     let held = status.grants.iter().filter(|g| g.state == GrantState::Held);
     held.count() == status.target as usize
@@ -207,7 +205,6 @@ pub(crate) fn on_lease_thread() -> bool {
     thread::current().name() == Some("ringflake-lease")
 }
 
-/// A take of one as one of a batch.
 pub(crate) fn one<E>(batch: &mut [Id], id: Result<Id, E>) -> Result<usize, E> {
     batch[0] = id?;
     Ok(1)

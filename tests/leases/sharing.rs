@@ -14,7 +14,6 @@ use ringflake_kit::faulty_store::{Fault, Op};
 use ringflake_kit::small::{Watched, namespace};
 use ringflake_kit::{assert_matches, eventually};
 
-/// A rig whose store has a key, the name of the test.
 fn rig(name: &str) -> Rig {
     let mut rig = Rig::new();
     rig.store = rig.store.shared_as(name);

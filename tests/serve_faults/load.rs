@@ -16,7 +16,6 @@ use crate::process::Serve;
 /// A hang becomes a failure after this.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How a client asks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Way {
     /// So many requests for one ID before the first reply is read.
@@ -39,7 +38,6 @@ impl Way {
     ];
 }
 
-/// Why a client got no IDs.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// The server sent an error.
@@ -141,7 +139,6 @@ pub(crate) fn take_by_http(
     Ok(ids)
 }
 
-/// What a client got.
 #[derive(Debug, Default)]
 pub(crate) struct Taken {
     pub(crate) ids: Vec<u64>,
@@ -153,10 +150,8 @@ pub(crate) struct Taken {
     pub(crate) is_cut: bool,
 }
 
-/// The clients of one server.
 pub(crate) struct Load {
     clients: Vec<JoinHandle<Taken>>,
-    /// Of each client.
     progress: Vec<Arc<Progress>>,
     ends: Arc<AtomicBool>,
 }
@@ -170,7 +165,6 @@ struct Progress {
 }
 
 impl Load {
-    /// Clients of all ways.
     #[track_caller]
     pub(crate) fn start(serve: &Serve) -> Self {
         Self::with(serve, &Way::ALL)
@@ -211,7 +205,6 @@ impl Load {
         load
     }
 
-    /// Waits until this holds of each client.
     #[track_caller]
     fn wait_for_each(&self, what: &str, holds: impl Fn(&JoinHandle<Taken>, &Progress) -> bool) {
         eventually(what, || {
@@ -249,7 +242,6 @@ impl Load {
         }
     }
 
-    /// Waits until each client has been refused by now.
     #[track_caller]
     pub(crate) fn wait_for_refusals(&self) {
         self.wait_for_each("each client is refused", |_, progress| {
@@ -292,7 +284,6 @@ impl Load {
     }
 }
 
-/// Takes until the test or the server ends it.
 fn take_all(
     progress: &Progress,
     ends: &AtomicBool,

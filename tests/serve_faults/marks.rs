@@ -10,7 +10,6 @@ use ringflake_kit::unix_ms;
 /// for what is cut off. What a store grants here is less.
 const AHEAD_MS: u64 = 121_000;
 
-/// All IDs of a namespace.
 pub(crate) struct Marks {
     cipher: Cipher,
     began_ms: u64,
@@ -42,7 +41,6 @@ impl Marks {
         self.ids.len()
     }
 
-    /// The time of the latest ID.
     pub(crate) fn latest_ms(&self) -> u64 {
         let raws = self.ids.iter().map(|id| self.cipher.decrypt(*id));
         let latest = Layout::RANDFLAKE.unpack(raws.max().unwrap());

@@ -9,7 +9,6 @@ use ringflake_kit::{Logged, assert_says, eventually};
 
 use crate::load::{Failure, Way, http, resp, take_by_http};
 
-/// The reason of a server that can't issue.
 const NO_LEASE: &str = "no lease is in force";
 
 /// A server that can be started, ended and started again, on ports and with settings of its
@@ -70,7 +69,6 @@ impl Serve {
         self.wait_for_times("serving", 1);
     }
 
-    /// Starts it.
     #[track_caller]
     pub(crate) fn spawn(&mut self, home: &Home) {
         assert!(self.running.is_none(), "it runs");
@@ -91,7 +89,6 @@ impl Serve {
         self.running.as_ref().expect("it runs")
     }
 
-    /// Waits until so many lines have said this.
     #[track_caller]
     pub(crate) fn wait_for_times(&self, said: &str, times: usize) {
         self.running().wait_for_times(said, times);
@@ -106,7 +103,6 @@ impl Serve {
         drop(self.running.take().expect("it runs"));
     }
 
-    /// Ends it as a service manager does.
     #[track_caller]
     pub(crate) fn stop(&mut self) -> String {
         self.signal(libc::SIGTERM);

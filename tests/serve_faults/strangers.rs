@@ -13,12 +13,9 @@ use ringflake_kit::split_mix::SplitMix64;
 use ringflake_kit::tls::{self, file};
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
-use crate::load::Load;
+use crate::load::{Load, PATIENCE};
 use crate::marks::Marks;
 use crate::process::Serve;
-
-/// A hang becomes a failure after this.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// One of these requests, cut off somewhere, and with a few bytes that are others.
 fn spoiled(random: &mut SplitMix64, requests: &[&[u8]]) -> Vec<u8> {

@@ -71,13 +71,11 @@ const ALL: &[Fault] = &[
     Fault::Import,
 ];
 
-/// How one state was reached from another.
 struct Step {
     from: usize,
     action: Action,
 }
 
-/// What a search came to.
 struct Found {
     states: usize,
     transitions: usize,
@@ -137,7 +135,6 @@ fn check(world: &mut World, state: &State, looked_at: &mut HashSet<u64>) -> Resu
     }
 }
 
-/// The actions that lead to a state.
 fn path(steps: &[Step], mut at: usize) -> Vec<Action> {
     let mut path = Vec::new();
     while let Some(step) = at.checked_sub(1).map(|before| &steps[before]) {

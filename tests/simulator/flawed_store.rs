@@ -26,7 +26,6 @@ use crate::scenario::{LAYOUT, OTHER_SECRET, START_MS, namespace, tick};
 /// The connection of those that are no process: operators, impostors, imports.
 pub(crate) const OTHERS: usize = usize::MAX;
 
-/// One server, and the connections of all processes to it.
 #[derive(Debug)]
 pub(crate) struct FlawedStore {
     memory: MemoryStore,
@@ -36,7 +35,6 @@ pub(crate) struct FlawedStore {
     connections: BTreeMap<usize, Leases<FlawedTable>>,
 }
 
-/// What a server holds.
 #[derive(Clone, Debug)]
 pub(crate) struct Contents {
     memory: MemorySnapshot,
@@ -105,7 +103,6 @@ impl FlawedStore {
         }
     }
 
-    /// What its table holds.
     pub(crate) fn snapshot(&self) -> MemorySnapshot {
         self.memory.snapshot()
     }
@@ -134,7 +131,6 @@ impl FlawedStore {
         self.connections.clone_from(&memory.connections);
     }
 
-    /// The connection of a process that has ended.
     pub(crate) fn disconnect(&mut self, process: usize) {
         self.connections.remove(&process);
     }
@@ -172,7 +168,6 @@ impl FlawedStore {
         }
     }
 
-    /// The connection of a process at this moment.
     pub(crate) fn connect(&mut self, process: usize, now: Now) -> Connection<'_> {
         self.clock.set(now.unix_ms);
         let new = || {
@@ -219,7 +214,6 @@ impl Connection<'_> {
         self
     }
 
-    /// The reply to the rival, if it has acted.
     pub(crate) fn take_rival(&mut self) -> Option<Result<Vec<Grant>, StoreError>> {
         std::mem::take(&mut self.leases.table_mut().rival).answer
     }
@@ -237,7 +231,6 @@ impl Connection<'_> {
         self
     }
 
-    /// The commit that may still arrive.
     pub(crate) fn take_under_way(&mut self) -> Option<Txn> {
         let table = self.leases.table_mut();
         table.commits_until_loss = None;
@@ -257,7 +250,6 @@ impl Connection<'_> {
         }
     }
 
-    /// Repairs every block that is quarantined.
     pub(crate) fn repair_all(mut self, space: &Namespace, listing: &Listing) {
         let now_ms = self.now.unix_ms;
         for found in &listing.quarantined {
@@ -397,7 +389,6 @@ impl LeaseStore for Connection<'_> {
     ringflake_kit::forward!(release, list, repair, raise_floor, check, write_test);
 }
 
-/// The current operation.
 #[derive(Clone, Debug, PartialEq)]
 enum Operation {
     Acquire {

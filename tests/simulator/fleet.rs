@@ -97,7 +97,6 @@ impl Fleet {
         }
     }
 
-    /// Runs up to this moment.
     fn run(&mut self, end: Duration) {
         while let Some(&Reverse((now, index))) = self.turns.peek()
             && now < end
@@ -162,7 +161,6 @@ impl Fleet {
         now + TIMEOUT
     }
 
-    /// The operations in each second of this time.
     fn operations(&self, time: &Range<Duration>) -> &[u32] {
         &self.seconds[time.start.as_secs() as usize..time.end.as_secs() as usize]
     }

@@ -16,7 +16,6 @@ use crate::mutations::Promise;
 /// Cells of one tick and block.
 pub(crate) const CELLS: u64 = 4;
 
-/// A promise that was broken.
 #[derive(Clone, Debug)]
 pub(crate) struct Violation {
     pub(crate) promise: Promise,
@@ -57,14 +56,12 @@ pub(crate) fn bounded(end: u64, latest: u64, promise: Promise) -> Result<(), Vio
 struct Intervals(Vec<(Range<u64>, usize)>);
 
 impl Intervals {
-    /// The first interval that ends after `from`.
     fn first_after(&self, from: u64) -> usize {
         // New intervals usually lie near the end.
         let behind = self.0.iter().rev();
         self.0.len() - behind.take_while(|(known, _)| known.end > from).count()
     }
 
-    /// The first overlap with `range`.
     fn overlap(&self, range: &Range<u64>) -> Option<(Range<u64>, usize)> {
         let (known, owner) = self.0.get(self.first_after(range.start))?;
         let common = known.start.max(range.start)..known.end.min(range.end);
@@ -133,7 +130,6 @@ pub(crate) struct Oracle {
     given: Vec<Intervals>,
     /// Per block: what was issued, in cells.
     issued: Vec<Intervals>,
-    /// Per process.
     processes: Vec<Memory>,
     /// Grants that a server has forgotten, until a process with evidence asks.
     forgotten: Vec<(usize, Block, Range<u64>)>,
@@ -289,7 +285,6 @@ impl Oracle {
         self.forgotten.retain(|(who, ..)| *who != server);
     }
 
-    /// The end of all that was given of a block.
     fn given_end(&self, block: usize) -> u64 {
         let last = self.given[block].0.last();
         last.map_or(0, |(range, _)| range.end)
@@ -321,7 +316,6 @@ impl Oracle {
         (given, forgotten).hash(state);
     }
 
-    /// Hashes the confirmations of a process.
     pub(crate) fn hash_process(
         &self,
         process: usize,
@@ -336,12 +330,10 @@ impl Oracle {
         known.hash(state);
     }
 
-    /// The confirmations of this process so far.
     pub(crate) fn known(&self, process: usize) -> Vec<Confirmed> {
         self.processes[process].known.clone()
     }
 
-    /// The confirmations of some process so far.
     pub(crate) fn known_to_any(&self, which: u64) -> Vec<Confirmed> {
         let process = which.checked_rem(self.processes.len() as u64);
         process.map_or_else(Vec::new, |process| self.known(process as usize))
@@ -369,7 +361,6 @@ impl Oracle {
         self.mark(IMPORT, grant.block, cells)
     }
 
-    /// Makes room for one more process.
     pub(crate) fn enter(&mut self) -> usize {
         self.processes.push(Memory::default());
         self.processes.len() - 1

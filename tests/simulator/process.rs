@@ -12,7 +12,6 @@ use crate::mutations::Mutation;
 use crate::oracle::{CELLS, Oracle, Violation};
 use crate::scenario::{START_MS, tick};
 
-/// A request under way.
 #[derive(Clone, Debug)]
 pub(crate) struct Flight {
     pub(crate) number: u64,
@@ -150,25 +149,21 @@ impl Process {
         step
     }
 
-    /// Whether it is there to stay.
     pub(crate) fn is_alive(&self) -> bool {
         !self.dead && !self.stopping
     }
 
-    /// Whether the reply to this request is still to come.
     pub(crate) fn awaits(&self, number: u64) -> bool {
         self.flight
             .as_ref()
             .is_some_and(|flight| flight.number == number)
     }
 
-    /// Whether a grant is in force.
     pub(crate) fn is_served(&self, now_ms: u64) -> bool {
         let now = self.tick(now_ms);
         self.lanes.iter().any(|lane| lane.ticks.end > now)
     }
 
-    /// The grants that it has, by block and first tick.
     pub(crate) fn open_grants(&self) -> Vec<(Block, u64)> {
         let lanes = self.lanes.iter();
         lanes.map(|lane| (lane.block, lane.ticks.start)).collect()
@@ -290,7 +285,6 @@ impl Process {
         }
     }
 
-    /// Issues some cells of every lane.
     pub(crate) fn issue(
         &mut self,
         now_ms: u64,
@@ -300,7 +294,6 @@ impl Process {
         self.issue_up_to(now_ms, || random.below(9), oracle)
     }
 
-    /// Issues all that it may.
     pub(crate) fn issue_all(&mut self, now_ms: u64, oracle: &mut Oracle) -> Result<(), Violation> {
         self.issue_up_to(now_ms, || u64::from(u32::MAX), oracle)
     }

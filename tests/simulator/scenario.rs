@@ -33,7 +33,6 @@ pub(crate) fn namespace(secret: [u8; 16], block_bits: u32) -> Namespace {
 pub(crate) const SECRET: [u8; 16] = [7; 16];
 pub(crate) const OTHER_SECRET: [u8; 16] = [9; 16];
 
-/// One thing that goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     Partition,
@@ -118,7 +117,6 @@ pub(crate) fn every_fault() -> impl Iterator<Item = Fault> {
     ])
 }
 
-/// The parameters of one schedule.
 #[derive(Clone, Debug)]
 pub(crate) struct Scenario {
     pub(crate) namespace: Namespace,
@@ -129,7 +127,6 @@ pub(crate) struct Scenario {
     /// When faults end, and when the schedule does.
     pub(crate) calm_ms: u64,
     pub(crate) end_ms: u64,
-    /// The faults, and their times.
     pub(crate) faults: Vec<(u64, Fault)>,
     /// Percentages, for each message.
     pub(crate) lost: u64,

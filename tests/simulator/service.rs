@@ -63,7 +63,6 @@ impl Server {
     }
 }
 
-/// A request on its way.
 #[derive(Clone, Debug)]
 pub(crate) struct Message {
     pub(crate) process: usize,

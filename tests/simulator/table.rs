@@ -34,7 +34,6 @@ fn first(mut runs: impl Iterator<Item = Run>) -> Option<(Run, Outcome)> {
     })
 }
 
-/// The line of the table for one rule.
 fn line(row: &Row) -> String {
     let Row {
         mutation,

@@ -16,10 +16,8 @@ use crate::process::Process;
 use crate::scenario::Scenario;
 use crate::service::Service;
 
-/// What a schedule came to.
 #[derive(Clone, Debug)]
 pub(crate) struct Outcome {
-    /// How many events there were.
     pub(crate) steps: u64,
     /// The same for the same events.
     pub(crate) digest: u64,

@@ -59,8 +59,6 @@ fn the_most_blocks_fit_a_transaction_after_an_election() {
     assert!(term(&etcd) > before);
 }
 
-// Members that go and come
-
 #[test]
 fn a_restart_changes_nothing() {
     let mut etcd = started!(Etcd::start());
@@ -112,8 +110,6 @@ fn a_hanging_member_is_passed_over_a_minority_serves_nobody() {
         Err(other) => panic!("{other}"),
     });
 }
-
-// Who may
 
 #[test]
 fn credentials_log_in_and_are_never_shown() {
@@ -179,8 +175,6 @@ fn it_conforms_over_tls_and_trusts_nobody_else() {
     let url = format!("etcd://localhost:{}", etcd.port());
     served::conforms_over_tls_and_trusts_nobody_else(&url, &url);
 }
-
-// Records
 
 #[test]
 fn a_cluster_without_space_is_unavailable_and_says_so() {

@@ -100,7 +100,6 @@ impl Client {
     }
 }
 
-/// Listens until the test is over.
 struct Impostor {
     port: u16,
     received: Arc<Mutex<Vec<u8>>>,

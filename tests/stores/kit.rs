@@ -76,7 +76,6 @@ pub(crate) fn ask(blocks: u32, length: u64) -> Acquire {
     Acquire::new(blocks, length, now())
 }
 
-/// One block for a minute.
 pub(crate) fn acquire(store: &mut dyn LeaseStore, space: &Namespace) -> Result<Grant, StoreError> {
     let mut grants = store.acquire(space, &ask(1, 60))?;
     assert_eq!(grants.len(), 1);
@@ -110,7 +109,6 @@ pub(crate) fn take(store: &mut dyn LeaseStore, space: &Namespace, length: u64) -
     several(store, space, 1, length).remove(0)
 }
 
-/// Asks for one tick more of a grant.
 pub(crate) fn longer(grant: &Grant) -> Renew {
     Renew::new(grant, grant.ticks.end + 1, now())
 }

@@ -25,14 +25,12 @@ fn block_with(page: &str, language: &str, line: &str) -> Vec<String> {
     found.unwrap_or_else(|| panic!("no {language} with {line}"))
 }
 
-/// What the owner of a page does, and the namespace that it made.
 fn owner_begins(mut owner: Box<dyn LeaseStore>) -> Namespace {
     let space = sized("orders", 5);
     owner.init(&space, &begin()).unwrap();
     space
 }
 
-/// Everything that a service and its operator do.
 fn a_service_is_served(mut service: Box<dyn LeaseStore>, space: &Namespace) {
     let grant = take(&mut *service, space, 60);
     renew(&mut *service, space, &grant).unwrap();

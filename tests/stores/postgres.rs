@@ -512,7 +512,6 @@ fn renewals_make_no_multixacts() {
     }
 }
 
-/// Counts conflicts.
 #[derive(Debug)]
 struct Counted<'a>(PostgresTable, &'a AtomicU64);
 

@@ -48,8 +48,6 @@ fn a_node_of_a_cluster_is_refused() {
     unavailable(redis.store().list(&space("orders"))).says("Redis Cluster");
 }
 
-// Restarts
-
 #[test]
 fn what_was_confirmed_survives_a_restart_and_the_floor_rises() {
     let mut redis = started!(Redis::start());
@@ -89,8 +87,6 @@ fn the_scripts_are_loaded_again_where_they_were_flushed() {
     redis.command(&["SCRIPT", "FLUSH"]);
     take(&mut store, &space, 60);
 }
-
-// Durability
 
 #[test]
 fn a_server_that_can_lose_what_it_confirmed_is_refused() {
@@ -138,8 +134,6 @@ fn a_setting_that_changes_is_noticed_by_check() {
     not_durable(acquire(&mut store, &space));
 }
 
-// Who may
-
 #[test]
 fn credentials_log_in_and_are_never_shown() {
     let word = "hunter2";
@@ -186,8 +180,6 @@ fn it_conforms_over_tls_and_trusts_nobody_else() {
     let url = format!("rediss://localhost:{port}");
     served::conforms_over_tls_and_trusts_nobody_else(&url, &no_tls);
 }
-
-// Records
 
 /// A key of another type stops each script before it writes.
 #[test]
@@ -254,8 +246,6 @@ fn a_lost_index_causes_no_overlap() {
     redis.lose("lost");
     history_unknown(store.init_if_new(&space, &begin())).says("there are blocks");
 }
-
-// While it refuses writes
 
 #[test]
 fn a_server_that_refuses_writes_is_still_read() {

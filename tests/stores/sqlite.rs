@@ -31,7 +31,6 @@ use tempfile::TempDir;
 
 use crate::kit::{self, now};
 
-/// A directory with the file of a store in it.
 struct Place {
     directory: TempDir,
     path: PathBuf,

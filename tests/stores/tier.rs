@@ -20,7 +20,6 @@ use tempfile::TempDir;
 use crate::kit::{self, copied, corrupt, fenced, now};
 use crate::sqlite::options;
 
-/// How far the upstream store grants.
 const REACH: u64 = 3600;
 
 /// A machine, and the store of the cluster.

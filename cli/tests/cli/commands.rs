@@ -5,7 +5,6 @@
 
 use crate::home::Home;
 
-/// Runs what is in this file of `commands`.
 fn run(home: &Home, file: &str) {
     run_on(home, "", file);
 }

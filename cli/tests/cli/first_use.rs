@@ -63,14 +63,12 @@ fn a_secret_makes_ids_from_leases_db_or_a_store_and_not_both() {
         format!("--secret-file {path}")
     };
 
-    // First from leases.db.
     let here = keygen("here.key");
     home.print(format!("generate {here}"));
     let message = home.refuse(format!("{init} {here}"));
     assert_says(&message, &["keygen --out"]);
     assert!(!home.file("shared.db").exists());
 
-    // First from the store.
     let there = keygen("there.key");
     home.print(format!("{init} {there}"));
     home.print(format!("generate {shared} {there}"));

@@ -35,7 +35,6 @@ impl Home {
         Self(ringflake_kit::home::Home::new())
     }
 
-    /// The path of a file, as it is written on a command line.
     pub(crate) fn path(&self, name: &str) -> String {
         self.file(name).to_str().unwrap().to_owned()
     }
@@ -49,7 +48,6 @@ impl Home {
         self.command(line).output().unwrap()
     }
 
-    /// Runs it with one more variable.
     pub(crate) fn run_with(&self, line: &str, variable: &str, value: &str) -> Output {
         self.command(line).env(variable, value).output().unwrap()
     }
@@ -82,7 +80,6 @@ impl Home {
         numbers(&succeed(self.run(line)).stdout)
     }
 
-    /// Runs it with `input` on stdin.
     pub(crate) fn feed(&self, line: impl AsRef<str>, input: &[u8]) -> Output {
         let mut child = spawn(self.command(line).stdin(Stdio::piped()));
         let mut stdin = child.stdin.take().unwrap();
@@ -169,7 +166,6 @@ impl Printing {
         }
     }
 
-    /// All its IDs, once it has succeeded.
     #[track_caller]
     pub(crate) fn finish(mut self) -> Vec<u64> {
         self.stdout.read_to_end(&mut self.bytes).unwrap();
@@ -177,7 +173,6 @@ impl Printing {
         numbers(&self.bytes)
     }
 
-    /// Kills it, and returns the IDs that it had printed.
     pub(crate) fn kill(mut self) -> Vec<u64> {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -201,21 +196,18 @@ pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
-/// The objects in a text, one a line.
 #[track_caller]
 pub(crate) fn objects(lines: &str) -> Vec<Value> {
     let parse = |line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{line}: {error}"));
     lines.lines().map(parse).collect()
 }
 
-/// The only object in a text.
 #[track_caller]
 pub(crate) fn object(text: &str) -> Value {
     let [object] = objects(text).try_into().unwrap();
     object
 }
 
-/// The value in the row with this title.
 #[track_caller]
 pub(crate) fn row<'a>(table: &'a str, title: &str) -> &'a str {
     let find = |line: &'a str| line.strip_prefix(title)?.strip_prefix("  ");
@@ -301,7 +293,6 @@ pub(crate) fn distinct<T: Eq + std::hash::Hash>(items: impl IntoIterator<Item = 
     items.into_iter().collect::<HashSet<_>>().len()
 }
 
-/// As [`signal_child`] does.
 pub(crate) fn signal(child: &Child, signal: i32) {
     signal_child(child.id() as libc::pid_t, signal);
 }

@@ -12,7 +12,6 @@ use ringflake_kit::tls::mode;
 
 const LAYOUT: Layout = Layout::RANDFLAKE;
 
-/// The name of the layout's namespace.
 const NAMELESS: &str = "30-17-17_2024-10-27t03.33.20z-1s";
 
 fn program(home: &Home) -> CachedGenerator {

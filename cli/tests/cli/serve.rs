@@ -31,7 +31,6 @@ fn spawn(mut command: Command) -> Logged {
     Logged::spawn(&mut command)
 }
 
-/// A client of the Redis protocol.
 struct Client {
     stream: BufReader<TcpStream>,
 }
@@ -420,7 +419,7 @@ fn serve_on(home: &Home, socket: &impl AsFd) -> Command {
     command
         .envs([("LISTEN_FDS", "1"), ("LISTEN_FDNAMES", "resp")])
         .stdin(Stdio::null());
-    // The first number that is handed over.
+    // 3 is the first number that is handed over.
     let hand_over = move || {
         // SAFETY: two numbers; the command has the socket.
         match unsafe { libc::dup2(socket.as_raw_fd(), 3) } {

@@ -50,13 +50,11 @@ impl Shared {
         self.home.refuse(self.line(command))
     }
 
-    /// The objects that it prints, one a line.
     #[track_caller]
     fn list(&self, command: &str) -> Vec<Value> {
         objects(&self.print(&format!("{command} --format json")))
     }
 
-    /// The only object that it prints.
     #[track_caller]
     fn object(&self, command: &str) -> Value {
         object(&self.print(&format!("{command} --format json")))

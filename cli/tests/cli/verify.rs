@@ -7,7 +7,6 @@ use serde_json::json;
 use crate::home::{Home, assert_flawless, object, row, stderr, stdout, succeed};
 use ringflake_kit::assert_says;
 
-/// The figure in the row with this title, as a number.
 #[track_caller]
 fn number(table: &str, title: &str) -> f64 {
     let figure = row(table, title);

@@ -16,7 +16,6 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 type Take = fn(&CachedGenerator) -> Result<Id, TakeError>;
 
-/// The result of a take in another thread.
 fn in_another_thread(ids: &CachedGenerator, take: Take) -> mpsc::Receiver<Result<Id, TakeError>> {
     let (sender, taken) = mpsc::channel();
     let ids = ids.clone();

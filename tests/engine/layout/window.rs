@@ -12,7 +12,6 @@ fn at(unix_ms: u64) -> SystemTime {
     UNIX_EPOCH + Duration::from_millis(unix_ms)
 }
 
-/// What begins a window, or ends one.
 type Edge = Bound<SystemTime>;
 
 /// An edge at a tick's start, a nanosecond beside it, within a tick, or before 1970.

@@ -15,7 +15,6 @@ use super::{Outcome, Scale};
 /// figures.
 pub(crate) type Record = Arc<Mutex<Findings>>;
 
-/// The environment of a scenario.
 pub(crate) struct Case<'a> {
     pub(crate) target: &'a mut dyn Target,
     pub(crate) name: &'a str,

@@ -71,7 +71,6 @@ pub(crate) fn versions() -> Vec<String> {
 /// same one, with the same clock and the same history of its own.
 pub(crate) type PutBack = Box<dyn Fn() -> Outcome<()>>;
 
-/// A store that faults can be done to.
 pub(crate) trait Target {
     /// Where the overseer reaches the store, whatever is done to the workers.
     fn direct_url(&self) -> String;

@@ -46,7 +46,6 @@ pub(crate) enum Flaw {
     IgnoresTheMark,
 }
 
-/// What a worker says on its standard output.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Line {
     /// It has issued these.
@@ -75,7 +74,6 @@ pub(crate) const IDS_A_LINE: usize = 128;
 /// What a pipe takes in one piece, by POSIX at least 512, and on Linux:
 const PIPE_BUF: usize = 4096;
 
-/// This process's task, if it is a worker.
 pub(crate) fn task() -> Option<Task> {
     let text = std::env::var(TASK).ok()?;
     Some(serde_json::from_str(&text).unwrap())

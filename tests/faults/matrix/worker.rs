@@ -136,7 +136,6 @@ fn fork(generator: &CachedGenerator) {
     });
 }
 
-/// Takes some of what `out` has room for.
 type Take<'a> = Box<dyn FnMut(&mut [Id]) -> Result<usize, TakeError> + 'a>;
 
 /// One at a time, in batches, or by a handle.

@@ -10,7 +10,6 @@ use crate::server::data_directory;
 use crate::tls::{allow, only_for_us};
 use crate::{unix_ms, words};
 
-/// Data, settings and secrets, which go with the test.
 pub struct Home {
     directory: TempDir,
     /// When it was made, which is before any program of it began.

@@ -25,7 +25,6 @@ fn limits() -> StoreLimits {
         .with_skew(Duration::from_millis(SKEW_MS))
 }
 
-/// The time half a second into a tick.
 fn within(tick: u64) -> u64 {
     LAYOUT.tick_start_unix_ms(tick) + 500
 }

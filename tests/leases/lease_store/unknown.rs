@@ -128,7 +128,6 @@ impl Rig {
         }
     }
 
-    /// All entries of both namespaces.
     fn entries(&self) -> Vec<(Key, String)> {
         let mut table = self.server.table().clone();
         let entries = ["orders", "others"].into_iter().flat_map(|name| {

@@ -8,7 +8,6 @@ use metrics::{
     Unit,
 };
 
-/// A metric's kind, and its unit if it has one.
 pub(crate) type Described = (&'static str, Option<Unit>);
 
 /// Its name and labels, the latter in order: `name{a="b",c="d"}`.
@@ -24,7 +23,6 @@ struct Kept {
     series: BTreeMap<Series, Arc<Values>>,
 }
 
-/// What one series came to, in order.
 #[derive(Debug, Default)]
 struct Values(Mutex<Vec<f64>>);
 

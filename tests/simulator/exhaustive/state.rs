@@ -125,7 +125,6 @@ pub(super) struct State {
     pub(super) incarnation: u64,
     /// How far the server's clock is ahead, in seconds.
     pub(super) server_ahead: i64,
-    /// What it holds.
     pub(super) listing: Rc<Listing>,
     pub(super) backup: Option<(Contents, Rc<Listing>)>,
     /// Before the last request, for a server that writes later.

@@ -117,13 +117,11 @@ impl World {
         }
     }
 
-    /// Makes the server what it is in this state.
     fn take_up(&mut self, state: &State) {
         self.store.remember(&state.server);
         self.store.set_incarnation(incarnation(state.incarnation));
     }
 
-    /// All that can happen in this state.
     pub(super) fn actions(&self, state: &State) -> Vec<Action> {
         let mut actions = vec![Action::BackUp, Action::Pass, Action::Arrive, Action::Repair];
         // Until one is granted, the blocks are alike.
@@ -199,14 +197,12 @@ impl World {
         }
     }
 
-    /// Whether the next request of a process is for a block.
     fn wants_block(&self, state: &State, who: usize) -> bool {
         let mut slot = state.slots[who].clone();
         let (step, _) = slot.next(state.time, state.turns + 1);
         matches!(step, Step::Ask(Request::Acquire(_)))
     }
 
-    /// The state after an action.
     pub(super) fn after(&mut self, state: &State, action: Action) -> Result<State, Violation> {
         let mut next = state.clone();
         self.take_up(state);

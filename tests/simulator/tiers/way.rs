@@ -11,7 +11,6 @@ pub(super) struct Net {
     pub(super) is_away: bool,
 }
 
-/// What becomes of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Answered,

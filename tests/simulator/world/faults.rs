@@ -8,7 +8,6 @@ use crate::process::Flight;
 use crate::scenario::{ALIVE_MS, Fault, SKEW_MS, TIMEOUT_MS, client_jump, server_jump};
 
 impl World {
-    /// A process that is alive, if there is one.
     fn victim(&mut self) -> Option<usize> {
         let alive = self.processes.iter().filter(|process| process.is_alive());
         let alive: Vec<_> = alive.map(|process| process.index).collect();
@@ -193,7 +192,6 @@ impl World {
         self.set_alarm(index, soon);
     }
 
-    /// Ends all faults.
     pub(super) fn calm(&mut self) {
         self.scenario.lost = 0;
         self.scenario.twice = 0;

@@ -7,7 +7,6 @@ use ringflake::lease::protocol::Answer;
 use crate::scenario::Fault;
 use crate::service::Message;
 
-/// What happens at some moment.
 #[derive(Debug)]
 pub(super) enum Event {
     /// A process looks what there is to do. The number tells an alarm that was

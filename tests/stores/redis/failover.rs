@@ -12,7 +12,6 @@ use crate::served::{Served as _, hasty, patient, store};
 use ringflake_kit::eventually;
 use ringflake_kit::server::{Clock, Reachable as _, Redis, TestServer as _};
 
-/// A primary and a replica that has all of it.
 fn pair() -> Option<(Redis, Redis)> {
     let primary = Redis::start()?;
     let replica = Redis::start_replica(&primary)?;

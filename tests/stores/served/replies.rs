@@ -14,7 +14,6 @@ use ringflake_kit::proxy::{Fault, Proxy, Then};
 
 type Operation<'a> = dyn Fn(&mut dyn LeaseStore, &Namespace) -> Result<(), StoreError> + 'a;
 
-/// The outcomes of an operation when each reply was lost in turn.
 #[derive(Debug, Default)]
 struct Losses {
     /// How often it was refused. Then nothing was done.

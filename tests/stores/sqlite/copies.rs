@@ -33,7 +33,6 @@ fn renew(site: &Site, store: &mut SqliteStore, grant: &Grant) -> Result<u64, Sto
     store.renew(&one_block("test"), &renew)
 }
 
-/// All nodes in one block.
 fn one_block(name: &str) -> Namespace {
     kit::space(name).with_block_bits(17).unwrap()
 }

@@ -12,7 +12,6 @@ use tempfile::TempDir;
 use super::Site;
 use crate::kit::{self, FAILOVER, HORIZON, history_unknown};
 
-/// Files on a disk, and all that was granted of them.
 struct Home {
     _directory: TempDir,
     site: Site,
@@ -29,7 +28,6 @@ impl Home {
         }
     }
 
-    /// Writes `to` over, in place.
     fn copy(&self, from: &str, to: &str) {
         fs::copy(self.site.at(from), self.site.at(to)).unwrap();
     }

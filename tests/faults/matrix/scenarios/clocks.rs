@@ -15,10 +15,10 @@ const TEN_YEARS: i64 = 3652 * 24 * HOUR;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Whose {
-    /// Of every second worker.
+    /// Every second worker.
     Workers,
     Server,
-    /// Of all workers and the server, alike.
+    /// All workers and the server.
     Everybody,
 }
 

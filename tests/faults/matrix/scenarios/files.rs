@@ -23,7 +23,6 @@ use crate::matrix::target::sqlite::{between_operations, keep_rows};
 use crate::matrix::worker_pool::{LOST, Member, TWICE_AS_MANY, Terms, WORKERS, WorkerPool};
 use crate::matrix::{Outcome, in_time, space, text};
 
-/// How a backup comes in the place of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum How {
     Renamed,

@@ -55,7 +55,6 @@ impl Clock {
     }
 }
 
-/// The library, compiled once for each program of tests.
 fn shared_library() -> PathBuf {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(build).clone()

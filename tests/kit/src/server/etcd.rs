@@ -22,7 +22,6 @@ pub struct Etcd {
 #[derive(Debug)]
 struct Member {
     name: String,
-    /// With the port for clients.
     instance: Instance,
     /// Counts the data directories that it has had.
     generation: u32,
@@ -235,7 +234,6 @@ fn etcdctl(arguments: &[&str]) -> Result<String, String> {
 }
 
 impl Reachable for Etcd {
-    /// Of its first member.
     fn port(&self) -> u16 {
         self.members[0].instance.port
     }
@@ -252,7 +250,6 @@ impl Reachable for Etcd {
     }
 }
 
-/// Of its first member.
 impl TestServer for Etcd {
     /// Its runtime asks the kernel for the time, whatever the clock shows.
     fn start_by(_: Option<Clock>) -> Option<Self> {

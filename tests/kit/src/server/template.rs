@@ -28,7 +28,6 @@ pub(super) fn fill(name: &str, program: &Path, directory: &Path, prepare: impl F
     }
 }
 
-/// With its owners and rights.
 pub(super) fn copy(from: &Path, to: &Path) {
     let done = Command::new("cp").arg("-a").args([from, to]).status();
     assert!(done.unwrap().success(), "{from:?} could not be copied");
