@@ -45,8 +45,7 @@ fn it_conforms_on_three_members() {
 #[test]
 fn the_most_blocks_fit_a_transaction_after_an_election() {
     let mut etcd = started!(Etcd::start());
-    let mut store = etcd.store();
-    let space = made(&mut store, "most", 5);
+    let (mut store, space) = etcd.with("most", 5);
     let term = |etcd: &Etcd| {
         let history = etcd.ctl(0, &["get", "ringflake/.history", "--print-value-only"]);
         let history: Value = serde_json::from_str(&history).unwrap();
@@ -62,8 +61,7 @@ fn the_most_blocks_fit_a_transaction_after_an_election() {
 #[test]
 fn a_restart_changes_nothing() {
     let mut etcd = started!(Etcd::start());
-    let mut store = etcd.store();
-    let space = made(&mut store, "restart", 5);
+    let (mut store, space) = etcd.with("restart", 5);
     let mut grant = take(&mut store, &space, 60);
     for end in [Etcd::kill as fn(&mut Etcd, usize), Etcd::stop] {
         let before = store.list(&space).unwrap();
@@ -179,8 +177,7 @@ fn it_conforms_over_tls_and_trusts_nobody_else() {
 #[test]
 fn a_cluster_without_space_is_unavailable_and_says_so() {
     let etcd = started!(Etcd::start_with(1, &["--quota-backend-bytes", "200000"]));
-    let mut store = etcd.store();
-    let space = made(&mut store, "full", 5);
+    let (mut store, space) = etcd.with("full", 5);
     let page = "x".repeat(50_000);
     eventually("the space is used up", || {
         etcd.ctl(0, &["endpoint", "status"]);

@@ -65,8 +65,7 @@ fn conforms_whatever_the_defaults() {
 #[test]
 fn init_brings_back_what_is_missing() {
     let server = started!(Lent::<MariaDb>::start());
-    let mut store = server.store();
-    let space = made(&mut store, "orders", 5);
+    let (mut store, space) = server.with("orders", 5);
     for (index, statement) in [
         "DROP VIEW ringflake_block",
         "DROP INDEX ringflake_rank ON ringflake",
@@ -98,8 +97,7 @@ fn a_deadlock_is_repeated() {
     let server = started!(Lent::<MariaDb>::start());
     let mut other = server.admin();
     let mut lock = |sql| other.query_drop(sql).unwrap();
-    let mut store = server.store();
-    let space = made(&mut store, "orders", 12);
+    let (mut store, space) = server.with("orders", 12);
     several(&mut store, &space, 20, 10);
     let grant = take(&mut store, &space, 10);
     lock("BEGIN");
@@ -121,8 +119,7 @@ fn a_deadlock_is_repeated() {
 #[test]
 fn a_server_with_another_identity_raises_the_floor() {
     let mut server = started!(MariaDb::start_with(&["--server-id=1"]));
-    let mut store = server.store();
-    let space = made(&mut store, "orders", 5);
+    let (mut store, space) = server.with("orders", 5);
     let mut grant = take(&mut store, &space, 3);
 
     // The same server as before.
@@ -147,8 +144,7 @@ fn a_server_with_another_identity_raises_the_floor() {
 fn a_right_to_write_to_read_only_servers_is_not_used() {
     let server = started!(MariaDb::start());
     server.execute("GRANT READ ONLY ADMIN ON *.* TO app");
-    let mut store = server.store();
-    let space = made(&mut store, "orders", 5);
+    let (mut store, space) = server.with("orders", 5);
     let mut grant = take(&mut store, &space, 60);
     grant.ticks.end = renew(&mut store, &space, &grant).unwrap();
     server.execute("SET GLOBAL read_only = 1");
@@ -160,8 +156,7 @@ fn a_right_to_write_to_read_only_servers_is_not_used() {
 #[test]
 fn a_server_that_can_forget_is_refused() {
     let mut server = started!(MariaDb::start_with(&["--log-bin", "--sync-binlog=1"]));
-    let mut store = server.store();
-    let space = made(&mut store, "orders", 5);
+    let (mut store, space) = server.with("orders", 5);
     let grant = take(&mut store, &space, 60);
     let report = store.check(&space, now()).unwrap();
     assert_eq!(report.durability, Durability::Durable);

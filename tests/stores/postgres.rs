@@ -54,8 +54,7 @@ fn the_view_shows_blocks_to_people() {
 #[test]
 fn init_brings_back_what_is_missing() {
     let server = started!(Lent::<Postgres>::start());
-    let mut store = server.store();
-    let space = made(&mut store, "orders", 5);
+    let (mut store, space) = server.with("orders", 5);
     for (index, statement) in [
         "DROP TABLE ringflake_ledger",
         "DROP VIEW ringflake_block",
@@ -125,8 +124,7 @@ fn a_database_made_from_a_template_is_noticed() {
 #[test]
 fn the_database_itself_refuses_intervals_that_overlap() {
     let server = started!(Lent::<Postgres>::start());
-    let mut store = server.store();
-    let only = made(&mut store, "only", 17);
+    let (mut store, only) = server.with("only", 17);
     let other = made(&mut store, "other", 17);
     let mut grant = take(&mut store, &only, 10);
     let (start, end) = (grant.ticks.start, grant.ticks.end);
@@ -190,8 +188,7 @@ fn the_database_itself_refuses_intervals_that_overlap() {
 #[test]
 fn the_ledger_forgets_after_a_week() {
     let server = started!(Lent::<Postgres>::start());
-    let mut store = server.store();
-    let space = made(&mut store, "orders", 17);
+    let (mut store, space) = server.with("orders", 17);
     let block = take(&mut store, &space, 1).block;
     let owner = server.owner();
     let ahead = tick(&space) + 100_000;
@@ -219,8 +216,7 @@ fn the_ledger_forgets_after_a_week() {
 #[test]
 fn a_standby_serves_nobody_until_it_is_promoted_and_then_is_another() {
     let mut primary = started!(Postgres::start());
-    let mut store = primary.store();
-    let space = made(&mut store, "orders", 5);
+    let (mut store, space) = primary.with("orders", 5);
     let grant = take(&mut store, &space, 60);
     let old = store.check(&space, now()).unwrap().incarnation;
     let standby = primary.standby();
@@ -253,8 +249,7 @@ fn a_standby_serves_nobody_until_it_is_promoted_and_then_is_another() {
 #[test]
 fn a_dump_restored_over_the_tables_is_noticed() {
     let server = started!(Postgres::start());
-    let mut store = server.store();
-    let space = made(&mut store, "orders", 17);
+    let (mut store, space) = server.with("orders", 17);
     let grant = take(&mut store, &space, 10);
 
     let port = server.port();
@@ -275,8 +270,7 @@ fn a_dump_restored_over_the_tables_is_noticed() {
 #[test]
 fn a_server_that_can_forget_is_refused() {
     let mut server = started!(Postgres::start());
-    let mut store = server.store();
-    let space = made(&mut store, "orders", 5);
+    let (mut store, space) = server.with("orders", 5);
     let grant = take(&mut store, &space, 60);
     let report = store.check(&space, now()).unwrap();
     assert_eq!(report.durability, Durability::Durable);
@@ -390,8 +384,7 @@ fn a_commit_that_no_standby_has_is_in_doubt() {
 #[test]
 fn a_trigger_that_warns_puts_nothing_in_doubt() {
     let server = started!(Lent::<Postgres>::start());
-    let mut store = server.store();
-    let space = made(&mut store, "orders", 5);
+    let (mut store, space) = server.with("orders", 5);
     server.execute(
         "CREATE FUNCTION warn() RETURNS trigger LANGUAGE plpgsql
          AS 'BEGIN RAISE WARNING ''somebody changes a row''; RETURN NEW; END';
@@ -406,8 +399,7 @@ fn a_trigger_that_warns_puts_nothing_in_doubt() {
 #[test]
 fn what_the_database_does_not_keep_is_not_granted() {
     let server = started!(Lent::<Postgres>::start());
-    let mut store = server.store();
-    let space = made(&mut store, "orders", 5);
+    let (mut store, space) = server.with("orders", 5);
     server.execute(
         "CREATE FUNCTION ignore() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'",
     );
@@ -447,8 +439,7 @@ fn waits(admin: &Session, kind: &str) -> bool {
 fn a_renewal_cancelled_before_it_has_the_lock_is_not_done() {
     let server = started!(Lent::<Postgres>::start());
     let (holding, admin) = (server.admin(), server.admin());
-    let mut store = server.store();
-    let space = made(&mut store, "orders", 5);
+    let (mut store, space) = server.with("orders", 5);
     let grant = take(&mut store, &space, 10);
     // As the store has it, in a transaction that somebody left open.
     holding.execute("BEGIN; SELECT pg_advisory_xact_lock(1919315051, 471239387)");
@@ -563,8 +554,7 @@ fn it_can_be_used_and_dropped_inside_of_a_runtime() {
         .build()
         .unwrap();
     runtime.block_on(async {
-        let mut store = server.store();
-        let space = made(&mut store, "orders", 5);
+        let (mut store, space) = server.with("orders", 5);
         several(&mut store, &space, 3, 10);
     });
 }

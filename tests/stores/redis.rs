@@ -81,8 +81,7 @@ fn what_was_confirmed_survives_a_restart_and_the_floor_rises() {
 #[test]
 fn the_scripts_are_loaded_again_where_they_were_flushed() {
     let redis = started!(Redis::start());
-    let mut store = redis.store();
-    let space = made(&mut store, "flush", 5);
+    let (mut store, space) = redis.with("flush", 5);
     take(&mut store, &space, 60);
     redis.command(&["SCRIPT", "FLUSH"]);
     take(&mut store, &space, 60);
@@ -123,8 +122,7 @@ fn a_server_that_can_lose_what_it_confirmed_is_refused() {
 #[test]
 fn a_setting_that_changes_is_noticed_by_check() {
     let redis = started!(Redis::start());
-    let mut store = redis.store();
-    let space = made(&mut store, "changed", 5);
+    let (mut store, space) = redis.with("changed", 5);
     let report = store.check(&space, now()).unwrap();
     assert_eq!(report.durability, Durability::Durable);
     assert_says(&report.store, &["redis 7"]);
@@ -250,8 +248,7 @@ fn a_lost_index_causes_no_overlap() {
 #[test]
 fn a_server_that_refuses_writes_is_still_read() {
     let redis = started!(Redis::start());
-    let mut store = redis.store();
-    let space = made(&mut store, "full", 5);
+    let (mut store, space) = redis.with("full", 5);
     let grant = take(&mut store, &space, 60);
     let before = store.list(&space).unwrap();
     for (setting, bad, good, said) in [

@@ -61,6 +61,13 @@ pub(crate) trait Served: TestServer {
         store(&self.url())
     }
 
+    /// A store with a namespace that it has just [made].
+    fn with(&self, name: &str, block_bits: u32) -> (Box<dyn LeaseStore>, Namespace) {
+        let mut store = self.store();
+        let space = made(&mut store, name, block_bits);
+        (store, space)
+    }
+
     fn table(&self) -> Box<dyn Table>;
 
     /// Loses the record of a namespace, and nothing else.

@@ -12,7 +12,7 @@ use ringflake::lease::{
 
 use crate::kit::{
     acquire, already_initialised, answers, ask, begin, corrupt, denied, fenced, init, limits,
-    longer, made, not_durable, not_initialised, now, renew, several, space, take, unavailable,
+    longer, not_durable, not_initialised, now, renew, several, space, take, unavailable,
 };
 use crate::served::{Served, patient, store};
 use ringflake_kit::events::warnings;
@@ -81,8 +81,7 @@ macro_rules! tests_of_sql {
 pub(crate) use tests_of_sql;
 
 pub(crate) fn a_table_of_another_shape_is_corrupt(server: &dyn Database) {
-    let mut store = server.store();
-    let space = made(&mut store, "orders", 5);
+    let (mut store, space) = server.with("orders", 5);
     server.execute("ALTER TABLE ringflake RENAME COLUMN value TO content");
     corrupt(store.list(&space));
     corrupt(acquire(&mut store, &space));
@@ -96,8 +95,7 @@ pub(crate) fn a_table_in_the_place_of_the_view_is_named(server: &dyn Database) {
 
 /// The view has a row of each block, and one with these values hides no other.
 pub(crate) fn the_view_shows_blocks_to_people(server: &dyn Database, damaged: &[&str]) {
-    let mut store = server.store();
-    let space = made(&mut store, "orders", 5);
+    let (mut store, space) = server.with("orders", 5);
     let ask = ask(1, 60).held_by(Holder::new("host \"1\"", "ö"));
     let grant = store.acquire(&space, &ask).unwrap().remove(0);
     let blocks = || {
@@ -178,8 +176,7 @@ pub(crate) fn an_outage_is_unavailable_and_over_when_it_is_over(server: &mut dyn
             used.elapsed() > IDLE
         });
     };
-    let mut store = server.store();
-    let space = made(&mut store, "orders", 5);
+    let (mut store, space) = server.with("orders", 5);
     let mut grant = take(&mut store, &space, 60);
     let mut used = Instant::now();
     for crash in [false, true] {
@@ -209,8 +206,7 @@ pub(crate) fn no_error_shows_a_password(server: &dyn Database) {
     for answer in answers(&mut stranger, &space("orders")) {
         denied(answer).hides(PASSWORD);
     }
-    let mut store = server.store();
-    let space = made(&mut store, "orders", 5);
+    let (mut store, space) = server.with("orders", 5);
     let report = store.check(&space, now()).unwrap();
     let shown = format!("{stranger:?} {store:?} {report:?}");
     assert!(!shown.contains(PASSWORD), "{shown}");

@@ -31,8 +31,7 @@ fn a_restore_under_the_same_token_is_noticed_by_the_raft_term() {
     // A restart is an election.
     etcd.stop(0);
     etcd.restart(0);
-    let mut old = etcd.store();
-    let space = made(&mut old, "term", 17);
+    let (mut old, space) = etcd.with("term", 17);
     let mut kept = take(&mut old, &space, 60);
     let snapshot = etcd.snapshot("snapshot");
     let by_100 = Renew::new(&kept, kept.ticks.end + 100, now());

@@ -14,8 +14,7 @@ pub(super) fn next_transaction(server: &Postgres) -> u64 {
 #[test]
 fn a_renewal_that_would_overlap_costs_no_other() {
     let server = started!(Lent::<Postgres>::start());
-    let mut store = server.store();
-    let space = made(&mut store, "orders", 5);
+    let (mut store, space) = server.with("orders", 5);
     let grants = several(&mut store, &space, 3, 10);
     let (block, end) = (grants[1].block, grants[1].ticks.end);
     server.owner().execute(&format!(

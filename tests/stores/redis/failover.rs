@@ -64,8 +64,7 @@ fn without_a_confirmation(
 fn a_write_that_no_replica_confirms_is_ambiguous() {
     let primary = started!(Redis::start_by(Some(Clock::new())));
     let replica = started!(Redis::start_replica(&primary));
-    let mut witness = primary.store();
-    let space = made(&mut witness, "late", 5);
+    let (mut witness, space) = primary.with("late", 5);
     let first = take(&mut witness, &space, 60);
 
     // It is online until it was silent for a while.

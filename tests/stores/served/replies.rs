@@ -90,8 +90,7 @@ fn lose_each_reply(
 
 /// Whether the reply to a request that decides was lost, or to one before.
 pub(crate) fn each_reply_lost_is_told_right(server: &dyn Served) {
-    let mut store = server.store();
-    let space = made(&mut store, "orders", 5);
+    let (mut store, space) = server.with("orders", 5);
     // So long that no acquisition below takes them over, on however slow a machine.
     let [grant, released, warming] = [(); 3].map(|()| take(&mut store, &space, 600));
     let second = made(&mut store, "second", 5);
@@ -155,8 +154,7 @@ pub(crate) fn each_reply_lost_is_told_right(server: &dyn Served) {
 
 /// A renewal whose reply never comes ends with its time-out.
 pub(crate) fn a_reply_that_never_comes_ends_in_doubt(server: &dyn Served) {
-    let mut store = server.store();
-    let space = made(&mut store, "silent", 5);
+    let (mut store, space) = server.with("silent", 5);
     let grant = take(&mut store, &space, 600);
     let renewed: &Operation<'_> = &|store, space| {
         // Not by way of the proxy: each reply that is lost takes seconds.
