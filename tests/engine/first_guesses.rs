@@ -8,9 +8,10 @@ use std::sync::{Arc, LazyLock};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
+use crate::User;
 use ringflake::{
-    CachedGenerator, CachedGeneratorBuilder, Id, IdKind, IdSource, Layout, Secret, StaticLease,
-    TakeError, TypedId,
+    CachedGenerator, CachedGeneratorBuilder, Id, IdSource, Layout, Secret, StaticLease, TakeError,
+    TypedId,
 };
 
 const SECRET: Secret = Secret::from_bytes([7; 16]);
@@ -20,13 +21,6 @@ static IDS: LazyLock<CachedGenerator> =
 fn builder(node: u64) -> CachedGeneratorBuilder {
     let lease = StaticLease::assume_unique(Layout::RANDFLAKE, node..node + 1);
     CachedGenerator::builder(Layout::RANDFLAKE).lease(lease)
-}
-
-#[derive(Debug)]
-enum User {}
-
-impl IdKind for User {
-    const PREFIX: &'static str = "user";
 }
 
 /// An error says when to try again.

@@ -4,16 +4,11 @@
 // Only this feature builds an SQLite.
 #[cfg(feature = "sqlite")]
 mod rusqlite {
-    use ringflake::{Id, IdKind, TypedId};
+    use crate::User;
+    use ringflake::{Id, TypedId};
     use ringflake_kit::assert_matches;
     use rusqlite::Connection;
     use rusqlite::types::Type;
-
-    enum User {}
-
-    impl IdKind for User {
-        const PREFIX: &'static str = "user";
-    }
 
     fn table() -> Connection {
         let connection = Connection::open_in_memory().unwrap();

@@ -21,3 +21,10 @@ mod sharding;
 mod typed_id;
 mod uniqueness;
 mod widths;
+
+#[derive(Debug)]
+enum User {}
+
+impl ringflake::IdKind for User {
+    const PREFIX: &'static str = "user";
+}

@@ -1,18 +1,12 @@
 //! Serialization, in the form that a field asks for.
 
+use crate::User;
 use proptest::prelude::*;
-use ringflake::{Id, IdKind, Layout, Parts, Stats, TypedId};
+use ringflake::{Id, Layout, Parts, Stats, TypedId};
 use ringflake_kit::assert_says;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_test::{Configure, Token, assert_de_tokens, assert_de_tokens_error, assert_tokens};
-
-#[derive(Debug)]
-enum User {}
-
-impl IdKind for User {
-    const PREFIX: &'static str = "user";
-}
 
 /// A row with an ID in each form, there and absent.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]

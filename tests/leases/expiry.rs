@@ -2,7 +2,7 @@
 
 use ringflake::{Id, Refused, TakeError};
 
-use crate::rig::{Judge, Rig, SECOND, SHORT_END as END, SHORT_LEASE, is_without_lease};
+use crate::rig::{Rig, SECOND, SHORT_END as END, SHORT_LEASE, is_without_lease};
 use ringflake_kit::eventually;
 use ringflake_kit::faulty_store::Fault;
 use ringflake_kit::small::POLICIES;
@@ -58,8 +58,7 @@ fn direct_generators_of_every_policy_refuse_after_the_end() {
 /// The clock alone decides, both ways; nothing that was to be used is lost.
 #[test]
 fn a_clock_that_was_ahead_costs_what_was_made_and_no_more() {
-    let rig = Rig::new();
-    let judge = Judge::new(&rig);
+    let (rig, judge) = Rig::judged();
     let ids = rig.cached().build().unwrap();
     rig.store.fail(Fault::Down);
     rig.clock.advance(1_000 * SECOND);

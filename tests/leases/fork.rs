@@ -12,7 +12,7 @@ use ringflake::{
     TakeError,
 };
 
-use crate::rig::{Judge, PATIENCE, Rig, SECOND, START, on_lease_thread};
+use crate::rig::{PATIENCE, Rig, SECOND, START, on_lease_thread};
 use ringflake_kit::EndsWhenDropped;
 use ringflake_kit::child::{checks_in_a_fork, is_alone, wait_for};
 use ringflake_kit::events::{registering, said};
@@ -23,8 +23,7 @@ const FORKED: Result<Id, TakeError> = Err(TakeError::Refused(Refused::Forked));
 
 #[test]
 fn u1_a_child_has_no_leases_and_sends_nothing_for_its_parents() {
-    let rig = Rig::new();
-    let judge = Judge::new(&rig);
+    let (rig, judge) = Rig::judged();
     let mut ids = Some(rig.cached().blocks(2).widen_to(2).build().unwrap());
     let mut direct = Some(rig.direct().build().unwrap());
     let mut handle = ids.as_ref().map(|ids| ids.handle().unwrap());

@@ -10,7 +10,7 @@ use ringflake::{
     DirectGenerator, Handle, Id, Lease, OnEmpty, Refused, StaticLease, TakeError, WeakGenerator,
 };
 
-use crate::rig::{Judge, Rig, SECOND, START, is_without_lease, one};
+use crate::rig::{Rig, SECOND, START, is_without_lease, one};
 use ringflake_kit::affinity::Cores;
 use ringflake_kit::faulty_store::{Fault, Op};
 use ringflake_kit::small::{POLICIES, cached};
@@ -20,8 +20,7 @@ const INVALIDATED: Result<Id, TakeError> = Err(TakeError::Refused(Refused::Inval
 
 #[test]
 fn s4_an_invalidation_gives_up_the_ring_every_handle_and_the_leases() {
-    let rig = Rig::new();
-    let judge = Judge::new(&rig);
+    let (rig, judge) = Rig::judged();
     let ids = rig.cached().blocks(2).widen_to(2).build().unwrap();
     let mut handles: Vec<Handle> = (0..3).map(|_| ids.handle().unwrap()).collect();
     for handle in &mut handles {
@@ -80,8 +79,7 @@ fn s4_a_refusal_after_an_invalidation_names_no_earlier_lease() {
 #[test]
 fn s4_direct_generators_of_every_policy_issue_nothing_from_before() {
     for policy in POLICIES {
-        let rig = Rig::new();
-        let judge = Judge::new(&rig);
+        let (rig, judge) = Rig::judged();
         let ids = rig.direct().clock_policy(policy).build().unwrap();
         judge.judge(ids.take().unwrap());
         rig.store.hold();
@@ -173,8 +171,7 @@ fn s4_a_lease_that_was_given_is_given_up_for_good() {
 /// all the time, so that IDs are on their way between stripes in some of the calls.
 #[test]
 fn s4_takes_after_an_invalidation_returns_get_nothing_from_before() {
-    let rig = Rig::new();
-    let judge = Judge::new(&rig);
+    let (rig, judge) = Rig::judged();
     let ids = (rig.cached().stripes(8).capacity(256).producers(2).build()).unwrap();
     let cores = Cores::of_this_thread();
     // How often it has returned, and the blocks that were given up by then.

@@ -24,7 +24,7 @@ use tempfile::TempDir;
 use crate::rig::SECOND;
 use ringflake_kit::child::{passes, this_test};
 use ringflake_kit::tls::mode;
-use ringflake_kit::{assert_matches, assert_says, eventually};
+use ringflake_kit::{assert_matches, assert_says, cp, eventually};
 
 const LAYOUT: Layout = Layout::RANDFLAKE;
 
@@ -307,11 +307,7 @@ fn a_directory_that_was_copied_is_refused() {
     let home = directory();
     let (original, copy) = (home.path().join("original"), home.path().join("copy"));
     let first = ids(&original);
-    let copied = Command::new("cp")
-        .arg("-r")
-        .args([&original, &copy])
-        .status();
-    assert!(copied.unwrap().success());
+    cp("-r", &original, &copy);
     let error = builder(orders(&copy)).build().unwrap_err();
     assert_matches!(error, BuildError::Store(StoreError::Copied { .. }));
     // This one is not on record, and might be used in both.

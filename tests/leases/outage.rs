@@ -11,7 +11,7 @@ use ringflake::lease::StoreFailureKind;
 use ringflake::{CachedGenerator, Clock, Id, OnEmpty, Refused, TakeError};
 
 use crate::rig::{
-    Judge, Rig, SECOND, SHORT_END as END, SHORT_LEASE, START, is_without_lease, on_lease_thread,
+    Rig, SECOND, SHORT_END as END, SHORT_LEASE, START, is_without_lease, on_lease_thread,
 };
 use ringflake_kit::faulty_store::{Fault, Op};
 use ringflake_kit::small::Watched;
@@ -56,8 +56,7 @@ fn ids_flow_until_the_confirmed_end_then_fail_and_say_why() {
         (Fault::Cut, StoreFailureKind::Ambiguous),
         (Fault::Panic, StoreFailureKind::Ambiguous),
     ] {
-        let rig = Rig::new();
-        let judge = Judge::new(&rig);
+        let (rig, judge) = Rig::judged();
         let ids = rig.in_place().lease_duration(SHORT_LEASE);
         let ids = ids.build().unwrap();
         let status = || ids.lease_status().unwrap();
@@ -99,8 +98,7 @@ fn ids_flow_until_the_confirmed_end_then_fail_and_say_why() {
 
 #[test]
 fn a_waiting_take_is_woken_when_leases_come_back() {
-    let rig = Rig::new();
-    let judge = Judge::new(&rig);
+    let (rig, judge) = Rig::judged();
     // No test waits so long.
     let ids = rig.cached().on_empty(OnEmpty::Wait(1000 * SECOND));
     let ids = ids.lease_duration(SHORT_LEASE).build().unwrap();
@@ -126,8 +124,7 @@ impl Drop for PanicsAgain {
 fn a_clock_that_panics_at_any_moment_wedges_nothing() {
     // Each look at the clock that a renewal takes is the one that fails once.
     for good in 0..8 {
-        let rig = Rig::new();
-        let judge = Judge::new(&rig);
+        let (rig, judge) = Rig::judged();
         // How many looks of the thread succeed before one fails; negative for no more failures.
         let left = Arc::new(AtomicI64::new(-1));
         let looks = Arc::clone(&left);

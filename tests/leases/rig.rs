@@ -62,6 +62,12 @@ impl Rig {
         }
     }
 
+    pub(crate) fn judged() -> (Self, Judge) {
+        let rig = Self::new();
+        let judge = Judge::new(&rig);
+        (rig, judge)
+    }
+
     /// One block, a ring of 64, and no more borrowing than a minute.
     pub(crate) fn cached(&self) -> CachedGeneratorBuilder {
         CachedGenerator::builder(self.layout)

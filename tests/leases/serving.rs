@@ -31,8 +31,7 @@ fn consume(
 
 #[test]
 fn u1_u2_no_take_is_refused_while_leases_are_renewed_or_swapped() {
-    let rig = Rig::new();
-    let judge = Judge::new(&rig);
+    let (rig, judge) = Rig::judged();
     let cached = [
         rig.cached().blocks(2).widen_to(4),
         rig.cached().capacity(4).producers(2),
@@ -105,8 +104,7 @@ fn u1_u2_no_take_is_refused_while_leases_are_renewed_or_swapped() {
 
 #[test]
 fn u1_u2_threads_issue_every_cell_of_a_lease_once() {
-    let rig = Rig::new();
-    let judge = Judge::new(&rig);
+    let (rig, judge) = Rig::judged();
     let ids = rig.cached().blocks(2).widen_to(2);
     let ids = ids.borrow_limit(3600 * SECOND).build().unwrap();
     // Nothing is added to what there is.
@@ -146,8 +144,7 @@ fn u1_u2_threads_issue_every_cell_of_a_lease_once() {
 
 #[test]
 fn takes_go_on_while_the_store_does_not_answer() {
-    let rig = Rig::new();
-    let judge = Judge::new(&rig);
+    let (rig, judge) = Rig::judged();
     let ids = rig.cached().build().unwrap();
     rig.store.hold();
     rig.clock.advance(Duration::from_secs(300));

@@ -9,8 +9,7 @@ use ringflake_kit::eventually;
 
 #[test]
 fn a_generator_that_borrows_much_gets_a_second_block() {
-    let rig = Rig::new();
-    let judge = Judge::new(&rig);
+    let (rig, judge) = Rig::judged();
     let ids = rig.in_place().widen_to(2).build().unwrap();
     let take = |count| (0..count).for_each(|_| judge.judge(ids.take().unwrap()));
     // More than half of what may be borrowed, and then more than one block has.
@@ -24,8 +23,7 @@ fn a_generator_that_borrows_much_gets_a_second_block() {
 #[test]
 fn ids_flow_after_all_clocks_were_an_hour_ahead() {
     for is_used_up in [false, true] {
-        let rig = Rig::new();
-        let judge = Judge::new(&rig);
+        let (rig, judge) = Rig::judged();
         let ids = rig.in_place().lease_duration(10 * SECOND).build().unwrap();
         let take = || ids.take().inspect(|&id| judge.judge(id));
         take().unwrap();

@@ -80,9 +80,7 @@ fn after_a_pause_ids_are_issued_at_once() {
     let woke = Instant::now();
     // The first ones may have been made before.
     eventually("IDs have the new time", || {
-        let load = Load::start(&server);
-        load.wait_for(BETWEEN);
-        load.end_into(&mut marks);
+        Load::start(&server).take_into(BETWEEN, &mut marks);
         marks.latest_ms() >= due_ms
     });
     let took = woke.elapsed();
@@ -99,15 +97,11 @@ fn a_first_use_with_a_clock_that_is_ahead_costs_nothing_once_it_is_right() {
     server.clock().run_ahead(8 * HOUR_MS);
     server.start(&home);
     let mut marks = Marks::local(&home);
-    let load = Load::start(&server);
-    load.wait_for(BETWEEN);
-    load.end_into(&mut marks);
+    Load::start(&server).take_into(BETWEEN, &mut marks);
     server.stop();
     server.clock().run_ahead(0);
     server.start(&home);
-    let load = Load::start(&server);
-    load.wait_for(BETWEEN);
-    load.end_into(&mut marks);
+    Load::start(&server).take_into(BETWEEN, &mut marks);
     let ahead = 8 * HOUR_MS.unsigned_abs();
     marks.check_within(unix_ms() - 300_000..=unix_ms() + ahead + 121_000);
     server.stop();
@@ -129,9 +123,7 @@ fn a_server_that_starts_while_its_clock_is_wrong_makes_no_duplicate() {
             .for_each(|taken| marks.add(taken.ids));
         server.start(&home);
     }
-    let load = Load::start(&server);
-    load.wait_for(BETWEEN);
-    load.end_into(&mut marks);
+    Load::start(&server).take_into(BETWEEN, &mut marks);
     let hour = HOUR_MS.unsigned_abs();
     marks.check_within(unix_ms() - hour - 300_000..=unix_ms() + hour + 121_000);
     server.stop();

@@ -31,8 +31,7 @@ fn kill_in_turns(home: &Home, servers: &mut [Serve], rounds: usize, mut marks: M
         loads[killed] = Some(Load::start(&servers[killed]));
     }
     for (load, server) in loads.into_iter().flatten().zip(servers) {
-        load.wait_for(BEFORE_A_KILL);
-        load.end_into(&mut marks);
+        load.take_into(BEFORE_A_KILL, &mut marks);
         server.stop();
     }
     assert!(marks.count() > rounds * BEFORE_A_KILL);

@@ -266,15 +266,16 @@ impl Load {
         all
     }
 
-    /// As [`end`](Self::end), with all IDs added to `marks`.
+    /// Goes on for so many more, and ends, with all IDs added to `marks`.
     #[track_caller]
-    pub(crate) fn end_into(self, marks: &mut Marks) {
+    pub(crate) fn take_into(self, more: usize, marks: &mut Marks) {
+        self.wait_for(more);
         self.end()
             .into_iter()
             .for_each(|taken| marks.add(taken.ids));
     }
 
-    /// The same; nobody was refused any.
+    /// Adds all IDs to `marks`; nobody was refused any.
     #[track_caller]
     pub(crate) fn end_unrefused(self, marks: &mut Marks) {
         for taken in self.end() {

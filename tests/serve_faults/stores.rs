@@ -101,9 +101,7 @@ fn a_server_starts_without_its_store_and_serves_later() {
         without += usize::from(server.readiness().0 == 503);
         proxy.set(Fault::None);
         server.wait_until_ready(true);
-        let load = Load::start(&server);
-        load.wait_for(500);
-        load.end_into(&mut marks);
+        Load::start(&server).take_into(500, &mut marks);
         marks.check();
         server.stop();
         if is_whole {

@@ -5,6 +5,7 @@
 use ringflake::lease::{LeaseStore, Namespace};
 
 use crate::kit::{begin, now, renew, sized, take};
+use ringflake_kit::printed;
 
 /// The blocks of code of `page` in `language`, each in lines without those that go on.
 fn blocks(page: &str, language: &str) -> Vec<Vec<String>> {
@@ -63,9 +64,7 @@ fn the_users_of_the_page_on_etcd() {
         shell.env("ETCDCTL_ENDPOINTS", &endpoint);
         // Only turns a hang into a failure.
         shell.envs(["ETCDCTL_COMMAND_TIMEOUT", "ETCDCTL_DIAL_TIMEOUT"].map(|it| (it, "60s")));
-        let output = shell.output().unwrap();
-        assert!(output.status.success(), "{output:?}");
-        String::from_utf8(output.stdout).unwrap()
+        printed(&mut shell)
     };
     run(block_with(page, "sh", "etcdctl auth enable"));
     let store = |user: &str| {

@@ -17,7 +17,7 @@ use crate::kit::{
 use crate::served::{Served, patient, store};
 use ringflake_kit::events::warnings;
 use ringflake_kit::server::PASSWORD;
-use ringflake_kit::{assert_says, eventually, words};
+use ringflake_kit::{assert_says, eventually, printed, words};
 
 pub(crate) trait Database: Served {
     /// Runs a statement as a role that may do anything.
@@ -221,9 +221,7 @@ pub(crate) fn certificate(directory: &Path, user: &str) {
          -keyout server.key -out server.crt",
     ));
     ringflake_kit::server::as_user(&mut command, user);
-    let done = command.output().unwrap();
-    let errors = String::from_utf8_lossy(&done.stderr);
-    assert!(done.status.success(), "{errors}");
+    printed(&mut command);
 }
 
 /// While `setting` lets the server forget, nothing is done, on the connection that was good

@@ -14,6 +14,7 @@ use ringflake::lease::{
     StoreError, StoreLimits, TierStore,
 };
 use ringflake_kit::server::{self, data_directory};
+use ringflake_kit::{printed, words};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
@@ -125,9 +126,7 @@ fn a_file_put_back_by(program: &str, options: &str) {
     machine.acquire(&mut process);
     let backup = machine.at("backup.db");
     let copy = |from: &Path, to: &Path| {
-        let mut command = Command::new(program);
-        command.args(options.split_whitespace()).args([from, to]);
-        assert!(command.status().unwrap().success(), "{program} {options}");
+        printed(Command::new(program).args(words(options)).args([from, to]));
     };
     copy(&machine.path(), &backup);
     let last = (0..3)

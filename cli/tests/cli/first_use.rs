@@ -3,12 +3,11 @@
 use std::fs::{self, File};
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::home::{Home, assert_new, distinct, fail, object, row, stderr, stdout, succeed};
 use ringflake_kit::tls::allow;
-use ringflake_kit::{assert_says, server};
+use ringflake_kit::{assert_says, cp, server};
 use rusqlite::Connection;
 
 #[test]
@@ -115,19 +114,14 @@ fn follow(home: &Home, message: &str) {
     home.print(command.unwrap_or_else(|| panic!("no command in {message}")));
 }
 
-fn copy(option: &str, from: &str, to: &str) {
-    let status = Command::new("cp").args([option, from, to]).status();
-    assert!(status.unwrap().success());
-}
-
 #[test]
 fn a_directory_put_back_with_its_attributes_is_noticed_and_makes_no_duplicate() {
     let home = Home::new();
     let [data, backup] = ["data", "backup"].map(|name| home.path(name));
     let mut ids = home.generate("-n 100");
-    copy("-a", &data, &backup);
+    cp("-a", &data, &backup);
     ids.extend(home.generate("-n 100"));
-    copy("-a", &format!("{backup}/."), &data);
+    cp("-a", format!("{backup}/."), &data);
     let check = || stdout(&home.run("store check"));
     let noticed = check();
     assert_ne!(row(&noticed, "incarnation"), row(&noticed, "on record"));
@@ -221,7 +215,7 @@ fn advice_for_a_copied_directory_can_be_followed() {
     let home = Home::new();
     home.print("generate");
     let copied = home.path("copied");
-    copy("-r", &home.path("data"), &copied);
+    cp("-r", home.path("data"), &copied);
 
     let check = home.run(format!("store check --data-dir {copied}"));
     assert_eq!(check.status.code(), Some(1));

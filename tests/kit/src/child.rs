@@ -11,6 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::events::registering;
+use crate::printed;
 
 /// Runs the test that calls it again, in a process without other tests. Returns true there, and
 /// false where that process has passed.
@@ -39,9 +40,8 @@ pub fn this_test() -> Command {
 /// Asserts that this process of a test passes.
 #[track_caller]
 pub fn passes(test: &mut Command) {
-    let output = test.output().unwrap();
-    let printed = String::from_utf8_lossy(&output.stdout);
-    assert!(printed.contains("1 passed"), "{output:?}");
+    let printed = printed(test);
+    assert!(printed.contains("1 passed"), "{test:?}: {printed}");
 }
 
 /// Runs `child` in a fork of this process and gives the status it exits with.

@@ -46,6 +46,9 @@ pub mod tls;
 pub mod tricky_clock;
 pub mod waking;
 
+use std::ffi::OsStr;
+use std::process::Command;
+
 use ringflake::{Clock as _, SystemClock};
 
 pub use eventually::{EndsWhenDropped, eventually, eventually_within};
@@ -84,6 +87,25 @@ pub fn has(found: bool, lack: &str) -> bool {
 /// The words of a command line or a list, in which none has a space.
 pub fn words(line: &str) -> Vec<&str> {
     line.split_whitespace().collect()
+}
+
+/// What this program prints, which has to succeed.
+///
+/// # Panics
+/// With all that it has written, if it does not.
+#[track_caller]
+pub fn printed(program: &mut Command) -> String {
+    let output = program.output().unwrap();
+    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+    let (printed, errors, status) = (text(&output.stdout), text(&output.stderr), output.status);
+    assert!(status.success(), "{program:?}: {status}\n{printed}{errors}");
+    printed
+}
+
+/// Copies as `cp` does with these options.
+#[track_caller]
+pub fn cp(options: &str, from: impl AsRef<OsStr>, to: impl AsRef<OsStr>) {
+    printed(Command::new("cp").args(words(options)).arg(from).arg(to));
 }
 
 pub fn in_full(error: &ringflake::BuildError) -> String {

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use ringflake::Clock;
 use ringflake::lease::conformance::GrantedTicks;
 use ringflake::lease::{Fence, Grant, LeaseStore, Namespace, Renew, SqliteStore, StoreError};
-use ringflake_kit::server;
+use ringflake_kit::{cp, printed, server};
 use tempfile::TempDir;
 
 use super::files::without_privilege;
@@ -68,10 +68,7 @@ fn run(program: &str, arguments: impl FnOnce(&mut Command) -> &mut Command) -> b
 }
 
 fn must_run(program: &str, arguments: &[&str]) {
-    assert!(
-        run(program, |it| it.args(arguments)),
-        "{program} {arguments:?}"
-    );
+    printed(Command::new(program).args(arguments));
 }
 
 const FILE: &str = "leases.db";
@@ -145,7 +142,7 @@ impl Watched {
         let data = &self.site.directory;
         let [data, backup] = [data.clone(), data.with_extension("bak")];
         let [data, backup] = [&data, &backup].map(|path| path.to_str().unwrap());
-        must_run("cp", &["-a", data, backup]);
+        cp("-a", data, backup);
         let lost = self.grant(&mut store, 4).pop().unwrap();
         put_back(backup, data);
 
@@ -189,7 +186,7 @@ fn on_each(test: impl Fn(&Path)) {
 fn files_put_back_with_their_attributes_grant_nothing_twice() {
     on_each(|home| {
         Watched::new(home).survives(|backup, data| {
-            must_run("cp", &["-a", &format!("{backup}/."), &format!("{data}/")]);
+            cp("-a", format!("{backup}/."), format!("{data}/"));
         });
     });
 }
@@ -199,7 +196,7 @@ fn a_file_written_over_in_place_grants_nothing_twice() {
     on_each(|home| {
         Watched::new(home).survives(|backup, data| {
             let [from, to] = [backup, data].map(|path| format!("{path}/leases.db"));
-            must_run("cp", &[&from, &to]);
+            cp("", from, to);
         });
     });
 }
@@ -227,7 +224,7 @@ fn a_file_with_many_namespaces_is_noticed_as_any_other() {
         }
         watched.survives(|backup, data| {
             let [from, to] = [backup, data].map(|path| format!("{path}/leases.db"));
-            must_run("cp", &["-p", &from, &to]);
+            cp("-p", from, to);
         });
     });
 }
@@ -326,14 +323,7 @@ fn a_file_that_is_copied_moved_or_emptied_grants_nothing_twice() {
                 clock: watched.site.clock.clone(),
                 directory: other,
             };
-            must_run(
-                "cp",
-                &[
-                    "-a",
-                    file.to_str().unwrap(),
-                    site.at(FILE).to_str().unwrap(),
-                ],
-            );
+            cp("-a", &file, site.at(FILE));
             let granted = site.acquire(&mut site.store(FILE), &watched.space, 50);
             assert!(copied(granted).contains("is a copy"));
         }
@@ -393,8 +383,7 @@ fn one_file_of_several_users_mounts_and_containers_grants_nothing_twice() {
             .get_envs()
             .filter_map(|(name, value)| Some((name, value?))),
     );
-    let output = container.output().unwrap();
-    assert!(output.status.success(), "{output:?}");
+    printed(&mut container);
     assert!(watched.history_lost(), "the container wrote");
     watched.grant(&mut watched.store(), 2);
 }

@@ -14,6 +14,8 @@ use std::time::SystemTime;
 
 use tempfile::TempDir;
 
+use crate::printed;
+
 /// The clock of a server that was started with [`preload`](Self::preload). It follows the
 /// machine's clock until a test moves it; the monotonic clock is left alone.
 #[derive(Debug)]
@@ -72,13 +74,9 @@ fn build() -> PathBuf {
     }
     let fresh = program.with_extension(format!("clock{}.so", std::process::id()));
     let compiler = env::var_os("CC").unwrap_or_else(|| "cc".into());
-    let output = Command::new(compiler)
-        .args(["-shared", "-fPIC", "-O2", SOURCE, "-o"])
-        .arg(&fresh)
-        .output()
-        .unwrap();
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{errors}");
+    let mut compile = Command::new(compiler);
+    compile.args(["-shared", "-fPIC", "-O2", SOURCE, "-o"]);
+    printed(compile.arg(&fresh));
     fs::rename(&fresh, &library).unwrap();
     library
 }

@@ -5,9 +5,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::eventually;
-use crate::server::template::copy;
 use crate::server::{self, Clock, Instance, Reachable, Server, TestServer, damaged};
+use crate::{cp, eventually};
 
 /// A cluster of one or more members, each on ports of its own, with its data in
 /// a directory of its own.
@@ -180,7 +179,7 @@ impl Etcd {
     pub fn put_back(&mut self, files: &Path) {
         self.stop(0);
         self.members[0].generation += 1;
-        copy(files, &self.data_directory(0));
+        cp("-a", files, self.data_directory(0));
         self.restart(0);
     }
 
@@ -189,7 +188,7 @@ impl Etcd {
     pub fn copy_files(&mut self, name: &str) -> PathBuf {
         self.stop(0);
         let files = self.members[0].instance.directory.path().join(name);
-        copy(&self.data_directory(0), &files);
+        cp("-a", self.data_directory(0), &files);
         self.restart(0);
         files
     }

@@ -8,10 +8,10 @@ use mysql::{Conn, OptsBuilder};
 
 use super::clock::Clock;
 use super::template;
-use crate::eventually;
 use crate::server::{
     Instance, PASSWORD, Reachable, TestServer, as_user, damaged, data_directory, directory, find,
 };
+use crate::{eventually, printed, words};
 
 const PACKAGE: &str = "mariadb-server";
 /// The user that runs the server if the test is root.
@@ -70,24 +70,15 @@ impl MariaDb {
 
     fn prepare(&self, installer: &Path) {
         let mut install = Command::new(installer);
-        install.args([
-            "--no-defaults",
-            "--skip-test-db",
-            "--auth-root-authentication-method=normal",
-            "--innodb-log-file-size=8M",
-        ]);
+        install.args(words(
+            "--no-defaults --skip-test-db --auth-root-authentication-method=normal \
+             --innodb-log-file-size=8M",
+        ));
         install.arg(self.temporary());
         install.arg(format!("--datadir={}", self.data().display()));
         install.current_dir(self.directory());
         as_user(&mut install, USER);
-        let done = install.output().unwrap();
-        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
-        assert!(
-            done.status.success(),
-            "{}{}",
-            text(&done.stdout),
-            text(&done.stderr)
-        );
+        printed(&mut install);
     }
 
     /// A connection as the superuser; to the database `app`, once that is there.

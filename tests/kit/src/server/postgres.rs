@@ -11,10 +11,10 @@ use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
 use super::clock::Clock;
 use super::template;
-use crate::eventually;
 use crate::server::{
     Instance, PASSWORD, Reachable, TestServer, as_user, damaged, data_directory, find,
 };
+use crate::{eventually, printed};
 
 const PACKAGE: &str = "postgresql";
 /// The user that runs the server if the test is root, and its first role.
@@ -133,10 +133,7 @@ impl Postgres {
         }
         command.env("PGPASSWORD", PASSWORD);
         as_user(&mut command, USER);
-        let done = command.output().unwrap();
-        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
-        assert!(done.status.success(), "{program}: {}", text(&done.stderr));
-        text(&done.stdout)
+        printed(&mut command)
     }
 }
 

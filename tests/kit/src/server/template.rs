@@ -3,9 +3,11 @@
 use std::env;
 use std::fs;
 use std::path::Path;
-use std::process::{self, Command};
+use std::process;
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
+
+use crate::cp;
 
 /// Makes `directory` what `prepare` makes of it by this program, in this version, and
 /// stops. That is kept beside what cargo has built, and done by one thread for all.
@@ -17,18 +19,13 @@ pub(super) fn fill(name: &str, program: &Path, directory: &Path, prepare: impl F
     let tests = env::current_exe().unwrap();
     let kept = tests.with_file_name(format!("ringflake-{name}-{}", built.as_secs()));
     if kept.is_dir() {
-        return copy(&kept, directory);
+        return cp("-a", &kept, directory);
     }
     prepare();
     // Another process may do the same now.
     let fresh = kept.with_extension(process::id().to_string());
-    copy(directory, &fresh);
+    cp("-a", directory, &fresh);
     if fs::rename(&fresh, &kept).is_err() {
         fs::remove_dir_all(fresh).unwrap();
     }
-}
-
-pub(super) fn copy(from: &Path, to: &Path) {
-    let done = Command::new("cp").arg("-a").args([from, to]).status();
-    assert!(done.unwrap().success(), "{from:?} could not be copied");
 }
