@@ -24,7 +24,7 @@ use ringflake::lease::{
 };
 
 use self::flags::value_of;
-use ringflake_kit::server::{Postgres, Reachable as _, Session};
+use ringflake_kit::server::{Postgres, Session, TestServer as _};
 use ringflake_kit::unix_ms as now;
 
 #[path = "common/flags.rs"]

@@ -2,7 +2,7 @@
 
 use ringflake::Secret;
 use ringflake_kit::home::Home;
-use ringflake_kit::server::{Postgres, Reachable};
+use ringflake_kit::server::{Postgres, TestServer};
 use ringflake_kit::{short_or_long, started};
 
 use crate::load::Load;

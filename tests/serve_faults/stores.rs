@@ -4,7 +4,7 @@ use std::fs;
 
 use ringflake_kit::home::Home;
 use ringflake_kit::proxy::{Fault, Proxy, Then};
-use ringflake_kit::server::{Postgres, Reachable, TestServer};
+use ringflake_kit::server::{Postgres, TestServer};
 use ringflake_kit::{assert_says, eventually, is_long, short_or_long, started};
 
 use crate::kills::of_a_store;

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::kit::{acquire, denied, made, now, renew, several, take, tests_on, unavailable};
 use crate::served::{self, Served, hasty, store, tests_of_servers};
-use ringflake_kit::server::{Etcd, Reachable as _};
+use ringflake_kit::server::{Etcd, TestServer as _};
 use ringflake_kit::{assert_says, eventually, words};
 
 impl Served for Etcd {

@@ -11,7 +11,7 @@ use crate::kit::{
 };
 use crate::served::{self, Served as _, store};
 use crate::sql::{self, Database, batches};
-use ringflake_kit::server::{Lent, MariaDb, Reachable as _, TestServer as _};
+use ringflake_kit::server::{Lent, MariaDb, TestServer as _};
 use ringflake_kit::{eventually, words};
 
 impl Database for MariaDb {

@@ -46,7 +46,7 @@ fn the_users_of_the_page_on_etcd() {
     use std::process::Command;
 
     use ringflake_kit::home::Home;
-    use ringflake_kit::server::{Etcd, Reachable as _};
+    use ringflake_kit::server::{Etcd, TestServer as _};
 
     let page = include_str!("../../src/lease/guide/runbook_etcd.md");
     let etcd = started!(Etcd::start_with(1, &["--bcrypt-cost", "4"]));

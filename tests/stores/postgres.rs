@@ -20,7 +20,7 @@ use crate::kit::{
 };
 use crate::served::{Served as _, store};
 use crate::sql::{self, Database};
-use ringflake_kit::server::{Lent, PASSWORD, Postgres, Reachable as _, Session, TestServer as _};
+use ringflake_kit::server::{Lent, PASSWORD, Postgres, Session, TestServer as _};
 use ringflake_kit::{eventually, short_or_long};
 
 impl Database for Postgres {

@@ -12,7 +12,7 @@ use crate::kit::{
 };
 use crate::served::{self, Served, patient, store, tests_of_servers};
 use ringflake_kit::assert_says;
-use ringflake_kit::server::{Lent, Reachable as _, Redis, TestServer as _, free_port};
+use ringflake_kit::server::{Lent, Redis, TestServer as _, free_port};
 
 impl Served for Redis {
     fn table(&self) -> Box<dyn Table> {

@@ -2,7 +2,7 @@
 
 use crate::kit::made;
 use crate::served::store;
-use ringflake_kit::server::{Reachable as _, free_port};
+use ringflake_kit::server::{TestServer as _, free_port};
 
 /// Hosts of this machine, for a URL.
 fn hosts(ports: &[u16]) -> String {
@@ -13,7 +13,7 @@ mod mysql {
     use super::*;
     use crate::kit::{begin, now, space, unavailable};
     use ringflake::lease::LeaseStore as _;
-    use ringflake_kit::server::{Lent, MariaDb, PASSWORD, TestServer as _};
+    use ringflake_kit::server::{Lent, MariaDb, PASSWORD};
     use ringflake_kit::{assert_says, eventually};
 
     #[test]
@@ -88,7 +88,7 @@ mod redis {
     use crate::kit::{denied, serve, unavailable};
     use ringflake::lease::LeaseStore as _;
     use ringflake_kit::eventually;
-    use ringflake_kit::server::{Redis, Server, TestServer as _, directory, find};
+    use ringflake_kit::server::{Redis, Server, directory, find};
     use tempfile::TempDir;
 
     #[test]

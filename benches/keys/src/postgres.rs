@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::pin::pin;
 
-use ringflake_kit::server::Reachable;
+use ringflake_kit::server::TestServer;
 use ringflake_kit::server::postgres::{Postgres as Server, Session};
 use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::binary_copy::BinaryCopyInWriter;

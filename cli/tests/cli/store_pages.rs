@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use ringflake_kit::assert_says;
-use ringflake_kit::server::{MariaDb, PASSWORD, Postgres, Reachable as _, Redis, find};
+use ringflake_kit::server::{MariaDb, PASSWORD, Postgres, Redis, TestServer as _, find};
 use serde_json::Value;
 
 use crate::home::{Home, fail, spawn, stdout, succeed};

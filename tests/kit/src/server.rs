@@ -39,17 +39,6 @@ pub const PASSWORD: &str = "Sesame-Street";
 /// Where Debian keeps servers that are not on everybody's path.
 const ELSEWHERE: [&str; 3] = ["/usr/sbin", "/usr/local/sbin", "/usr/lib/postgresql"];
 
-pub trait Reachable: Sync {
-    fn port(&self) -> u16;
-
-    /// The URL of its store as it is reached through a proxy on this port.
-    fn url_through(&self, port: u16) -> String;
-
-    fn url(&self) -> String {
-        self.url_through(self.port())
-    }
-}
-
 #[derive(Debug)]
 pub struct Instance {
     directory: TempDir,
@@ -86,7 +75,18 @@ impl Instance {
     }
 }
 
-pub trait TestServer: Reachable {
+pub trait TestServer: Sync {
+    fn port(&self) -> u16 {
+        self.instance().port
+    }
+
+    /// The URL of its store as it is reached through a proxy on this port.
+    fn url_through(&self, port: u16) -> String;
+
+    fn url(&self) -> String {
+        self.url_through(self.port())
+    }
+
     /// A new server with this calendar clock, or the machine's; none where it is not
     /// installed, after saying that the test is skipped for it.
     fn start_by(clock: Option<Clock>) -> Option<Self>

@@ -10,7 +10,7 @@ use ringflake::lease::{LeaseStore, Namespace, StoreError};
 use crate::kit::{acquire, ambiguous, made, now, serve, space, take, unavailable};
 use crate::served::{Served as _, store};
 use ringflake_kit::proxy::{Fault, Proxy};
-use ringflake_kit::server::{Etcd, Lent, Reachable as _};
+use ringflake_kit::server::{Etcd, Lent, TestServer as _};
 
 /// A server that passes each request on to a member, and each reply through
 /// `change`, and the port that it is at. One that is changed to nothing ends the

@@ -10,7 +10,7 @@ use crate::kit::{
 };
 use crate::served::{Served as _, hasty, patient, store};
 use ringflake_kit::eventually;
-use ringflake_kit::server::{Clock, Reachable as _, Redis, TestServer as _};
+use ringflake_kit::server::{Clock, Redis, TestServer as _};
 
 fn pair() -> Option<(Redis, Redis)> {
     let primary = Redis::start()?;

@@ -11,7 +11,7 @@ use crate::matrix::case::Case;
 use crate::matrix::worker_pool::{Reports, TWICE_AS_MANY, Terms, WORKERS, WorkerPool};
 use crate::matrix::{Outcome, space};
 use ringflake_kit::proxy::Proxy;
-use ringflake_kit::server::{Etcd, MariaDb, Postgres, Reachable as _, Redis, TestServer};
+use ringflake_kit::server::{Etcd, MariaDb, Postgres, Redis, TestServer};
 
 /// A replica that lacks the last writes becomes the primary, while the old one
 /// goes on for a third of what a failover may take.

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use redis::{Client, Connection, RedisResult, cmd, pipe};
-use ringflake_kit::server::{self, Etcd, MariaDb, Postgres, Reachable as _, Redis};
+use ringflake_kit::server::{self, Etcd, MariaDb, Postgres, Redis, TestServer as _};
 use serde_json::{Value, json};
 
 use super::PutBack;

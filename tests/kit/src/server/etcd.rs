@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::server::{self, Clock, Instance, Reachable, Server, TestServer, damaged};
+use crate::server::{self, Clock, Instance, Server, TestServer, damaged};
 use crate::{cp, eventually};
 
 /// A cluster of one or more members, each on ports of its own, with its data in
@@ -232,11 +232,8 @@ fn etcdctl(arguments: &[&str]) -> Result<String, String> {
     }
 }
 
-impl Reachable for Etcd {
-    fn port(&self) -> u16 {
-        self.members[0].instance.port
-    }
-
+/// Starts, stops and damages the first member.
+impl TestServer for Etcd {
     /// Of all members.
     fn url(&self) -> String {
         let hosts = self.members.iter();
@@ -247,9 +244,7 @@ impl Reachable for Etcd {
     fn url_through(&self, port: u16) -> String {
         format!("etcd://127.0.0.1:{port}")
     }
-}
 
-impl TestServer for Etcd {
     /// Its runtime asks the kernel for the time, whatever the clock shows.
     fn start_by(_: Option<Clock>) -> Option<Self> {
         Self::start()

@@ -9,7 +9,7 @@ use mysql::{Conn, OptsBuilder};
 use super::clock::Clock;
 use super::template;
 use crate::server::{
-    Instance, PASSWORD, Reachable, TestServer, as_user, damaged, data_directory, directory, find,
+    Instance, PASSWORD, TestServer, as_user, damaged, data_directory, directory, find,
 };
 use crate::{eventually, printed, words};
 
@@ -173,17 +173,11 @@ fn connect(port: u16) -> mysql::Result<Conn> {
     Conn::new(options)
 }
 
-impl Reachable for MariaDb {
-    fn port(&self) -> u16 {
-        self.instance.port
-    }
-
+impl TestServer for MariaDb {
     fn url_through(&self, port: u16) -> String {
         format!("mysql://app:{PASSWORD}@127.0.0.1:{port}/app")
     }
-}
 
-impl TestServer for MariaDb {
     fn start_by(clock: Option<Clock>) -> Option<Self> {
         Self::install(&[], clock)
     }
@@ -210,15 +204,11 @@ impl TestServer for MariaDb {
     fn restart(&mut self) {
         let (directory, port) = (self.directory(), self.port());
         let mut command = Command::new(&self.program);
-        command.args([
-            "--no-defaults",
-            "--bind-address=127.0.0.1",
-            "--innodb-buffer-pool-size=16M",
-            "--innodb-log-file-size=8M",
-            "--key-buffer-size=1M",
-            "--performance-schema=OFF",
-            "--skip-name-resolve",
-        ]);
+        command.args(words(
+            "--no-defaults --bind-address=127.0.0.1 --innodb-buffer-pool-size=16M \
+             --innodb-log-file-size=8M --key-buffer-size=1M --performance-schema=OFF \
+             --skip-name-resolve",
+        ));
         command.arg(self.temporary());
         command.arg(format!("--port={port}"));
         command.arg(format!("--datadir={}", self.data().display()));

@@ -11,9 +11,7 @@ use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
 use super::clock::Clock;
 use super::template;
-use crate::server::{
-    Instance, PASSWORD, Reachable, TestServer, as_user, damaged, data_directory, find,
-};
+use crate::server::{Instance, PASSWORD, TestServer, as_user, damaged, data_directory, find};
 use crate::{eventually, printed};
 
 const PACKAGE: &str = "postgresql";
@@ -137,17 +135,11 @@ impl Postgres {
     }
 }
 
-impl Reachable for Postgres {
-    fn port(&self) -> u16 {
-        self.instance.port
-    }
-
+impl TestServer for Postgres {
     fn url_through(&self, port: u16) -> String {
         format!("postgres://app:{PASSWORD}@127.0.0.1:{port}/app")
     }
-}
 
-impl TestServer for Postgres {
     fn start_by(clock: Option<Clock>) -> Option<Self> {
         // Where it really is, its companions are.
         let initdb = fs::canonicalize(find("initdb", PACKAGE)?).unwrap();

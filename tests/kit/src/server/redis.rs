@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::clock::Clock;
 use crate::eventually;
-use crate::server::{self, Instance, Reachable, TestServer};
+use crate::server::{self, Instance, TestServer};
 
 /// A server on a port of its own, with its data in a directory of its own, that
 /// keeps what it confirms: `appendfsync always`, no eviction.
@@ -151,17 +151,11 @@ fn uninterrupted<T>(mut send: impl FnMut() -> redis::RedisResult<T>) -> redis::R
     }
 }
 
-impl Reachable for Redis {
-    fn port(&self) -> u16 {
-        self.instance.port
-    }
-
+impl TestServer for Redis {
     fn url_through(&self, port: u16) -> String {
         format!("redis://127.0.0.1:{port}")
     }
-}
 
-impl TestServer for Redis {
     fn start_by(clock: Option<Clock>) -> Option<Self> {
         let mut redis = Self::prepare(&[])?;
         redis.instance.clock = clock;

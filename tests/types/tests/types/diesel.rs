@@ -3,7 +3,7 @@
 use ::diesel::connection::SimpleConnection;
 use ::diesel::prelude::*;
 use ringflake::{Id, TypedId};
-use ringflake_kit::server::{MariaDb, Postgres, Reachable};
+use ringflake_kit::server::{MariaDb, Postgres, TestServer};
 use ringflake_kit::started;
 use ringflake_types_tests::{IDS, User, in_signed_order, rows};
 

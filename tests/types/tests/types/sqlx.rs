@@ -2,7 +2,7 @@
 
 use ::sqlx::{Connection, MySqlConnection, PgConnection, SqliteConnection};
 use ringflake::{Id, TypedId};
-use ringflake_kit::server::{MariaDb, Postgres, Reachable};
+use ringflake_kit::server::{MariaDb, Postgres, TestServer};
 use ringflake_kit::started;
 use ringflake_types_tests::{IDS, User, in_signed_order, rows};
 

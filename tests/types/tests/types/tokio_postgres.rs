@@ -2,7 +2,7 @@
 
 use ::tokio_postgres::NoTls;
 use ringflake::{Id, TypedId};
-use ringflake_kit::server::{Postgres, Reachable};
+use ringflake_kit::server::{Postgres, TestServer};
 use ringflake_kit::started;
 use ringflake_types_tests::{IDS, User, in_signed_order, rows};
 
