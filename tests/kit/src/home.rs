@@ -51,11 +51,11 @@ impl Home {
     /// except four variables that would change what it does.
     pub fn command(&self, program: &str, line: &str) -> Command {
         let mut command = Command::new(program);
-        for name in ["SECRET_FILE", "BACKEND", "STORE"] {
-            command.env_remove(format!("RINGFLAKE_{name}"));
-        }
         command
             .args(words(line))
+            .env_remove("RINGFLAKE_SECRET_FILE")
+            .env_remove("RINGFLAKE_BACKEND")
+            .env_remove("RINGFLAKE_STORE")
             .env_remove("NOTIFY_SOCKET")
             // It may lie in memory.
             .env("RINGFLAKE_BEST_EFFORT", "1")

@@ -13,6 +13,17 @@
 //! | `RINGFLAKE_MESSAGES=overwrite` | tests of messages write their snapshots, to be read as a difference |
 //! | `RINGFLAKE_REQUIRE_SERVERS` | a server that is not installed fails its tests, in place of a note that they are skipped; so does a machine whose threads can't change cores |
 //! | `RINGFLAKE_TEST_PATIENCE=SECONDS` | how long `eventually` waits |
+//!
+//! Three suites inject faults. They share the kit's servers, clocks, proxy, signals, and programs
+//! with their directories and logs. They check in different ways on purpose:
+//!
+//! * `tests/stores` runs a store in the test's own process, injects one fault at a chosen moment,
+//!   and checks the result and the records.
+//! * `tests/faults` runs eight worker processes on each store and injects each fault. The workers
+//!   report every grant and ID, so each ID is also checked against its grant. A scenario mostly
+//!   returns errors instead of panicking: its figures are reported in either case.
+//! * `tests/serve_faults` runs a server whose clients know only IDs. At the end it decrypts all
+//!   IDs: none may come twice, and each must be of its time.
 
 #![allow(
     missing_docs,
@@ -48,8 +59,7 @@ pub mod waking;
 
 use std::ffi::OsStr;
 use std::process::Command;
-
-use ringflake::{Clock as _, SystemClock};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 pub use eventually::{EndsWhenDropped, eventually, eventually_within};
 #[cfg(unix)]
@@ -57,7 +67,8 @@ pub use logged::Logged;
 
 /// This machine's time, in milliseconds since 1970.
 pub fn unix_ms() -> u64 {
-    SystemClock.unix_ms()
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    since.as_millis().try_into().unwrap()
 }
 
 pub fn is_long() -> bool {
@@ -69,7 +80,8 @@ pub fn short_or_long<T>(short: T, long: T) -> T {
     if is_long() { long } else { short }
 }
 
-/// Whether this test has what it needs; if not, after saying that it is skipped for the lack.
+/// Whether this test has what it needs. If not, says that it is skipped, in whole or in part, and
+/// for what lack.
 ///
 /// # Panics
 /// When `RINGFLAKE_REQUIRE_SERVERS` is set.

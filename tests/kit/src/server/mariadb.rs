@@ -11,7 +11,7 @@ use super::template;
 use crate::server::{
     Instance, PASSWORD, TestServer, as_user, damaged, data_directory, directory, find,
 };
-use crate::{eventually, printed, words};
+use crate::{eventually, printed};
 
 const PACKAGE: &str = "mariadb-server";
 /// The user that runs the server if the test is root.
@@ -70,10 +70,12 @@ impl MariaDb {
 
     fn prepare(&self, installer: &Path) {
         let mut install = Command::new(installer);
-        install.args(words(
-            "--no-defaults --skip-test-db --auth-root-authentication-method=normal \
-             --innodb-log-file-size=8M",
-        ));
+        install.args([
+            "--no-defaults",
+            "--skip-test-db",
+            "--auth-root-authentication-method=normal",
+            "--innodb-log-file-size=8M",
+        ]);
         install.arg(self.temporary());
         install.arg(format!("--datadir={}", self.data().display()));
         install.current_dir(self.directory());
@@ -204,11 +206,15 @@ impl TestServer for MariaDb {
     fn restart(&mut self) {
         let (directory, port) = (self.directory(), self.port());
         let mut command = Command::new(&self.program);
-        command.args(words(
-            "--no-defaults --bind-address=127.0.0.1 --innodb-buffer-pool-size=16M \
-             --innodb-log-file-size=8M --key-buffer-size=1M --performance-schema=OFF \
-             --skip-name-resolve",
-        ));
+        command.args([
+            "--no-defaults",
+            "--bind-address=127.0.0.1",
+            "--innodb-buffer-pool-size=16M",
+            "--innodb-log-file-size=8M",
+            "--key-buffer-size=1M",
+            "--performance-schema=OFF",
+            "--skip-name-resolve",
+        ]);
         command.arg(self.temporary());
         command.arg(format!("--port={port}"));
         command.arg(format!("--datadir={}", self.data().display()));
