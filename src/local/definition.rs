@@ -157,18 +157,6 @@ impl Local {
         self.existing_secret(&self.directory()?)
     }
 
-    /// The file with the secret of a named space, there or not; none for plain IDs
-    /// and for a space without a name.
-    ///
-    /// # Errors
-    /// [`LocalError::NoHome`].
-    pub fn secret_file(&self) -> Result<Option<PathBuf>, LocalError> {
-        match &self.which {
-            Which::Named(_) if !self.plain => Ok(self.own_file(&self.directory()?)),
-            _ => Ok(None),
-        }
-    }
-
     /// Makes the directory, unless it exists, and nothing in it.
     ///
     /// # Errors

@@ -75,7 +75,7 @@ impl Local {
     pub fn make_secret(&self, layout: &Layout) -> Result<LocalSpace, LocalError> {
         let outline = self.outline(layout)?;
         let mut made_secret = None;
-        if self.secret_file()?.is_some() {
+        if self.own_file(&self.directory()?).is_some() {
             let directory = self.make_directory()?;
             let lock = directory.lock()?;
             directory.begin_if_new(&lock)?;
