@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::time::Duration;
 
-use ringflake::{CachedGenerator, Clock, CoarseClock, Id, Layout, OnEmpty, StaticLease};
+use ringflake::{CachedGenerator, Clock, Id, Layout, OnEmpty, StaticLease, SystemClock};
 
 const ROWS: usize = 10_000;
 
@@ -26,11 +26,12 @@ const STOCK: usize = 128;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let layout = Layout::POSITIVE;
-    // The clock that the generator reads. `SystemClock` may be in the next tick already.
-    let before = CoarseClock.unix_ms();
+    let before = SystemClock.unix_ms();
     let ids = CachedGenerator::builder(layout)
         .plain()
         .lease(StaticLease::assume_unique(layout, 0..32))
+        // The clock that the generator reads by default is up to 10 ms behind `before`.
+        .clock(SystemClock)
         .stripes(1)
         .assist_fill(None)
         .on_empty(OnEmpty::Wait(Duration::from_secs(60)))

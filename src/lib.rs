@@ -189,7 +189,7 @@ pub use self::cipher::shell_quoted;
 pub use self::cipher::{
     Backend, BackendUnavailable, Cipher, IdWidth, IdWidthUnavailable, Secret, SecretError,
 };
-pub use self::clock::{Clock, CoarseClock, ManualClock, SystemClock};
+pub use self::clock::{Clock, ManualClock, SystemClock};
 pub use self::facade::{Facade, FacadeError, PublicId};
 #[cfg(feature = "loom")]
 #[doc(hidden)]

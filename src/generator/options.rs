@@ -273,9 +273,9 @@ macro_rules! shared_options {
             self
         }
 
-        /// Another clock than the system's, which is
-        /// [`CoarseClock`](crate::CoarseClock) for ticks of 100 ms and more, and
-        /// [`SystemClock`](crate::SystemClock) for shorter ones.
+        /// Another clock than the system's. By default, on Linux, layouts with ticks of 100 ms or
+        /// more read the time of the last timer interrupt, which is cheaper and lags by up to 10 ms;
+        /// all others read [`SystemClock`](crate::SystemClock).
         pub fn clock(mut self, clock: impl crate::clock::Clock + 'static) -> Self {
             self.setup.clock = Some(std::sync::Arc::new(clock));
             self
