@@ -1,6 +1,6 @@
 //! The store in a file.
 
-mod blocks;
+mod batches;
 mod copies;
 mod damage;
 mod files;

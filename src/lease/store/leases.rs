@@ -351,7 +351,7 @@ impl<T: Table> LeaseStore for Leases<T> {
         namespace: &Namespace,
         acquire: &Acquire,
     ) -> Result<Vec<Grant>, StoreError> {
-        self.acquire_some(namespace, acquire, None)
+        self.acquire_many(namespace, acquire)
     }
 
     fn renew(&mut self, namespace: &Namespace, renew: &Renew) -> Result<u64, StoreError> {

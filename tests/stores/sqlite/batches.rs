@@ -1,48 +1,11 @@
-//! What `SqliteStore` offers beyond the trait: certain blocks, and many releases or renewals at
-//! once.
+//! Many releases or renewals at once.
 
 use std::fs;
 
-use ringflake::lease::{Block, Epoch, LeaseStore, StoreError};
+use ringflake::lease::{Block, Epoch, LeaseStore};
 
-use super::{Place, ask};
+use super::Place;
 use crate::kit::{self, not_initialised};
-
-#[test]
-fn blocks_come_from_the_range_alone() {
-    let place = Place::in_memory();
-    let mut store = place.store();
-    // 16 blocks of 8,192 nodes.
-    let space = kit::made(&mut store, "a", 13);
-    let mut within = |blocks, range| -> Result<Vec<u64>, StoreError> {
-        let grants = store.acquire_within(&space, &ask(blocks), range)?;
-        let mut indexes: Vec<_> = grants.iter().map(|grant| grant.block.index()).collect();
-        indexes.sort_unstable();
-        Ok(indexes)
-    };
-    #[expect(clippy::reversed_empty_ranges, reason = "one of those to be refused")]
-    for range in [3..3, 4..3, 0..17, 16..17, 20..30] {
-        match within(1, range.clone()) {
-            Err(StoreError::Invalid { value, max, .. }) => {
-                assert_eq!((value, max), (range.end, 16), "{range:?}");
-            }
-            other => panic!("{range:?}: {other:?}"),
-        }
-    }
-    let mut all = within(2, 5..9).unwrap();
-    assert!(all.iter().all(|block| (5..9).contains(block)), "{all:?}");
-    assert_eq!(within(1, 15..16).unwrap(), [15]);
-    all.extend(within(9, 3..9).unwrap());
-    all.sort_unstable();
-    assert_eq!(all, [3, 4, 5, 6, 7, 8]);
-    match within(1, 3..9) {
-        Err(StoreError::Exhausted { wanted, blocks, .. }) => assert_eq!((wanted, blocks), (1, 6)),
-        other => panic!("{other:?}"),
-    }
-    // The other blocks are as free as before.
-    let others = within(9, 0..16).unwrap();
-    assert_eq!(others, [0, 1, 2, 9, 10, 11, 12, 13, 14]);
-}
 
 #[test]
 fn many_releases_are_one_step_that_passes_over_what_is_not_ours() {

@@ -3,14 +3,12 @@
 mod init_if_new;
 pub(crate) mod past;
 
-use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::clock::Clock;
 use crate::lease::block::{Block, Epoch};
 use crate::lease::error::StoreError;
-use crate::lease::grant::Grant;
 use crate::lease::namespace::Namespace;
 use crate::lease::store::connect::file_url;
 use crate::lease::store::format::decode_record;
@@ -18,7 +16,7 @@ use crate::lease::store::lease_store::LeaseStore;
 use crate::lease::store::leases::Leases;
 use crate::lease::store::options::{OpenError, OpenOptions};
 use crate::lease::store::record::{Incarnation, StoreRecord};
-use crate::lease::store::request::{Acquire, Floor, Init};
+use crate::lease::store::request::{Floor, Init};
 use crate::lease::store::table::sqlite::{Kind, SqliteTable};
 
 /// A store in a file of SQLite's: the embedded default, for any number of
@@ -207,41 +205,6 @@ impl SqliteStore {
     pub(crate) fn check_init(&self, namespace: &Namespace, init: &Init) -> Result<(), StoreError> {
         let unix_ms = self.leases.table().unix_ms();
         StoreRecord::create(namespace, init, &Incarnation::new(""), unix_ms).map(drop)
-    }
-
-    /// As [`acquire`](LeaseStore::acquire), out of these blocks alone: for a process that must have
-    /// certain nodes. Reads every block that was ever granted.
-    ///
-    /// # Errors
-    /// [`StoreError::Exhausted`] when all of these blocks are held,
-    /// [`StoreError::Invalid`] for a range that is empty or ends after the last
-    /// block, and those of `acquire`.
-    ///
-    /// # Examples
-    /// ```
-    /// use ringflake::{Clock, Layout, SystemClock};
-    /// use ringflake::lease::{
-    ///     Acquire, Fingerprint, History, Init, LeaseStore, Namespace, OpenOptions, SqliteStore,
-    /// };
-    ///
-    /// let directory = tempfile::tempdir()?;
-    /// // The examples run on any file system. Leave this out.
-    /// let options = OpenOptions::new().accept_best_effort(true);
-    /// let mut store = SqliteStore::new(directory.path().join("leases.db"), &options)?;
-    /// let orders = Namespace::new("orders", &Layout::RANDFLAKE, Fingerprint::PLAIN)?;
-    /// let now = SystemClock.unix_ms();
-    /// store.init(&orders, &Init::new(History::New, now))?;
-    /// let grants = store.acquire_within(&orders, &Acquire::new(1, 600, now), 7..8)?;
-    /// assert_eq!(grants[0].block.index(), 7);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn acquire_within(
-        &mut self,
-        namespace: &Namespace,
-        acquire: &Acquire,
-        blocks: Range<u64>,
-    ) -> Result<Vec<Grant>, StoreError> {
-        self.leases.acquire_within(namespace, acquire, blocks)
     }
 
     /// As [`release`](LeaseStore::release) for each of these grants, up to 60 of them in

@@ -1,7 +1,5 @@
 //! Acquisitions: which blocks, and from when on.
 
-use std::ops::Range;
-
 use super::attempts::Attempts;
 use super::selection::{Candidate, Reading, View};
 use super::{Leases, Opened, latest};
@@ -13,37 +11,14 @@ use crate::lease::store::request::{Acquire, Floor};
 use crate::lease::store::table::{Key, Query, Table};
 
 impl<T: Table> Leases<T> {
-    /// As [`acquire`](crate::lease::LeaseStore::acquire), out of these blocks alone. Reads every
-    /// block that was ever granted.
-    ///
-    /// # Errors
-    /// [`StoreError::Exhausted`] when all of these blocks are held,
-    /// [`StoreError::Invalid`] for a range that is empty or ends after the last
-    /// block, and those of `acquire`.
-    pub fn acquire_within(
+    pub(super) fn acquire_many(
         &mut self,
         namespace: &Namespace,
         acquire: &Acquire,
-        blocks: Range<u64>,
-    ) -> Result<Vec<Grant>, StoreError> {
-        let ends = blocks.start.saturating_add(1)..=namespace.blocks();
-        StoreError::check_range("the end of the range of blocks", blocks.end, ends)?;
-        self.acquire_some(namespace, acquire, Some(blocks))
-    }
-
-    /// Acquires blocks, out of the range `within` alone if there is one.
-    pub(super) fn acquire_some(
-        &mut self,
-        namespace: &Namespace,
-        acquire: &Acquire,
-        within: Option<Range<u64>>,
     ) -> Result<Vec<Grant>, StoreError> {
         acquire.validate()?;
         let mut attempts = self.attempts();
-        let mut reading = match within {
-            Some(_) => Reading::Full,
-            None => self.selection.first_reading(),
-        };
+        let mut reading = self.selection.first_reading();
         let mut query = self.acquire_query(namespace, acquire, reading, &attempts);
         let mut snapshot = self.table.read(&query)?;
         loop {
@@ -75,7 +50,7 @@ impl<T: Table> Leases<T> {
             }
 
             let read = query.blocks.as_ref();
-            let view = View::new(namespace, &opened.snapshot, read, within.clone());
+            let view = View::new(namespace, &opened.snapshot, read);
             let record = &opened.record;
             let is_possible = record.mark_window(now, acquire).is_some();
             let chosen = view.candidates(record, now, acquire, &mut self.selection);
@@ -87,8 +62,8 @@ impl<T: Table> Leases<T> {
                 continue;
             }
             if chosen.is_empty() {
-                let lowest = view.lowest_marks();
-                return Err(record.refusal(time.unix_ms, now, acquire, view.blocks(), lowest));
+                let (blocks, lowest) = (namespace.blocks(), view.lowest_marks());
+                return Err(record.refusal(time.unix_ms, now, acquire, blocks, lowest));
             }
             let mut granted = Vec::with_capacity(chosen.len());
             for Candidate { state, value } in chosen {

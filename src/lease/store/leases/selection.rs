@@ -52,8 +52,6 @@ pub(super) struct Candidate {
 /// A namespace's blocks, as far as they were read.
 #[derive(Debug)]
 pub(super) struct View {
-    /// How many blocks there are to choose from.
-    blocks: u64,
     /// The sound blocks.
     granted: Vec<Candidate>,
     /// Indices with an entry, sound or not.
@@ -141,16 +139,10 @@ impl BlockSelection {
 }
 
 impl View {
-    /// The blocks that were read by `query`; those of the range `within` alone if there is one.
-    pub(super) fn new(
-        namespace: &Namespace,
-        snapshot: &Snapshot,
-        query: Option<&Blocks>,
-        within: Option<Range<u64>>,
-    ) -> Self {
-        let all = within.unwrap_or(0..namespace.blocks());
+    /// The blocks that were read by `query`.
+    pub(super) fn new(namespace: &Namespace, snapshot: &Snapshot, query: Option<&Blocks>) -> Self {
+        let all = 0..namespace.blocks();
         let mut view = Self {
-            blocks: all.end - all.start,
             granted: Vec::new(),
             present: BTreeSet::new(),
             window: match query {
@@ -217,11 +209,6 @@ impl View {
         chosen
     }
 
-    /// How many blocks there are to choose from.
-    pub(super) fn blocks(&self) -> u64 {
-        self.blocks
-    }
-
     /// The lowest marks of the blocks.
     pub(super) fn lowest_marks(&self) -> LowestMarks {
         LowestMarks::of(self.granted.iter().map(|it| &it.state))
@@ -274,7 +261,7 @@ mod tests {
             limit: 6,
             window,
         };
-        View::new(&space(), &snapshot, Some(&blocks), None)
+        View::new(&space(), &snapshot, Some(&blocks))
     }
 
     fn indices(candidates: &[Candidate]) -> Vec<u64> {
