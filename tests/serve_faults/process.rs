@@ -17,7 +17,7 @@ pub(crate) struct Serve {
     config: PathBuf,
     pub(crate) resp: u16,
     pub(crate) http: u16,
-    /// What clients send, if there are tokens.
+    /// The clients' token; empty for none.
     pub(crate) token: &'static str,
     running: Option<Logged>,
     clock: Option<Clock>,

@@ -176,8 +176,8 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
                     task: context.waker().clone(),
                 })
             });
-            // Polling the drain takes a lock that all connections share, and polling the timer
-            // costs as much as a small request.
+            // Not at each turn: polling the drain takes a lock that all connections share, and
+            // polling the timer registers its waker anew.
             is_due |= events.is_due.load(Ordering::Relaxed)
                 && events.is_due.swap(false, Ordering::AcqRel);
             if is_due {

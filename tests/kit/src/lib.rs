@@ -101,10 +101,10 @@ pub fn words(line: &str) -> Vec<&str> {
     line.split_whitespace().collect()
 }
 
-/// What this program prints, which has to succeed.
+/// Runs this program, which must succeed, and returns what it prints.
 ///
 /// # Panics
-/// With all that it has written, if it does not.
+/// With all that it has written, if it fails.
 #[track_caller]
 pub fn printed(program: &mut Command) -> String {
     let output = program.output().unwrap();
