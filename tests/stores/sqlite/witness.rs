@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 use super::files::without_privilege;
 use super::{Site, child, given_path};
-use crate::kit::{self, FAILOVER, HORIZON, copied, fenced};
+use crate::kit::{self, FAILOVER, HORIZON, copied, fenced, unavailable};
 
 /// A file system in a file, mounted until this is dropped.
 struct Mounted {
@@ -136,15 +136,20 @@ impl Watched {
 
     /// Puts the directory back by `put_back`, which is given a backup made by `cp -a`, and goes
     /// on.
-    fn survives(mut self, put_back: impl FnOnce(&str, &str)) {
-        let mut store = self.store();
-        let kept = self.grant(&mut store, 2).remove(0);
+    fn survives(self, put_back: impl FnOnce(&str, &str)) {
         let data = &self.site.directory;
         let [data, backup] = [data.clone(), data.with_extension("bak")];
         let [data, backup] = [&data, &backup].map(|path| path.to_str().unwrap());
-        cp("-a", data, backup);
+        self.survives_loss(|| cp("-a", data, backup), || put_back(backup, data));
+    }
+
+    /// Loses what was granted between the two, and goes on.
+    fn survives_loss(mut self, back_up: impl FnOnce(), put_back: impl FnOnce()) {
+        let mut store = self.store();
+        let kept = self.grant(&mut store, 2).remove(0);
+        back_up();
         let lost = self.grant(&mut store, 4).pop().unwrap();
-        put_back(backup, data);
+        put_back();
 
         // Noticed before anything is granted or renewed, also by a store that was open.
         let renew = Renew::new(&kept, kept.ticks.end + 5, self.site.clock.unix_ms());
@@ -291,9 +296,87 @@ fn a_snapshot_used_beside_the_original_grants_nothing_twice() {
     }
     .store(FILE);
     for _ in 0..4 {
-        watched.grant(&mut other, 2);
+        copied(watched.try_acquire(&mut other)).says("subvolume");
         watched.grant(&mut original, 2);
     }
+    assert!(!watched.history_lost(), "the original was not disturbed");
+}
+
+/// The snapshot has the same inodes and birth times.
+#[test]
+fn a_volume_put_back_to_a_snapshot_grants_nothing_twice() {
+    for (kind, options, mount) in [
+        ("ext4", &["-q", "-I", "128"][..], "loop"),
+        ("ext4", &["-q", "-I", "256"], "loop"),
+        // The former one stays mounted for as long as a descriptor is open.
+        ("xfs", &["-q"], "loop,nouuid"),
+    ] {
+        let Some(mounted) = Mounted::new(kind, options) else {
+            continue;
+        };
+        let [image, snapshot] = ["image", "snapshot"].map(|it| mounted.home.path().join(it));
+        let (at, to) = (mounted.at(), mounted.at());
+        Watched::new(&at).survives_loss(
+            || {
+                must_run("sync", &["-f", at.to_str().unwrap()]);
+                cp("", &image, &snapshot);
+            },
+            || {
+                assert!(run("umount", |it| it.arg("-l").arg(&to)));
+                assert!(run("mount", |it| it
+                    .args(["-o", mount])
+                    .arg(&snapshot)
+                    .arg(&to)));
+            },
+        );
+    }
+}
+
+/// A note that can't be written is an error.
+#[test]
+fn without_room_for_the_note_nothing_is_granted() {
+    if let Some(directory) = given_path() {
+        let watched = Watched::at(Site::new(&directory));
+        unavailable(watched.try_acquire(&mut watched.store()))
+            .says(SHARED_MEMORY)
+            .says("No space left");
+        return;
+    }
+    if !server::has(
+        run("unshare", |it| it.args(["--mount", "true"])),
+        "only root can mount",
+    ) {
+        return;
+    }
+    let home = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let mut watched = Watched::new(home.path());
+    watched.grant(&mut watched.store(), 1);
+    for room in [
+        "nr_inodes=1 none /dev/shm",
+        "size=4k none /dev/shm && head -c 4096 /dev/zero >/dev/shm/full",
+    ] {
+        in_namespace(
+            &watched.site.directory,
+            &format!("mount -t tmpfs -o {room}"),
+        );
+    }
+    watched.grant(&mut watched.store(), 1);
+}
+
+/// This test again, in a mount namespace of its own, after these commands.
+fn in_namespace(directory: &Path, script: &str) {
+    let inside = child(directory);
+    let mut shell = Command::new("unshare");
+    shell.args([
+        "--mount",
+        "sh",
+        "-ec",
+        &format!("{script}\nexec \"$0\" \"$@\""),
+    ]);
+    shell.arg(inside.get_program()).args(inside.get_args());
+    let set = inside.get_envs();
+    shell.envs(set.filter_map(|(name, value)| Some((name, value?))));
+    printed(&mut shell);
 }
 
 #[test]
@@ -373,17 +456,7 @@ fn one_file_of_several_users_mounts_and_containers_grants_nothing_twice() {
         assert!(!watched.history_lost(), "it began no new life");
     }
 
-    let inside = child(&data);
-    let mut container = Command::new("unshare");
-    let shell = "mount -t tmpfs none /dev/shm && exec \"$0\" \"$@\"";
-    container.args(["--mount", "sh", "-c", shell]);
-    container.arg(inside.get_program()).args(inside.get_args());
-    container.envs(
-        inside
-            .get_envs()
-            .filter_map(|(name, value)| Some((name, value?))),
-    );
-    printed(&mut container);
+    in_namespace(&data, "mount -t tmpfs none /dev/shm");
     assert!(watched.history_lost(), "the container wrote");
     watched.grant(&mut watched.store(), 2);
 }

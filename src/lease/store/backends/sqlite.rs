@@ -53,7 +53,8 @@ use crate::lease::store::table::sqlite::{Kind, SqliteTable};
 /// **A process that uses the store must not open the file by other means**, not even to copy it: when
 /// it closes the file, POSIX drops the locks of all of the process.
 ///
-/// The file holds its own identity: the machine, the inode, the time of birth. A copy can be read.
+/// The file holds its own identity: the machine, the inode, the time of birth, on btrfs the
+/// subvolume. A copy can be read.
 /// Everything else fails with [`Copied`], or as a fenced renewal, because the original could still
 /// be granting. Once no process uses the original any more, [`raise_floor`] with [`OverLostGrants`]
 /// on any namespace adopts the copy. An older state that was put back is noticed by a note in the

@@ -15,8 +15,11 @@
 //!   `statx(2)`. A copy is another inode, born later, whatever else it
 //!   preserves. `mv` within a file system, `chmod` and writing keep both.
 //!
-//! Left out: the device number, which may change at each boot; the file system's
-//! own number, which on some is made from the device number; the inode's
+//! * **The subvolume**, on btrfs: a snapshot has the same files with the same
+//!   inode numbers and times of birth.
+//!
+//! Left out: the device number, which may change at each boot; the number of other
+//! file systems, which on some is made from the device number; the inode's
 //! generation, for which the file would have to be opened (see `system`). Two
 //! file systems that hold the same inode number born in the same nanosecond are
 //! two copies of one file system.
@@ -27,15 +30,17 @@
 //! itself begins a new life; see `witness`. With another identity it is a copy.
 //!
 //! # Not noticed
-//! A machine that was suspended, cloned with its memory and resumed twice. A process with a
-//! confirmed end above the lost state raises the floor when it asks for blocks (S8). Where none
-//! lives, this needs [`raise_floor`](crate::lease::LeaseStore::raise_floor) by hand.
+//! A machine that was suspended, cloned with its memory and resumed twice; a clone of the file
+//! system (by LVM, or of a cluster's volume) used beside the original under the same machine ID, or
+//! none, where each has a `/dev/shm` of its own. A process with a confirmed end above the lost
+//! state raises the floor when it asks for blocks (S8). Where none lives, this needs
+//! [`raise_floor`](crate::lease::LeaseStore::raise_floor) by hand.
 
 use std::io;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::system::FileNumbers;
+use super::system::{self, FileNumbers};
 use crate::lease::store::record::Incarnation;
 
 /// The identity of the file at `path`, as a text for people, too.
@@ -45,14 +50,21 @@ pub(super) fn identity(path: &Path) -> io::Result<String> {
         machine()?.as_deref(),
         FileNumbers::of(&found).map(|numbers| numbers.inode),
         found.created().ok(),
+        system::subvolume(path).map_err(|error| at(path, &error))?,
     ))
 }
 
-fn describe(machine: Option<&str>, inode: Option<u64>, born: Option<SystemTime>) -> String {
+fn describe(
+    machine: Option<&str>,
+    inode: Option<u64>,
+    born: Option<SystemTime>,
+    subvolume: Option<u64>,
+) -> String {
     let unknown = || "unknown".to_owned();
     let born = born.and_then(|born| born.duration_since(UNIX_EPOCH).ok());
+    let subvolume = subvolume.map_or_else(String::new, |it| format!(", subvolume {it:016x}"));
     format!(
-        "machine {}, inode {}, born {}",
+        "machine {}, inode {}, born {}{subvolume}",
         machine.unwrap_or("unknown"),
         inode.map_or_else(unknown, |inode| inode.to_string()),
         born.map_or_else(unknown, |born| format!(
@@ -82,7 +94,7 @@ fn machine() -> io::Result<Option<String>> {
 }
 
 /// Says where an error is from.
-fn at(path: &Path, error: &io::Error) -> io::Error {
+pub(super) fn at(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
@@ -112,15 +124,16 @@ mod tests {
     #[test]
     fn each_part_counts() {
         let born = UNIX_EPOCH + Duration::new(1_700_000_000, 5);
-        let one = describe(Some("aa"), Some(7), Some(born));
+        let one = describe(Some("aa"), Some(7), Some(born), None);
         assert_eq!(one, "machine aa, inode 7, born 1700000000.000000005");
         let later = born + Duration::from_nanos(1);
         for other in [
-            describe(Some("ab"), Some(7), Some(born)),
-            describe(None, Some(7), Some(born)),
-            describe(Some("aa"), Some(8), Some(born)),
-            describe(Some("aa"), Some(7), Some(later)),
-            describe(Some("aa"), Some(7), None),
+            describe(Some("ab"), Some(7), Some(born), None),
+            describe(None, Some(7), Some(born), None),
+            describe(Some("aa"), Some(8), Some(born), None),
+            describe(Some("aa"), Some(7), Some(later), None),
+            describe(Some("aa"), Some(7), None, None),
+            describe(Some("aa"), Some(7), Some(born), Some(1)),
         ] {
             assert_ne!(other, one);
         }

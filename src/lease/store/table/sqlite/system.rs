@@ -13,6 +13,30 @@ use std::path::Path;
 /// `f_type` of `statfs(2)`; none elsewhere.
 #[cfg(target_os = "linux")]
 pub(super) fn file_system_type(path: &Path) -> io::Result<Option<u32>> {
+    // Its type differs from platform to platform; the numbers have 32 bits.
+    #[allow(clippy::unnecessary_cast)]
+    Ok(Some(statfs(path)?.f_type as u32))
+}
+
+/// What tells a subvolume of btrfs from its snapshots, which have the same files with the same
+/// numbers: `f_fsid`, made from the numbers of the file system and of the subvolume. It stays from
+/// mount to mount, except where a cloned device is mounted beside its original: there each mount
+/// has another one. None elsewhere.
+#[cfg(target_os = "linux")]
+pub(super) fn subvolume(path: &Path) -> io::Result<Option<u64>> {
+    const BTRFS: u32 = 0x9123_683e;
+
+    if file_system_type(path)? != Some(BTRFS) {
+        return Ok(None);
+    }
+    let id = statfs(path)?.f_fsid;
+    // SAFETY: two integers of 32 bits, which libc keeps private.
+    let [first, second] = unsafe { std::mem::transmute::<libc::fsid_t, [u32; 2]>(id) };
+    Ok(Some(u64::from(first) << 32 | u64::from(second)))
+}
+
+#[cfg(target_os = "linux")]
+fn statfs(path: &Path) -> io::Result<libc::statfs> {
     use std::mem::MaybeUninit;
     use std::os::unix::ffi::OsStrExt;
 
@@ -23,14 +47,16 @@ pub(super) fn file_system_type(path: &Path) -> io::Result<Option<u32>> {
         return Err(io::Error::last_os_error());
     }
     // SAFETY: the call succeeded, and has filled it in.
-    let found = unsafe { found.assume_init() };
-    // Its type differs from platform to platform; the numbers have 32 bits.
-    #[allow(clippy::unnecessary_cast)]
-    Ok(Some(found.f_type as u32))
+    Ok(unsafe { found.assume_init() })
 }
 
 #[cfg(not(target_os = "linux"))]
 pub(super) fn file_system_type(_path: &Path) -> io::Result<Option<u32>> {
+    Ok(None)
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn subvolume(_path: &Path) -> io::Result<Option<u64>> {
     Ok(None)
 }
 

@@ -28,12 +28,14 @@
 //!   answer. No two writes have the same one, so a file with the note's token is in the state that
 //!   this write has left. A number that counts writes would not do: it repeats once a state was
 //!   put back, and then another.
-//! * **Two files with one name** (a snapshot beside the original) share the note. Each write
-//!   holds its lock from the comparison to "done", so their writes are one sequence, in which
-//!   each finds the other's token or device and begins a new life above all that was granted
-//!   before.
+//! * **Two files with one name** (a clone of the file system beside the original) share the note,
+//!   where both see the same `/dev/shm`. Each write holds its lock from the comparison to "done",
+//!   so their writes are one sequence, in which each finds the other's token or device and begins a
+//!   new life above all that was granted before.
 //! * **No note** after a reboot, or where it was removed, costs a raised floor and no duplicate.
-//! * **Not noticed:** a machine that was suspended, snapshot with its memory and resumed twice.
+//! * **Not noticed:** a machine that was suspended, snapshot with its memory and resumed twice; and
+//!   a clone of the file system beside the original where each has a `/dev/shm` of its own. A
+//!   snapshot of a btrfs subvolume is another file: see `identity`.
 //!
 //! A note ends with the path of its file. Making a new note removes this user's notes that are
 //! a day old and whose files are gone.
@@ -50,6 +52,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::identity::at;
 use super::locked::Locked;
 use super::system::{self, FileNumbers};
 
@@ -220,7 +223,8 @@ impl Witness {
     pub(super) fn write(&mut self, note: &Note, file: &Path) -> io::Result<()> {
         let text = note.text(file);
         self.note.rewind()?;
-        self.note.write_all(text.as_bytes())?;
+        let written = self.note.write_all(text.as_bytes());
+        written.map_err(|error| at(&path(&self.name), &error))?;
         self.note.set_len(text.len() as u64)
     }
 }
@@ -282,7 +286,7 @@ fn remove_notes_of_files_that_are_gone() {
 fn open(path: &Path) -> io::Result<File> {
     // Without `create`: in a sticky directory that fails for a file of somebody else.
     let opened = OpenOptions::new().read(true).write(true).open(path);
-    opened.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
+    opened.map_err(|error| at(path, &error))
 }
 
 /// Makes a note that belongs to the owner of `file`, and has its mode.
@@ -295,7 +299,7 @@ fn make(path: &Path, file: &Metadata) -> io::Result<File> {
     let note = match options.open(path) {
         Ok(note) => note,
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return open(path),
-        Err(error) => return Err(error),
+        Err(error) => return Err(at(path, &error)),
     };
     let own = note.metadata()?;
     if (own.uid(), own.gid()) != (file.uid(), file.gid()) {
