@@ -34,7 +34,8 @@
 //! broken: a backup is restored, or a replica takes over that lacks the latest
 //! writes. The store then shows another [`Incarnation`] than the one on record,
 //! and before anything is granted the namespace's floor rises above every
-//! interval that a lost grant can reach; see [`StoreLimits`].
+//! interval that a lost grant can reach; see [`StoreLimits`]. A copy, beside which the original may
+//! still grant, grants nothing until somebody adopts it.
 //!
 //! Rows that were put back in a running server show no such change. But the processes
 //! know what the store confirmed to them. Each request for blocks carries that, as

@@ -3,11 +3,11 @@
 use std::thread;
 
 use mysql::prelude::Queryable;
-use ringflake::lease::{Durability, Fence, LeaseStore as _, MysqlStore};
+use ringflake::lease::{Durability, Fence, Floor, LeaseStore as _, MysqlStore};
 
 use crate::kit::{
-    acquire, answers, denied, fenced, floor_ahead, made, mark, not_durable, now, renew, several,
-    take, unavailable,
+    acquire, answers, copied, denied, fenced, floor_ahead, made, mark, not_durable, now, renew,
+    several, take, unavailable,
 };
 use crate::served::{self, Served as _, store};
 use crate::sql::{self, Database, batches};
@@ -137,6 +137,34 @@ fn a_server_with_another_identity_raises_the_floor() {
     let fence = fenced(renew(&mut store, &space, &grant));
     assert_eq!(fence, Fence::Incarnation);
     floor_ahead(acquire(&mut store, &space));
+}
+
+#[test]
+fn a_copy_in_another_database_grants_nothing_until_it_is_adopted() {
+    let server = started!(MariaDb::start());
+    let space = made(&mut server.store(), "orders", 5);
+    let grant = take(&mut server.store(), &space, 10);
+    for sql in [
+        "CREATE DATABASE copy",
+        "CREATE TABLE copy.ringflake LIKE app.ringflake",
+        "INSERT INTO copy.ringflake SELECT * FROM app.ringflake",
+        "GRANT ALL ON copy.* TO 'app'@'%'",
+    ] {
+        server.execute(sql);
+    }
+    let mut copy = store(&format!(
+        "{}/copy",
+        server.url().strip_suffix("/app").unwrap()
+    ));
+    assert!(copy.check(&space, now()).unwrap().is_copy);
+    copied(acquire(&mut copy, &space));
+    let fence = fenced(renew(&mut copy, &space, &grant));
+    assert_eq!(fence, Fence::Incarnation);
+    take(&mut server.store(), &space, 10);
+    copy.raise_floor(&space, Floor::OverLostGrants, now())
+        .unwrap();
+    assert!(!copy.check(&space, now()).unwrap().is_copy);
+    floor_ahead(acquire(&mut copy, &space));
 }
 
 /// As one is that was demoted: another server may grant already.

@@ -15,8 +15,8 @@ use ringflake::lease::{
 };
 
 use crate::kit::{
-    acquire, acquire_at_a_start, ambiguous, answers, corrupt, fenced, floor_ahead, made, mark,
-    not_durable, now, renew, several, table_missing, take, tick, unavailable,
+    acquire, acquire_at_a_start, ambiguous, answers, copied, corrupt, fenced, floor_ahead, made,
+    mark, not_durable, now, renew, several, table_missing, take, tick, unavailable,
 };
 use crate::served::{Served as _, store};
 use crate::sql::{self, Database};
@@ -86,10 +86,10 @@ fn init_brings_back_what_is_missing() {
 
 /// A database that was made of a used one, and took its name, has the same tables.
 #[test]
-fn a_database_made_from_a_template_is_noticed() {
+fn a_database_made_from_a_template_grants_nothing_until_it_is_adopted() {
     let server = started!(Postgres::start());
     let space = made(&mut server.store(), "orders", 5);
-    take(&mut server.store(), &space, 10);
+    let grant = take(&mut server.store(), &space, 10);
     let before = server.store().check(&space, now()).unwrap().incarnation;
     eventually("nobody is connected to it", || server.sessions() == 0);
     let system = |sql: &str| {
@@ -108,17 +108,37 @@ fn a_database_made_from_a_template_is_noticed() {
     system("CREATE DATABASE copy TEMPLATE app OWNER app");
     let url = server.url();
     let copy = format!("{}/copy", url.strip_suffix("/app").unwrap());
+    for sql in [
+        "CREATE SCHEMA other",
+        "CREATE TABLE other.ringflake (LIKE ringflake INCLUDING ALL)",
+        "INSERT INTO other.ringflake (key, value, rank) SELECT key, value, rank FROM ringflake",
+        "GRANT ALL ON SCHEMA other TO app",
+        "GRANT ALL ON other.ringflake TO app",
+    ] {
+        server.execute(sql);
+    }
+    let schema = format!("{url}?options=-csearch_path%3Dother");
+    copied(acquire(&mut store(&schema), &space));
     let report = store(&copy).check(&space, now()).unwrap();
-    assert!(report.history_lost(), "{report:?}");
-    // Both go on, and the copy takes the place of the other.
+    assert!(report.is_copy && report.history_lost(), "{report:?}");
+    // The original goes on, and the copy grants nothing, also in its place.
+    copied(acquire(&mut store(&copy), &space));
+    let fence = fenced(renew(&mut store(&copy), &space, &grant));
+    assert_eq!(fence, Fence::Incarnation);
     take(&mut server.store(), &space, 10);
-    floor_ahead(acquire(&mut store(&copy), &space));
     eventually("nobody is connected to them", || server.sessions() == 0);
     system("DROP DATABASE app");
     system("ALTER DATABASE copy RENAME TO app");
-    let report = server.store().check(&space, now()).unwrap();
+    let mut store = server.store();
+    copied(acquire(&mut store, &space));
+    // Until somebody says that it is the one to go on with.
+    store
+        .raise_floor(&space, Floor::OverLostGrants, now())
+        .unwrap();
+    let report = store.check(&space, now()).unwrap();
     assert_ne!(report.incarnation, before);
-    assert_eq!(report.incarnation, report.record.incarnation);
+    assert!(!report.is_copy && !report.history_lost(), "{report:?}");
+    floor_ahead(acquire(&mut store, &space));
 }
 
 #[test]
@@ -235,9 +255,9 @@ fn a_standby_serves_nobody_until_it_is_promoted_and_then_is_another() {
     // At once, though the control file says otherwise until the next checkpoint.
     let report = replica.check(&space, now()).unwrap();
     assert!(report.history_lost(), "{report:?}");
-    let timeline = |name: &str| name.split('/').nth(1).unwrap().to_owned();
-    assert_eq!(timeline(old.as_str()), "00000001");
-    assert_eq!(timeline(report.incarnation.as_str()), "00000002");
+    assert!(old.as_str().ends_with("/timeline 00000001"), "{old}");
+    let new = report.incarnation;
+    assert!(new.as_str().ends_with("/timeline 00000002"), "{new}");
     let fence = fenced(renew(&mut replica, &space, &grant));
     assert_eq!(fence, Fence::Incarnation);
     let floor = floor_ahead(acquire(&mut replica, &space));

@@ -71,12 +71,21 @@ impl Advice {
         self
     }
 
+    /// The command that adopts a copy.
+    fn adoption(&self) -> String {
+        let command = format!(
+            "'ringflake store raise-floor --over-lost-grants{}'",
+            self.adopted
+        );
+        match self.adopted.contains("tier:") {
+            true => format!("{command}, with the URL of the upstream store if that is the copy"),
+            false => command,
+        }
+    }
+
     pub(super) fn obstacle(&self, obstacle: &Obstacle) -> String {
         match obstacle {
-            Obstacle::Copied => format!(
-                "{obstacle}: 'ringflake store raise-floor --over-lost-grants{}'",
-                self.adopted
-            ),
+            Obstacle::Copied => format!("{obstacle}: {}", self.adoption()),
             Obstacle::Exhausted { quarantined: 1.. } => {
                 let words = &self.words;
                 format!(
@@ -296,9 +305,8 @@ impl Advice {
             }
             StoreError::Copied { .. } => format!(
                 "go back to the original\n\
-                 help: if nobody can use the original any more, run 'ringflake store raise-floor \
-                 --over-lost-grants{}'",
-                self.adopted
+                 help: if nobody can use the original any more, run {}",
+                self.adoption()
             ),
             StoreError::FloorAhead { retry_after, .. } if *retry_after > FAR_AHEAD => format!(
                 "wait until then\n\

@@ -80,7 +80,7 @@ kinds! {
     /// [`StoreError::LayoutEnded`].
     LayoutEnded "has reached the end of the layout's ticks",
     /// [`StoreError::Copied`].
-    Copied "is a copy of the file that granted the leases",
+    Copied "is a copy; the original may still grant the same leases",
     /// [`StoreError::ClockSkew`] or [`StoreError::BeforeEpoch`].
     Clock "rejects requests: its clock and this machine's differ too much, or show a time before the epoch",
     /// [`StoreError::NotDurable`].

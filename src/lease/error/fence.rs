@@ -34,7 +34,7 @@ pub enum Fence {
         floor: u64,
     },
     /// The store was replaced by another, or restored, since the namespace's
-    /// last grant. The next grant raises the floor.
+    /// last grant. The next grant raises the floor, unless the store is a copy.
     Incarnation,
     /// The store is a tier, and the machine has lost the block to the upstream store,
     /// or gives it up.

@@ -95,7 +95,7 @@ pub trait LeaseStore: Send + fmt::Debug {
     /// [`StoreRecord::granted`] have both rules. A store that grants no past answers
     /// [`StoreError::PresentOnly`].
     ///
-    /// In this order: refuse clocks that are too far apart; where the server's
+    /// In this order: refuse clocks that are too far apart; refuse a copy; where the server's
     /// incarnation is not the recorded one, raise the floor over lost grants; choose.
     /// If less is on record than the [evidence](Acquire::evidence) says
     /// ([`StoreRecord::check_history`]), read no earlier than what is chosen, raise the

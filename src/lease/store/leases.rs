@@ -277,6 +277,12 @@ impl Opened {
         Key::record(self.record.namespace.name())
     }
 
+    /// Whether it is a copy of the table that granted, which may still grant.
+    fn is_copy(&self) -> bool {
+        let found = &self.snapshot.incarnation;
+        found.is_copy_of(&self.record.incarnation)
+    }
+
     /// The record as it is now, to be written.
     fn put(&self) -> Put {
         Put {
@@ -455,7 +461,7 @@ impl<T: Table> LeaseStore for Leases<T> {
             store: store.store,
             incarnation: opened.snapshot.incarnation.clone(),
             durability: store.durability,
-            is_copy: store.is_copy,
+            is_copy: store.is_copy || opened.is_copy(),
             store_unix_ms: Some(time.nearest(now_unix_ms)),
             client_unix_ms: now_unix_ms,
             granted_blocks: listing.blocks.len() as u64,

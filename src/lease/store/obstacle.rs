@@ -12,8 +12,8 @@ use crate::lease::store::report::StoreReport;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Obstacle {
-    /// The file was replaced, restored or copied since its last lease. It grants nothing,
-    /// since the other one may still do so.
+    /// The store is a copy that nobody adopted. It grants nothing, since the original may still
+    /// do so.
     Copied,
     /// The store was restarted, replaced or restored since its last lease, and raises the
     /// floor at the next request.
@@ -46,8 +46,8 @@ impl fmt::Display for Obstacle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Copied => f.write_str(
-                "the file was replaced, restored or copied since its last lease: when no process \
-                 uses the original file any more, raise the floor over lost grants",
+                "the store was replaced, restored or copied since its last lease: when no process \
+                 uses the original any more, raise the floor over lost grants",
             ),
             Self::HistoryLost { failover } => write!(
                 f,

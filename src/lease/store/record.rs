@@ -23,7 +23,8 @@ use crate::lease::store::request::{Floor, History, Init, Renew};
 pub struct Incarnation(String);
 
 impl Incarnation {
-    /// The incarnation that the server calls by this name.
+    /// The incarnation that the server calls by this name. One named `SERVER/database D` grants
+    /// nothing where only `D` differs from the record: that is a copy within the server.
     pub fn new(name: impl Into<String>) -> Self {
         Self(name.into())
     }
@@ -41,6 +42,25 @@ impl Incarnation {
             parts.map(|(identity, _)| identity.to_owned())
         };
         identity(self) == identity(other)
+    }
+
+    /// Whether this is another database, or another schema, than that of `original`, of the same
+    /// SQL server. It has the record, so it was made from that one, which may still grant.
+    pub(in crate::lease) fn is_copy_of(&self, original: &Self) -> bool {
+        match (self.database(), original.database()) {
+            (Some((server, own)), Some((other_server, other))) => {
+                server == other_server && own != other
+            }
+            _ => false,
+        }
+    }
+
+    /// The server and the database of `SERVER/database D`, or of `SERVER/database D/table T`. A
+    /// name may have slashes.
+    fn database(&self) -> Option<(&str, &str)> {
+        let (server, rest) = self.0.split_once("/database ")?;
+        let database = rest.split_once("/table ").map_or(rest, |(it, _)| it);
+        Some((server, database))
     }
 }
 
@@ -384,5 +404,43 @@ mod tests {
         state.granted_unix_ms = Some(1);
         state.holder = Some(Holder::new("before", "1"));
         state
+    }
+
+    #[test]
+    fn another_database_of_the_same_server_is_a_copy() {
+        for (found, original, is_copy) in [
+            (
+                "7/database 6/table 9/line 1",
+                "7/database 5/table 9/line 1",
+                true,
+            ),
+            (
+                "7/database 6/table 8/line 2",
+                "7/database 5/table 9/line 1",
+                true,
+            ),
+            (
+                "7/database 5/table 8/line 2",
+                "7/database 5/table 9/line 1",
+                false,
+            ),
+            (
+                "8/database 6/table 9/line 1",
+                "7/database 5/table 9/line 1",
+                false,
+            ),
+            ("1/h//d//database ids/b", "1/h//d//database ids/a", true),
+            ("1/h//d//database ids/a", "1/h//d//database ids/a", false),
+            ("1/g//d//database ids/b", "1/h//d//database ids/a", false),
+            ("7/database x/database y", "7/database z/database y", true),
+            ("7", "7/database 5", false),
+        ] {
+            let [found, original] = [found, original].map(Incarnation::new);
+            assert_eq!(
+                found.is_copy_of(&original),
+                is_copy,
+                "{found} of {original}"
+            );
+        }
     }
 }

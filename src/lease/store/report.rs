@@ -102,7 +102,7 @@ pub struct StoreReport {
     pub incarnation: Incarnation,
     /// Whether the store keeps what it has confirmed.
     pub durability: Durability,
-    /// Whether the store is a file that was copied, and that nobody adopted.
+    /// Whether the store is a copy that nobody adopted.
     pub is_copy: bool,
     /// The store's time in milliseconds since 1970; none if it has no clock.
     pub store_unix_ms: Option<u64>,
@@ -141,8 +141,7 @@ impl StoreReport {
     }
 
     /// Whether the store was replaced or restored since it last granted
-    /// something, so that the next grant will raise the floor; or, for a file that
-    /// was copied, will be refused.
+    /// something, so that the next grant will raise the floor; or, for a copy, will be refused.
     pub fn history_lost(&self) -> bool {
         self.record.incarnation != self.incarnation
     }

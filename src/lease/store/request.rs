@@ -245,7 +245,7 @@ impl Renew {
 #[non_exhaustive]
 pub enum Floor {
     /// Above everything that a lost grant can reach: after a restore that the
-    /// store itself can't notice.
+    /// store itself can't notice. It also adopts a copy.
     OverLostGrants,
     /// To this tick since the layout's epoch, at most
     /// [what a lost grant can reach](crate::lease::StoreRecord::floor_over_lost_grants): nothing lies

@@ -114,7 +114,9 @@
 //! * A commit that writes `check` takes every permission that the grant of a block takes.
 //! * Without tables, a commit that does not create them is [`TableError::TableMissing`].
 //! * A table that can be copied, as a file can, rejects all commits to a copy that nobody
-//!   [adopted](Txn::adopts). Its original has the same blocks to grant.
+//!   [adopted](Txn::adopts). Its original has the same blocks to grant. A database on a server that
+//!   has others names its incarnation `SERVER/database D`: then [`Leases`](crate::lease::Leases)
+//!   refuses a copy.
 
 #[cfg(feature = "etcd")]
 pub(crate) mod etcd;
@@ -534,7 +536,7 @@ pub struct Description {
     pub store: String,
     /// Whether it keeps what it has confirmed.
     pub durability: Durability,
-    /// Whether the table is a copy that nobody [adopted](Txn::adopts). No server's is.
+    /// Whether the table detected that it is a copy that nobody [adopted](Txn::adopts).
     pub is_copy: bool,
 }
 

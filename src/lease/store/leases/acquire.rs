@@ -29,6 +29,13 @@ impl<T: Table> Leases<T> {
             let mut txn = opened.txn();
 
             let incarnation = opened.snapshot.incarnation.clone();
+            if opened.is_copy() {
+                return Err(StoreError::Copied {
+                    store: self.table.describe()?.store,
+                    recorded: opened.record.incarnation.to_string(),
+                    found: incarnation.to_string(),
+                });
+            }
             let mut raised = opened.record.observe(&incarnation, now);
             let lost = opened.history_lost(now, &acquire.evidence);
             if lost.is_some() {

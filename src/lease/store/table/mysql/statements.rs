@@ -154,9 +154,10 @@ impl Statements {
     pub(super) fn new(flavour: Flavour, accepts_best_effort: bool) -> Self {
         Self {
             incarnation: match flavour {
-                Flavour::MySql => "@@global.server_uuid",
+                Flavour::MySql => "CONCAT(@@global.server_uuid, '/database ', DATABASE())",
                 Flavour::MariaDb => {
-                    "CONCAT_WS('/', @@global.server_id, @@global.hostname, @@global.datadir)"
+                    "CONCAT(CONCAT_WS('/', @@global.server_id, @@global.hostname, \
+                     @@global.datadir), '/database ', DATABASE())"
                 }
             },
             accepts_best_effort,

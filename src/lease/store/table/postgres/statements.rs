@@ -4,16 +4,16 @@
 /// role.
 ///
 /// The timeline is that of the log being written: the control file has a promotion only after
-/// the next checkpoint. The number of the database changes when another one is renamed to its
-/// name, such as one that was made from it as a template. The number of the table changes when a
-/// dump is restored over it.
+/// the next checkpoint. The numbers of the database and of the schema distinguish a copy on the
+/// same server, even a renamed one. The number of the table changes when a dump is restored over it.
 macro_rules! incarnation {
     () => {
         "CASE WHEN pg_is_in_recovery() THEN NULL ELSE concat_ws('/',
             (SELECT system_identifier FROM pg_control_system()),
-            substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8),
-            (SELECT oid FROM pg_database WHERE datname = current_database()),
-            to_regclass('ringflake')::oid) END"
+            'database ' || (SELECT oid FROM pg_database WHERE datname = current_database()),
+            (SELECT concat('schema ', relnamespace, '/table ', oid) FROM pg_class
+                WHERE oid = to_regclass('ringflake')),
+            'timeline ' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)) END"
     };
 }
 
