@@ -11,7 +11,6 @@ mod impostor;
 mod kit;
 mod lost;
 mod mysql;
-mod pages;
 mod postgres;
 mod redis;
 mod served;

@@ -35,6 +35,13 @@ impl Home {
         Self(ringflake_kit::home::Home::new())
     }
 
+    /// On disk, not in memory.
+    #[cfg(feature = "stores")]
+    pub(crate) fn on_disk() -> Self {
+        let directory = tempfile::TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        Self(ringflake_kit::home::Home::of(directory))
+    }
+
     pub(crate) fn path(&self, name: &str) -> String {
         self.file(name).to_str().unwrap().to_owned()
     }
