@@ -169,4 +169,10 @@ impl Serve {
         let figure = line.unwrap().trim_matches(|c: char| !c.is_ascii_digit());
         figure.parse().unwrap()
     }
+
+    /// How much more it is than before. Each processor adds what it has counted when that is
+    /// enough, so even the largest size so far may go down a little.
+    pub(crate) fn growth(&self, name: &str, before: u64) -> u64 {
+        self.kib(name).saturating_sub(before)
+    }
 }
