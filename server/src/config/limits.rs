@@ -28,8 +28,8 @@ const MAX_COUNT: usize = 1 << 16;
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            connections: 20_000,
-            connections_per_client: 20_000,
+            connections: 10_000,
+            connections_per_client: 10_000,
             count: MAX_COUNT,
             request_bytes: 64 << 10,
             request_time: Duration::from_secs(10),

@@ -198,7 +198,7 @@ layers! {
 
     /// Limits on connections and requests, for both protocols.
     pub struct LimitSettings {
-        /// Open connections of each protocol, 1 to 1,048,576. Default: 20,000.
+        /// Open connections of each protocol, 1 to 1,048,576. Default: 10,000.
         pub connections: Option<usize>,
         /// Open connections of one client: an IPv4 address, an IPv6 /64 network or a local user.
         /// Default: `connections`.

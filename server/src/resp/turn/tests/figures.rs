@@ -21,7 +21,7 @@ fn the_counts_of_all_workers_are_added_up() {
     for line in [
         "# Clients",
         "connected_clients:52",
-        "maxclients:20000",
+        "maxclients:10000",
         "total_connections_received:61",
         "rejected_connections:11",
         "total_commands_processed:3",
