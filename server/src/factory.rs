@@ -16,6 +16,7 @@ use ringflake::{
 
 use crate::config::{Config, NamespaceSettings, StoreUrl};
 use crate::lock::lock;
+use crate::log_limit::LogLimit;
 use crate::namespaces::OpenError;
 use crate::wording::{Causes, Target, help_of_store};
 
@@ -26,6 +27,7 @@ pub(crate) struct GeneratorFactory {
     config: Arc<Config>,
     /// The secrets that are used with stores, and the namespace of each.
     secrets: Mutex<Vec<(Fingerprint, String)>>,
+    waits: Arc<LogLimit>,
 }
 
 /// The store of a namespace.
@@ -43,6 +45,7 @@ impl GeneratorFactory {
         Self {
             config,
             secrets: Mutex::default(),
+            waits: Arc::default(),
         }
     }
 
@@ -163,9 +166,13 @@ impl GeneratorFactory {
         let builder = with_settings(CachedGenerator::builder(layout), settings);
         let namespace = name.to_owned();
         let local = self.in_data_dir(Local::new(name));
+        let waits = Arc::clone(&self.waits);
         builder.local(local).on_lease_wait_hook(move |error| {
-            let error = Causes(error);
-            tracing::warn!(namespace, %error, "waiting for the data directory");
+            // All namespaces wait for the same directory.
+            if let Some(suppressed) = waits.permit("data directory") {
+                let error = Causes(error);
+                tracing::warn!(namespace, %error, suppressed, "waiting for the data directory");
+            }
         })
     }
 

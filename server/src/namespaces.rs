@@ -309,7 +309,9 @@ impl Namespaces {
             error,
             OpenError::Unknown | OpenError::Name(_) | OpenError::LocalName(_)
         ) {
-            tracing::debug!(namespace = name, %error, "no such namespace");
+            if let Some(suppressed) = self.failures.permit("no such namespace") {
+                tracing::debug!(namespace = name, %error, suppressed, "no such namespace");
+            }
             return;
         }
         // A full disk is one cause, whatever names are asked for.

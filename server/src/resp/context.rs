@@ -13,7 +13,7 @@ use ringflake::{Id, TakeError, lease};
 use super::budget::Budget;
 use super::reply::{Errors, Rejection};
 use crate::access::{Access, Role};
-use crate::clients::Clients;
+use crate::clients::{Client, Clients};
 use crate::config::{Limits, Protocol};
 use crate::counters::{Counters, add};
 use crate::drain::Drain;
@@ -354,11 +354,10 @@ impl WorkerContext {
         self.counters.durations.record(duration, requests, add);
     }
 
-    /// Counts a failed authentication, and logs some.
-    pub(super) fn count_auth_failure(&self, peer: &str) {
+    /// Counts a failed authentication, and logs one a minute for each client.
+    pub(super) fn count_auth_failure(&self, client: Client, peer: &str) {
         add(&self.counters.auth_failures, 1);
-        // One cause, wherever they come from.
-        if let Some(suppressed) = self.shared.auth_failures.permit("authentication") {
+        if let Some(suppressed) = self.shared.auth_failures.permit(&client.to_string()) {
             tracing::warn!(peer, suppressed, "authentication failed");
         }
     }

@@ -93,7 +93,9 @@ fn wrong_token(call: Call<'_, '_>) -> Flow {
         "WRONGPASS",
         "invalid username-password pair or user is disabled.",
     );
-    call.context.count_auth_failure(&call.session.peer);
+    let session = call.session;
+    call.context
+        .count_auth_failure(session.client, &session.peer);
     Flow::Delay
 }
 

@@ -3,6 +3,7 @@
 mod figures;
 mod transactions;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -437,12 +438,17 @@ fn a_failed_authentication_is_counted_and_delayed() {
 }
 
 #[test]
-fn failed_authentications_are_one_line_of_the_log_without_the_token() {
+fn failed_authentications_are_one_line_of_the_log_for_each_client_without_the_token() {
     let mut bench = Bench::new(Access::by_name());
-    let lines = said(|| drop(bench.lines("AUTH guess\nAUTH guess\nHELLO 3 AUTH x guess")));
-    assert_eq!(lines.len(), 1, "{lines:?}");
-    assert!(lines[0].contains("192.0.2.1:5"), "{lines:?}");
-    assert!(!lines[0].contains("guess"), "{lines:?}");
+    for peer in ["192.0.2.1:5", "192.0.2.2:5"] {
+        let address: SocketAddr = peer.parse().unwrap();
+        let client = address.ip().into();
+        bench.session = Session::new(7, peer.to_owned(), client, &bench.context.shared);
+        let lines = said(|| drop(bench.lines("AUTH guess\nAUTH guess\nHELLO 3 AUTH x guess")));
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        assert!(lines[0].contains(peer), "{lines:?}");
+        assert!(!lines[0].contains("guess"), "{lines:?}");
+    }
 }
 
 #[test]
