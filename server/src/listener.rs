@@ -99,13 +99,11 @@ mod tests {
     fn a_dual_stack_socket_accepts_ipv4() {
         let wildcard = "[::]:0".parse().unwrap();
         for dual_stack in [false, true] {
-            let listener = match Listener::bind(wildcard, dual_stack) {
-                Ok(listener) => listener,
-                Err(error) => {
-                    eprintln!("SKIPPED: this machine has no IPv6: {error}");
-                    return;
-                }
-            };
+            let bound = Listener::bind(wildcard, dual_stack);
+            if !ringflake_kit::has(bound.is_ok(), "this machine has no IPv6") {
+                return;
+            }
+            let listener = bound.unwrap();
             let Address::Tcp(address) = listener.address().unwrap() else {
                 panic!("{listener:?}")
             };

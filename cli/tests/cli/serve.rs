@@ -340,8 +340,8 @@ fn serve_in_own_network(home: &Home, disable_ipv6: u8) -> Option<Logged> {
     let tried = in_network(&Command::new("true"))
         .stderr(Stdio::null())
         .status();
-    if !tried.is_ok_and(|status| status.success()) {
-        eprintln!("SKIPPED: no network of its own can be made here");
+    let is_made = tried.is_ok_and(|status| status.success());
+    if !ringflake_kit::has(is_made, "no network of its own can be made here") {
         return None;
     }
     Some(spawn(in_network(&home.command("serve"))))
@@ -362,6 +362,37 @@ fn both_addresses_of_localhost_are_served_where_the_machine_has_both() {
             assert_eq!(found, is_there, "{log}");
         }
     }
+}
+
+#[test]
+fn a_server_whose_disk_is_full_is_not_ready() {
+    let home = Home::new();
+    let data = home.data_dir();
+    fs::create_dir_all(&data).unwrap();
+    let script = format!(
+        "mount -t tmpfs -o size=256k,mode=700 none '{}' && exec \"$@\"",
+        data.display()
+    );
+    let on_small_disk = |command: &Command| {
+        let mut shell = Command::new("unshare");
+        shell.args(["--mount", "sh"]);
+        in_shell(shell, &script, command)
+    };
+    let tried = on_small_disk(&Command::new("true"))
+        .stderr(Stdio::null())
+        .status();
+    let is_mounted = tried.is_ok_and(|status| status.success());
+    if !ringflake_kit::has(is_mounted, "no disk of its own can be mounted here") {
+        return;
+    }
+    let serve = home.command(format!("serve --best-effort {}", on(free_port())));
+    let serving = spawn(on_small_disk(&serve));
+    serving.wait_for("ready");
+    let filler = format!("/proc/{}/root{}/filler", serving.id(), data.display());
+    fs::write(&filler, vec![0; 1 << 20]).unwrap_err();
+    serving.wait_for("the data directory can't be used");
+    serving.wait_for("not ready: the data directory can't be");
+    assert_says(&serving.stop(), &["No space left on device"]);
 }
 
 #[test]

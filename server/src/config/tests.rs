@@ -80,6 +80,23 @@ fn refusal(text: &str) -> String {
 }
 
 #[test]
+fn the_settings_of_the_guide_are_accepted() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let guide =
+        ["beside.md", "network.md", "proxy.md"].map(|page| format!("src/guide/serve/{page}"));
+    for page in guide.iter().map(String::as_str).chain(["server/README.md"]) {
+        let text = std::fs::read_to_string(root.join(page)).unwrap();
+        let blocks: Vec<_> = text.split("```toml\n").skip(1).collect();
+        assert!(!blocks.is_empty(), "{page}");
+        for block in blocks {
+            let (settings, _) = block.split_once("```").unwrap();
+            let config = from(settings).and_then(Config::new);
+            config.unwrap_or_else(|error| panic!("{page}: {error}"));
+        }
+    }
+}
+
+#[test]
 fn a_file_may_say_everything() {
     let config = Config::new(from(WHOLE).unwrap()).unwrap();
     let in_etc = |name: &str| Path::new("/etc/ringflake").join(name);

@@ -11,7 +11,7 @@
 //! A server that drains also waits for the rest of a head of which bytes have come.
 //!
 //! hyper has no timeout that tells an idle connection from an unfinished head, and none for an
-//! answer that is not read.
+//! answer that is not read. tower-http's timeouts limit only the handler.
 //!
 //! No byte extends a deadline, so a client that sends or reads a byte at a time is closed as
 //! well. The connection's task checks at the next deadline, but at least once in the shorter

@@ -1,7 +1,8 @@
 //! `GET /openapi.json`: the document in `openapi.json` with this server's limits.
 //!
 //! In that file `errors` names the kinds of errors of an operation. Their answers are added here,
-//! and those that every operation has, and the header fields that every answer has.
+//! and those that every operation has, and the header fields that every answer has. A library that
+//! derives the document from the handlers' types knows neither.
 
 use std::collections::BTreeMap;
 
@@ -16,8 +17,7 @@ use crate::config::Limits;
 
 const TEMPLATE: &str = include_str!("openapi.json");
 
-/// The errors of every operation.
-/// There may be too many connections for any of them.
+/// The errors of every operation. There may be too many connections for any of them.
 const OF_ALL: [Kind; 3] = [Kind::MALFORMED, Kind::METHOD_NOT_ALLOWED, Kind::BUSY];
 
 /// Answers with the document, which is its state.

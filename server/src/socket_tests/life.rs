@@ -1,7 +1,7 @@
 //! What a start that fails leaves behind, what a reload changes, and what an end gives back.
 
 use std::fs;
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{self, TryRecvError};
 use std::thread;
 
@@ -37,7 +37,7 @@ fn a_certificate_is_changed_while_connections_go_on() {
         fs::copy(file(by), served.path(name)).unwrap();
         only_for_us(&served.path(name));
     };
-    let mut before = connect(Resp);
+    let (mut before, mut watcher) = (connect(Resp), connect(Http));
     assert_eq!(name_of(&before), "server.pem");
     // It ends with the test, too.
     let (over, is_over) = mpsc::channel::<()>();
@@ -64,6 +64,17 @@ fn a_certificate_is_changed_while_connections_go_on() {
         assert_eq!(name_of(&connect(protocol)), "client.pem");
     }
     goes_on();
+    // Its end is that of the certificate in use.
+    for (name, seconds) in [
+        ("expired.pem", 1_609_459_200),
+        ("client.pem", 4_731_436_800_u64),
+    ] {
+        replace("server.pem", name);
+        served.server().reload().unwrap();
+        let metrics = watcher.get("/metrics").text();
+        let line = format!("\nringflake_server_certificate_expiry_timestamp_seconds {seconds}\n");
+        assert!(metrics.contains(&line), "{metrics}");
+    }
     // A pair that does not match changes nothing.
     replace("server.pem", "server.pem");
     let error = served.server().reload().unwrap_err().to_string();
@@ -77,9 +88,6 @@ fn a_certificate_is_changed_while_connections_go_on() {
     let metrics = connect(Http).get("/metrics").text();
     assert_says(&metrics, &["\nringflake_server_reload_failed 1\n"]);
     goes_on();
-    let metrics = connect(Http).get("/metrics").text();
-    let expiry = "\nringflake_server_certificate_expiry_timestamp_seconds 4731436800\n";
-    assert!(metrics.contains(expiry), "{metrics}");
     drop(over);
     load.join().unwrap();
     let stopped = served.stop(PATIENCE);
@@ -107,6 +115,33 @@ fn start(home: &TempDir, text: &str) -> Result<Server, StartError> {
     let text = format!("data-dir = 'data'\nbest-effort = true\n{text}");
     let settings = Settings::from_toml(&text, &home.path().join("serve.toml"))?;
     Server::start(Config::new(settings)?)
+}
+
+/// A restart retires a name that a client began.
+#[test]
+fn a_name_that_a_client_began_has_no_place_after_a_restart() {
+    let home = TempDir::new().unwrap();
+    let settings = "resp.listen = '127.0.0.1:0'\nhttp.listen = 'off'\nlimits.namespaces = 1";
+    for name in ["ordres", "orders"] {
+        let server = start(&home, settings).unwrap();
+        server.namespaces.open(name).unwrap();
+        assert_eq!(server.namespaces.count(), (1, 1));
+        assert!(server.stop(PATIENCE).is_clean());
+    }
+}
+
+#[test]
+fn a_server_on_the_ipv6_wildcard_is_reached_over_ipv4() {
+    let bound = TcpListener::bind("[::1]:0");
+    if !ringflake_kit::has(bound.is_ok(), "this machine has no IPv6") {
+        return;
+    }
+    let home = TempDir::new().unwrap();
+    let server = start(&home, "resp.listen = '[::]:0'\nhttp.listen = 'off'\nopen-to-the-network-without-tokens-or-tls = true").unwrap();
+    let Address::Tcp(address) = &server.addresses()[0].1 else {
+        panic!("it is no Unix socket")
+    };
+    TcpStream::connect(("127.0.0.1", address.port())).unwrap();
 }
 
 #[test]

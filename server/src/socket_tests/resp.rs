@@ -48,6 +48,13 @@ fn error(reply: &OwnedFrame) -> &str {
 }
 
 #[test]
+fn keys_are_read_as_the_settings_say() {
+    let served = serve("resp.key-prefix = 'app:'\nresp.replace-colons = '.'");
+    integers(&served.connect(Resp).ask(&incr("app:eu:orders"), 1));
+    assert!(served.server().namespaces.get("eu.orders").is_some());
+}
+
+#[test]
 fn replies_come_in_the_order_of_requests() {
     let served = serve("");
     let mut client = served.connect(Resp);
