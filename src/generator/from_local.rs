@@ -125,6 +125,9 @@ impl Setup {
         if self.plain {
             local = local.plain();
         }
+        if local.has_idle_secret() {
+            return Err(BuildError::PlainAndSecret);
+        }
         let outline = local.outline(&self.layout).map_err(BuildError::Local)?;
         self.options_of_local().plan(&outline)?;
         Ok(outline)

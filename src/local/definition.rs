@@ -65,6 +65,11 @@ impl Local {
         Self::of(Which::OfLayout(secret.cloned()), secret.is_none())
     }
 
+    /// Whether it has a secret that plain IDs do not use.
+    pub(crate) fn has_idle_secret(&self) -> bool {
+        self.plain && matches!(self.which, Which::OfLayout(Some(_)))
+    }
+
     fn of(which: Which, plain: bool) -> Self {
         Self {
             which,
@@ -91,7 +96,8 @@ impl Local {
 
     /// Plain IDs: not encrypted, sorted by time, in a namespace of their own.
     ///
-    /// Without a secret the spaces of two directories give the same IDs.
+    /// Without a secret the spaces of two directories give the same IDs. With that of
+    /// [`of_layout`](Self::of_layout), a builder refuses it.
     #[must_use]
     pub fn plain(mut self) -> Self {
         self.plain = true;

@@ -257,6 +257,10 @@ fn a_name_that_is_none_is_refused_before_anything_is_made() {
         ),
         (builder(orders(&data)).lease(lease), "TwoLeases"),
         (small.local(orders(&data)), "EncryptionWidens"),
+        (
+            builder(Local::of_layout(Some(&secret)).plain().in_directory(&data)),
+            "PlainAndSecret",
+        ),
     ] {
         let error = format!("{:?}", builder.build().unwrap_err());
         assert!(error.starts_with(expected), "{error} instead of {expected}");
