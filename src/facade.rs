@@ -114,12 +114,14 @@ impl Facade {
     }
 
     /// What to show of `id` outside.
+    #[doc(alias = "encrypt")]
     pub fn seal(&self, id: Id) -> PublicId {
         PublicId::from_u64(self.cipher.encrypt(id.to_u64()))
     }
 
     /// The key that `public` was made of, if it was made by a facade of this secret and label;
     /// or else some number, which can't be told from one.
+    #[doc(alias = "decrypt")]
     pub fn open(&self, public: PublicId) -> Id {
         Id::from_u64(self.cipher.decrypt(public.to_u64()))
     }

@@ -59,6 +59,7 @@ pub use self::text::ParseIdError;
     derive(diesel::deserialize::FromSqlRow, diesel::expression::AsExpression),
     diesel(sql_type = diesel::sql_types::BigInt)
 )]
+#[doc(alias = "parse_str")]
 #[doc(alias = "MAX")]
 #[doc(alias = "MIN")]
 #[repr(transparent)]
@@ -125,6 +126,7 @@ impl Id {
     }
 
     /// The ID whose number these 8 big-endian bytes hold.
+    #[doc(alias = "from_bytes")]
     #[inline]
     pub const fn from_be_bytes(bytes: [u8; 8]) -> Self {
         Self(u64::from_be_bytes(bytes))
@@ -141,6 +143,7 @@ impl Id {
     /// assert_eq!(id.to_be_bytes(), [0, 0, 0, 0, 0, 0, 1, 2]);
     /// assert_eq!(Id::from_be_bytes(id.to_be_bytes()), id);
     /// ```
+    #[doc(alias = "to_bytes")]
     #[inline]
     pub const fn to_be_bytes(self) -> [u8; 8] {
         self.0.to_be_bytes()

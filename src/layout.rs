@@ -34,7 +34,8 @@ pub(crate) use self::utc::{Moment, Utc, span};
 /// Get one of the presets, build one with [`Layout::builder`], or read one
 /// from text such as `28/22/13@2016-05-20T00:00:00Z/1s` or `twitter`
 /// ([`FromStr`](std::str::FromStr)). [`Display`](std::fmt::Display) writes the
-/// text that reads back as an equal layout.
+/// text that reads back as an equal layout. There is no default: programs that share IDs must name
+/// the same layout.
 ///
 /// A layout is a small plain value. Its methods are a few arithmetic
 /// instructions, wait-free and without allocation. They know no clock and take
@@ -308,6 +309,8 @@ pub struct Parts {
     /// Ticks since the layout's epoch, under [`Layout::ticks`].
     pub tick: u64,
     /// The node, under [`Layout::nodes`].
+    #[doc(alias = "worker_id")]
+    #[doc(alias = "machine_id")]
     pub node: u64,
     /// Number within the tick and node, under [`Layout::sequences`].
     pub sequence: u64,

@@ -113,6 +113,7 @@ impl<T: IdKind> TypedId<T> {
 
 impl<T> TypedId<T> {
     /// The ID, without what it names.
+    #[doc(alias = "into_inner")]
     #[inline]
     pub const fn id(self) -> Id {
         self.id

@@ -36,6 +36,7 @@ pub struct Secret([u8; BYTES]);
 impl Secret {
     /// The secret made of these bytes. The caller's own copy of them is the
     /// caller's to overwrite.
+    #[doc(alias = "new")]
     pub const fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(bytes)
     }

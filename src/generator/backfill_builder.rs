@@ -14,6 +14,7 @@ use crate::lease::{Acquire, Holder, Lease, LeaseStore, StoreError};
 
 impl BackfillGenerator {
     /// Starts building a generator for IDs of `layout`, which may have ended.
+    #[doc(alias = "new")]
     pub fn builder(layout: Layout) -> BackfillGeneratorBuilder {
         BackfillGeneratorBuilder {
             setup: Setup::new(layout),

@@ -102,6 +102,7 @@ pub struct CachedGeneratorBuilder {
 
 impl CachedGenerator {
     /// Starts building a generator for IDs of `layout`.
+    #[doc(alias = "new")]
     pub fn builder(layout: Layout) -> CachedGeneratorBuilder {
         CachedGeneratorBuilder::new(layout)
     }

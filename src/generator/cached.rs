@@ -145,6 +145,9 @@ impl CachedGenerator {
     /// [`TakeError`] if all stripes and stocks are empty and [`OnEmpty`] does not help: with
     /// `Generate` only at the borrow limit, at the end of the lease and in a
     /// forked child.
+    #[doc(alias = "generate")]
+    #[doc(alias = "next_id")]
+    #[doc(alias = "try_take")]
     #[inline]
     pub fn take(&self) -> Result<Id, TakeError> {
         match self
@@ -195,6 +198,7 @@ impl CachedGenerator {
     ///
     /// [`LayoutError`] if the ID was not made with this layout and secret, as
     /// far as that shows.
+    #[doc(alias = "decode")]
     pub fn inspect(&self, id: Id) -> Result<Parts, LayoutError> {
         self.inspector().inspect(id)
     }
@@ -318,6 +322,7 @@ impl CachedGenerator {
     /// assert_eq!(ids.shutdown(Duration::from_secs(5)), Shutdown::Released);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    #[doc(alias = "close")]
     pub fn shutdown(self, patience: Duration) -> Shutdown {
         let Self { filler, shared, .. } = self;
         let Some(shared) = Arc::into_inner(shared) else {

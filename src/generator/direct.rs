@@ -153,6 +153,9 @@ impl DirectGenerator {
     ///
     /// [`TakeError::Refused`] where the policy does not help, at the end of the lease, and
     /// in a forked child.
+    #[doc(alias = "generate")]
+    #[doc(alias = "next_id")]
+    #[doc(alias = "try_take")]
     #[inline]
     pub fn take(&self) -> Result<Id, TakeError> {
         let mut id = [Id::default()];
@@ -190,6 +193,7 @@ impl DirectGenerator {
     ///
     /// [`LayoutError`] if the ID was not made with this layout and secret, as
     /// far as that shows.
+    #[doc(alias = "decode")]
     pub fn inspect(&self, id: Id) -> Result<Parts, LayoutError> {
         self.inspector().inspect(id)
     }
@@ -237,6 +241,7 @@ impl DirectGenerator {
     /// Releases the leases from a store, waiting for that no longer than `patience`. Every
     /// other clone has to be gone; see
     /// [`CachedGenerator::shutdown`](crate::CachedGenerator::shutdown).
+    #[doc(alias = "close")]
     pub fn shutdown(self, patience: Duration) -> Shutdown {
         let Self { lanes, shared } = self;
         let Some(shared) = Arc::into_inner(shared) else {

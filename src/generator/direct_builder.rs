@@ -22,6 +22,7 @@ const MAX_LANES: u64 = 256;
 
 impl DirectGenerator {
     /// Starts building a generator for IDs of `layout`.
+    #[doc(alias = "new")]
     pub fn builder(layout: Layout) -> DirectGeneratorBuilder {
         DirectGeneratorBuilder {
             setup: Setup::new(layout),

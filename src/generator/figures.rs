@@ -22,6 +22,7 @@ impl CachedGenerator {
     /// assert_eq!((stats.issued, stats.empties), (1, 0));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    #[doc(alias = "len")]
     pub fn stats(&self) -> Stats {
         let counters = self.filler.counters();
         let taken = self.filler.taken();

@@ -39,6 +39,7 @@ macro_rules! several {
             /// # Errors
             ///
             /// [`TakeError`] as in [`take`](Self::take), if there were not as many.
+            #[doc(alias = "take_many")]
             pub fn take_vec(&self, count: usize) -> Result<Vec<Id>, TakeError> {
                 let mut ids = vec![Id::default(); count];
                 self.take_all(&mut ids)?;

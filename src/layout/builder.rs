@@ -94,7 +94,8 @@ pub struct LayoutBuilder {
 
 impl LayoutBuilder {
     /// Sets the widths in bits: each at least 1, together at most 64. Needs a
-    /// [`tick`](Self::tick).
+    /// [`tick`](Self::tick). Ticks count from Randflake's epoch unless another one is given: for
+    /// Twitter's IDs use [`Layout::TWITTER`].
     #[doc(alias = "time_bits")]
     #[doc(alias = "node_bits")]
     #[doc(alias = "sequence_bits")]

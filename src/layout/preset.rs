@@ -43,6 +43,7 @@ impl Layout {
     ///
     /// Uses all 64 bits. Source:
     /// [Randflake](https://github.com/gosuda/randflake).
+    #[doc(alias = "default")]
     pub const RANDFLAKE: Self = preset((30, 17, 17), SECOND, RANDFLAKE_EPOCH_UNIX_MS);
 
     /// For nodes numbered by region, type and machine: 30/22/12, ticks of 1 s from Unix
@@ -51,6 +52,7 @@ impl Layout {
     /// Its 22 node bits hold a region of 6 bits, a type of 14 and a machine of 2:
     /// `region << 16 | type << 2 | machine`. Its life is that of
     /// [`RANDFLAKE`](Self::RANDFLAKE). Uses all 64 bits.
+    #[doc(alias = "NodeFields")]
     pub const REGION_TYPE_MACHINE: Self = preset((30, 22, 12), SECOND, RANDFLAKE_EPOCH_UNIX_MS);
 
     /// The widths of Baidu's UidGenerator with an epoch that lives: 28/22/13, ticks of 1 s

@@ -84,6 +84,9 @@ impl StaticLease {
     /// [what the caller vouches for](Self#what-the-caller-vouches-for).
     ///
     /// The range is checked by [`grant`](Self::grant).
+    #[doc(alias = "new")]
+    #[doc(alias = "worker_id")]
+    #[doc(alias = "machine_id")]
     pub fn assume_unique(layout: Layout, nodes: Range<u64>) -> Self {
         Self {
             layout,
