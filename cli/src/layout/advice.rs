@@ -270,6 +270,26 @@ mod tests {
     }
 
     #[test]
+    fn a_tie_gives_the_bit_to_time_and_then_to_the_sequence() {
+        let layout = |nodes, rate| {
+            let needs = NeedsArgs {
+                years: 1,
+                nodes,
+                rate,
+                epoch: None,
+                tick: None,
+            };
+            needs.layout(53, 0).unwrap().unwrap().to_string()
+        };
+        // A year of seconds is 2^5 x 986,175: 2^25 ticks have the headroom of 2^21 nodes.
+        let found = layout(986_175, 33 * 986_175);
+        assert!(found.starts_with("26/21/6@"), "{found}");
+        // Two nodes, and two IDs a tick.
+        let found = layout(1, 2);
+        assert!(found.starts_with("26/13/14@"), "{found}");
+    }
+
+    #[test]
     fn an_epoch_is_a_day_or_a_moment() {
         assert_eq!(epoch("2026-01-01").unwrap(), NEW_YEAR);
         assert_eq!(epoch("2026-01-01T00:00:00.007Z").unwrap(), NEW_YEAR + 7);

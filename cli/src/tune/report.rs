@@ -336,7 +336,7 @@ mod tests {
         }
         for text in [
             "Confirmed by a run: no take found 65,536 slots, threshold 50 % empty in 2 s",
-            "<th scope=\"row\">75 %</th>",
+            "<th scope=\"row\">50 %</th><td>6,354</td><td>0</td><td>30,000</td><td>0</td>",
         ] {
             assert!(html.contains(text), "{text}");
         }

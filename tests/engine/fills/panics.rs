@@ -137,6 +137,37 @@ fn r1_a_clock_that_goes_on_panicking_drops_what_may_be_too_old() {
 }
 
 #[test]
+fn r1_a_clock_that_panics_while_a_handle_restocks_loses_nothing() {
+    // 64 IDs of a tick: a stock of 128 takes two claims.
+    let layout = layout(40, 8, 6);
+    let mut most = 0;
+    for at in 1.. {
+        let (left, look) = panics_at(|| !in_producer());
+        let ids = cached(layout, 0..1, 0..100)
+            .clock(Watched(clock_at(layout, 0), look))
+            .borrow_limit(HOUR)
+            .capacity(256)
+            .stripes(1)
+            .padding_fill(PaddingFill::Off)
+            .threshold_fill(None)
+            .on_empty(OnEmpty::Generate)
+            .build()
+            .unwrap();
+        let mut handle = ids.handle().unwrap();
+        left.store(at, Relaxed);
+        if catch_unwind(AssertUnwindSafe(|| handle.take())).is_ok() {
+            // There are fewer looks than that.
+            break;
+        }
+        assert_eq!(ids.stats().issued, 0, "at look {at}");
+        most = most.max(level(&ids));
+        let places = (0..200).map(|_| place(&ids, handle.take().unwrap()));
+        assert!(places.eq(0..200), "at look {at}");
+    }
+    assert_eq!(most, 64, "what the first claim gave is back");
+}
+
+#[test]
 fn r3_a_producer_outlives_whatever_a_clock_panics_with() {
     let looks = AtomicU64::new(0);
     let throw = move || {
