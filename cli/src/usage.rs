@@ -38,7 +38,7 @@ pub(crate) fn reason(error: &Error) -> String {
     if is_about_serve(error) {
         return "this ringflake was built without the command serve\n\
                 help: in a checkout, run 'cargo run --features serve -- serve'\n\
-                help: to install it, run 'cargo install ringflake-cli --features serve,stores'"
+                help: to install it from there, run 'cargo install --path cli --features serve,stores'"
             .to_owned();
     }
     let text = error.to_string();

@@ -19,8 +19,7 @@ pub(crate) fn text(error: &(dyn Error + 'static)) -> String {
     if let Some(OpenError::FeatureOff { feature }) = error.downcast_ref() {
         return format!(
             "this ringflake was built without the {feature} store\n\
-             help: to install it with all stores and the server, run 'cargo install ringflake-cli --features serve,stores'\n\
-             help: in a checkout, run 'cargo install --path cli --features serve,stores'"
+             help: to install it with all stores and the server, run 'cargo install --path cli --features serve,stores' in a checkout"
         );
     }
     if let Some(error) = error.downcast_ref::<LocalError>() {
