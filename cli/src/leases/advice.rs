@@ -478,6 +478,15 @@ mod tests {
     }
 
     #[test]
+    fn a_copy_behind_a_tier_is_adopted_by_its_own_url() {
+        let mut advice = advice(false);
+        advice.adopted = " --store 'tier:a.db?upstream=postgres://db/ids'".to_owned();
+        let said = advice.obstacle(&Obstacle::Copied);
+        let end = ", with the URL of the upstream store if that is the copy";
+        assert!(said.ends_with(end), "{said}");
+    }
+
+    #[test]
     fn every_piece_of_advice_reads_as_in_its_snapshot() {
         let mut text = String::new();
         for (place, is_embedded) in [("a store", false), ("leases.db", true)] {

@@ -6,7 +6,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use ringflake::{
-    CachedGenerator, CachedGeneratorBuilder, Id, OnEmpty, PaddingFill, ScheduledFill, ThresholdFill,
+    CachedGenerator, CachedGeneratorBuilder, Id, Layout, OnEmpty, PaddingFill, ScheduledFill,
+    ThresholdFill,
 };
 
 use super::{HOUR, OFTEN, builder, level, take_some, tricky_builder};
@@ -136,6 +137,24 @@ fn r1_a_clock_that_goes_on_panicking_drops_what_may_be_too_old() {
     }
 }
 
+/// A generator that makes IDs only where they are taken, and calls `look` at each look at its
+/// clock.
+fn without_fills(
+    layout: Layout,
+    capacity: usize,
+    look: impl Fn() + Send + Sync + 'static,
+) -> CachedGenerator {
+    let builder = cached(layout, 0..1, 0..100)
+        .clock(Watched(clock_at(layout, 0), look))
+        .borrow_limit(HOUR)
+        .capacity(capacity)
+        .stripes(1)
+        .padding_fill(PaddingFill::Off)
+        .threshold_fill(None)
+        .on_empty(OnEmpty::Generate);
+    builder.build().unwrap()
+}
+
 #[test]
 fn r1_a_clock_that_panics_while_a_handle_restocks_loses_nothing() {
     // 64 IDs of a tick: a stock of 128 takes two claims.
@@ -143,16 +162,7 @@ fn r1_a_clock_that_panics_while_a_handle_restocks_loses_nothing() {
     let mut most = 0;
     for at in 1.. {
         let (left, look) = panics_at(|| !in_producer());
-        let ids = cached(layout, 0..1, 0..100)
-            .clock(Watched(clock_at(layout, 0), look))
-            .borrow_limit(HOUR)
-            .capacity(256)
-            .stripes(1)
-            .padding_fill(PaddingFill::Off)
-            .threshold_fill(None)
-            .on_empty(OnEmpty::Generate)
-            .build()
-            .unwrap();
+        let ids = without_fills(layout, 256, look);
         let mut handle = ids.handle().unwrap();
         left.store(at, Relaxed);
         if catch_unwind(AssertUnwindSafe(|| handle.take())).is_ok() {
@@ -230,16 +240,7 @@ fn r1_a_clock_that_panics_between_two_runs_loses_nothing() {
     let mut most = 0;
     for (at, takes_vec) in (1..=4).flat_map(|at| [(at, false), (at, true)]) {
         let (left, look) = panics_at(|| !in_producer());
-        let ids = cached(layout, 0..1, 0..100)
-            .clock(Watched(clock_at(layout, 0), look))
-            .borrow_limit(HOUR)
-            .capacity(65_536)
-            .stripes(1)
-            .padding_fill(PaddingFill::Off)
-            .threshold_fill(None)
-            .on_empty(OnEmpty::Generate)
-            .build()
-            .unwrap();
+        let ids = without_fills(layout, 65_536, look);
         left.store(at, Relaxed);
         let mut batch = vec![Id::default(); 40_960];
         let died = catch_unwind(AssertUnwindSafe(|| match takes_vec {

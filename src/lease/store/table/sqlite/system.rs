@@ -13,25 +13,33 @@ use std::path::Path;
 /// `f_type` of `statfs(2)`; none elsewhere.
 #[cfg(target_os = "linux")]
 pub(super) fn file_system_type(path: &Path) -> io::Result<Option<u32>> {
-    // Its type differs from platform to platform; the numbers have 32 bits.
-    #[allow(clippy::unnecessary_cast)]
-    Ok(Some(statfs(path)?.f_type as u32))
+    Ok(Some(type_of(&statfs(path)?)))
 }
 
-/// What tells a subvolume of btrfs from its snapshots, which have the same files with the same
-/// numbers: `f_fsid`, made from the numbers of the file system and of the subvolume. It stays from
-/// mount to mount, except where a cloned device is mounted beside its original: there each mount
-/// has another one. None elsewhere.
+#[cfg(target_os = "linux")]
+fn type_of(found: &libc::statfs) -> u32 {
+    // Its type differs from platform to platform; the numbers have 32 bits.
+    #[allow(clippy::unnecessary_cast)]
+    let number = found.f_type as u32;
+    number
+}
+
+/// The number of a btrfs subvolume; none on any other file system. A snapshot has another one,
+/// though its files have the same inodes and times of birth.
+///
+/// It is `f_fsid` of `statfs(2)`, made from the numbers of the file system and of the subvolume,
+/// and stays from mount to mount. Only a cloned device that is mounted beside its original has
+/// another one at each mount.
 #[cfg(target_os = "linux")]
 pub(super) fn subvolume(path: &Path) -> io::Result<Option<u64>> {
     const BTRFS: u32 = 0x9123_683e;
 
-    if file_system_type(path)? != Some(BTRFS) {
+    let found = statfs(path)?;
+    if type_of(&found) != BTRFS {
         return Ok(None);
     }
-    let id = statfs(path)?.f_fsid;
     // SAFETY: two integers of 32 bits, which libc keeps private.
-    let [first, second] = unsafe { std::mem::transmute::<libc::fsid_t, [u32; 2]>(id) };
+    let [first, second] = unsafe { std::mem::transmute::<libc::fsid_t, [u32; 2]>(found.f_fsid) };
     Ok(Some(u64::from(first) << 32 | u64::from(second)))
 }
 
