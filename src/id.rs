@@ -34,6 +34,7 @@ pub use self::text::ParseIdError;
 /// Zero is an ID as any other, since encryption leaves out no number. So an
 /// `Option<Id>` has no unused number for `None`, and takes 16 bytes. There is no
 /// smallest or largest ID either: a `BIGINT` orders them otherwise than a `u64`.
+/// A map keyed by `Id` is asked with an `Id`, not with a `u64`: there is no `Borrow<u64>`.
 ///
 /// With the `serde` feature, an `Id` is a string in human-readable formats,
 /// which keeps it out of reach of JavaScript's 53-bit numbers, and a `u64` in

@@ -59,6 +59,7 @@ impl Layout {
     /// assert_eq!(layout, Layout::TWITTER);
     /// # Ok::<(), ringflake::LayoutError>(())
     /// ```
+    #[doc(alias = "new")]
     pub const fn builder() -> LayoutBuilder {
         let Self {
             time_bits,

@@ -72,6 +72,7 @@ fn other_names_are_found_by_the_search_of_the_docs() {
         ("typed_id.rs", "into_inner", "fn id("),
         ("layout.rs", "worker_id", "node: u64"),
         ("layout.rs", "machine_id", "node: u64"),
+        ("layout/builder.rs", "new", "fn builder("),
         ("layout/builder.rs", "node_bits", "fn bits("),
         ("layout/builder.rs", "sequence_bits", "fn bits("),
         ("layout/preset.rs", "default", "const RANDFLAKE:"),
