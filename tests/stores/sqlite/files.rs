@@ -74,6 +74,26 @@ fn a_missing_directory_is_named() {
     assert!(!directory.exists());
 }
 
+/// Does something as a member of this group whose own group is another. Needs root.
+#[cfg(target_os = "linux")]
+pub(super) fn as_member<T>(user: u32, group: u32, act: impl FnOnce() -> T) -> T {
+    // The library's function changes all threads.
+    // SAFETY: one group.
+    unsafe { libc::syscall(libc::SYS_setgroups, 1, &group) };
+    // SAFETY: takes any number, as the next, and concerns this thread alone.
+    unsafe { libc::setfsgid(user) };
+    // SAFETY: as above.
+    unsafe { libc::setfsuid(user) };
+    let done = act();
+    // SAFETY: as above.
+    unsafe { libc::setfsuid(0) };
+    // SAFETY: as above.
+    unsafe { libc::setfsgid(0) };
+    // SAFETY: no group.
+    unsafe { libc::syscall(libc::SYS_setgroups, 0, std::ptr::null::<u32>()) };
+    done
+}
+
 /// Does something without the rights of root, if it has them.
 #[cfg(target_os = "linux")]
 pub(super) fn without_privilege<T>(act: impl FnOnce() -> T) -> T {

@@ -10,10 +10,11 @@ use std::process::{Command, Stdio};
 use ringflake::Clock;
 use ringflake::lease::conformance::GrantedTicks;
 use ringflake::lease::{Fence, Grant, LeaseStore, Namespace, Renew, SqliteStore, StoreError};
+use ringflake_kit::tls::allow;
 use ringflake_kit::{cp, printed, server};
 use tempfile::TempDir;
 
-use super::files::without_privilege;
+use super::files::{as_member, without_privilege};
 use super::{Site, child, given_path};
 use crate::kit::{self, FAILOVER, HORIZON, copied, fenced, unavailable};
 
@@ -441,8 +442,11 @@ fn one_file_of_several_users_mounts_and_containers_grants_nothing_twice() {
     let Some(mounted) = Mounted::bind(&data) else {
         return;
     };
-    let files = fs::read_dir(&data).unwrap().map(|it| it.unwrap().path());
-    for path in files.chain([data.clone()]) {
+    let paths = || {
+        let files = fs::read_dir(&data).unwrap();
+        files.map(|it| it.unwrap().path()).chain([data.clone()])
+    };
+    for path in paths() {
         std::os::unix::fs::chown(&path, Some(NOBODY), Some(NOBODY)).unwrap();
     }
     watched.grant(&mut watched.store(), 1);
@@ -454,6 +458,15 @@ fn one_file_of_several_users_mounts_and_containers_grants_nothing_twice() {
         without_privilege(|| watched.grant(&mut watched.store(), 1));
         watched.grant(&mut by_mount.store(FILE), 1);
         assert!(!watched.history_lost(), "it began no new life");
+    }
+
+    for path in paths() {
+        allow(&path, if path.is_dir() { 0o770 } else { 0o660 });
+    }
+    forget_note(&by_mount.at(FILE));
+    for user in [1001, 1002, 1001] {
+        as_member(user, NOBODY, || watched.grant(&mut watched.store(), 1));
+        assert!(!watched.history_lost(), "they share one note");
     }
 
     in_namespace(&data, "mount -t tmpfs none /dev/shm");

@@ -41,10 +41,10 @@
 //! a day old and whose files are gone.
 //!
 //! # Who shares a note
-//! Processes that use one file must see the same `/dev/shm`, and may read and write the note:
-//! it belongs to the owner of the file, with the file's mode. Containers that share a file need
-//! a common one (`--ipc`); without it each begins a new life of the file whenever the other
-//! has written, which costs time, and no duplicate.
+//! Processes that use one file must see the same `/dev/shm`, and may read and write the note: it
+//! has the file's mode, and its owner and group as far as the process that makes it may give it
+//! away. Containers that share a file need a common one (`--ipc`); without it each begins a new
+//! life of the file whenever the other has written, which costs time, and no duplicate.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read, Seek, Write};
@@ -289,7 +289,7 @@ fn open(path: &Path) -> io::Result<File> {
     opened.map_err(|error| at(path, &error))
 }
 
-/// Makes a note that belongs to the owner of `file`, and has its mode.
+/// Makes a note with the mode of `file`, and its owner and group as far as the process may.
 #[cfg(unix)]
 fn make(path: &Path, file: &Metadata) -> io::Result<File> {
     use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
@@ -302,12 +302,14 @@ fn make(path: &Path, file: &Metadata) -> io::Result<File> {
         Err(error) => return Err(at(path, &error)),
     };
     let own = note.metadata()?;
-    if (own.uid(), own.gid()) != (file.uid(), file.gid()) {
-        // Of somebody else's file only root can give the note away.
-        let _ = fchown(&note, Some(file.uid()), Some(file.gid()));
+    if own.uid() != file.uid() {
+        // Only root can.
+        let _ = fchown(&note, Some(file.uid()), None);
     }
-    let mode = std::fs::Permissions::from_mode(file.mode() & 0o666);
-    note.set_permissions(mode)?;
+    let has_group = own.gid() == file.gid() || fchown(&note, None, Some(file.gid())).is_ok();
+    // Another group may have no rights in the file.
+    let rights = if has_group { 0o666 } else { 0o606 };
+    note.set_permissions(std::fs::Permissions::from_mode(file.mode() & rights))?;
     Ok(note)
 }
 
