@@ -18,7 +18,7 @@ use ringflake_kit::{printed, words};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-use crate::kit::{self, copied, corrupt, fenced, now};
+use crate::kit::{self, copied, corrupt, fenced, format, now};
 use crate::sqlite::options;
 
 const REACH: u64 = 3600;
@@ -88,6 +88,17 @@ fn s9_a_tier_in_a_file_conforms() {
             assert_eq!(raw.execute(sql, [key.as_str()]).unwrap(), 1);
         })
         .run();
+}
+
+#[test]
+fn a_tier_in_a_later_format_is_refused() {
+    let mut machine = Machine::new();
+    machine.acquire(&mut machine.process());
+    let raw = Connection::open(machine.path()).unwrap();
+    let sql = "UPDATE ringflake SET value = json_set(value, '$.format', 9) WHERE key = ?1";
+    let key = Key::record("orders");
+    assert_eq!(raw.execute(sql, [key.as_str()]).unwrap(), 1);
+    format(machine.process().acquire(&space(), &ask())).says("format 9");
 }
 
 #[test]
