@@ -59,6 +59,8 @@ use self::ff1::Ff1;
 use self::sparx64::Sparx64;
 
 pub use self::backend::{Backend, BackendUnavailable};
+#[cfg(unix)]
+pub(crate) use self::secret::as_owner;
 pub use self::secret::{Secret, SecretError, shell_quoted};
 pub use self::width::{IdWidth, IdWidthUnavailable};
 

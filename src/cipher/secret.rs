@@ -14,6 +14,8 @@ use std::str::FromStr;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 pub use self::shell::quoted as shell_quoted;
+#[cfg(unix)]
+pub(crate) use self::trust::as_owner;
 
 const BYTES: usize = 16;
 

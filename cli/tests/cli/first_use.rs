@@ -1,7 +1,7 @@
 //! The record that a data directory keeps of its IDs.
 
 use std::fs::{self, File};
-use std::os::unix::fs::chown;
+use std::os::unix::fs::{MetadataExt, chown};
 use std::os::unix::process::CommandExt;
 use std::time::{Duration, Instant};
 
@@ -208,6 +208,15 @@ fn root_makes_nothing_in_a_directory_of_another_user() {
     allow(&home.file("."), 0o755);
     let mut command = home.command("generate");
     succeed(command.uid(NOBODY).gid(NOBODY).output().unwrap());
+    // In use by that user now.
+    for line in ["generate", "inspect 7", "generate --namespace orders"] {
+        let said = home.refuse(line);
+        assert!(said.contains("sudo -u '#65534'"), "{line}: {said}");
+        for file in fs::read_dir(&data).unwrap() {
+            let file = file.unwrap();
+            assert_eq!(file.metadata().unwrap().uid(), NOBODY, "{line}: {file:?}");
+        }
+    }
 }
 
 #[test]

@@ -42,16 +42,29 @@ struct Objection {
     reason: String,
     /// Without the path.
     command: String,
+    /// Whose it is, if this process is root: the command would lock that user out.
+    owner: Option<u32>,
 }
 
 impl Objection {
     fn about(&self, what: &str, path: &Path) -> String {
-        let Self { reason, command } = self;
-        format!(
-            "{what} {reason}: run '{command} {}'",
-            quoted(path.display())
-        )
+        let Self {
+            reason, command, ..
+        } = self;
+        let change = format!("run '{command} {}'", quoted(path.display()));
+        match self.owner {
+            Some(owner) => format!("{what} {reason}: {}", as_owner(owner, &change)),
+            None => format!("{what} {reason}: {change}"),
+        }
     }
+}
+
+/// What root does about a file of this user, or about one that is to be its own.
+pub(crate) fn as_owner(owner: u32, change: &str) -> String {
+    format!(
+        "run the same command as that user, with sudo -u '#{owner}'; only if root alone is to \
+         use it, {change}"
+    )
 }
 
 /// The reason to distrust the file that was opened at `path`, if there is one.
@@ -105,6 +118,7 @@ impl Us {
                     self.uid
                 ),
                 command: format!("chown {}", self.uid),
+                owner: (self.uid == 0).then_some(uid),
             });
         }
         let group_is_ours = gid == 0 || gid == self.gid;
@@ -112,11 +126,13 @@ impl Us {
             return Some(Objection {
                 reason: format!("can be written by everybody (mode {shown:04o})"),
                 command: "chmod o-w".to_owned(),
+                owner: None,
             });
         }
         (mode & GROUP_WRITES != 0 && !group_is_ours).then(|| Objection {
             reason: format!("can be written by group {gid} (mode {shown:04o})"),
             command: "chmod g-w".to_owned(),
+            owner: None,
         })
     }
 }
@@ -187,6 +203,10 @@ mod tests {
             };
             assert!(text.ends_with(command), "{text}");
         }
+        let root = Us { uid: 0, gid: 0 };
+        let reason = root.object_to(rights(1001, 1001, 0o600)).unwrap();
+        let text = reason.about("it", Path::new("a"));
+        assert!(text.contains("with sudo -u '#1001'; only if"), "{text}");
     }
 
     #[test]

@@ -42,11 +42,15 @@ fn check(file: &File, path: &Path) -> io::Result<()> {
     {
         let word = crate::cipher::shell_quoted(path.display());
         let commands: Vec<_> = commands.iter().map(|it| format!("{it} {word}")).collect();
+        let change = format!("run '{}'", commands.join(" && "));
+        let remedy = match found.uid() {
+            owner if us == 0 && owner != 0 => crate::cipher::as_owner(owner, &change),
+            _ => change,
+        };
         let text = format!(
             "{} is to be a secret, and it {reason}; it must be this user's with mode 0600 or \
-             less, or root's with 0644 or less: run '{}'",
-            path.display(),
-            commands.join(" && ")
+             less, or root's with 0644 or less: {remedy}",
+            path.display()
         );
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
     }
