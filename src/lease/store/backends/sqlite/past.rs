@@ -61,10 +61,11 @@ use std::thread;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use self::note::{Line, Note};
-use crate::lease::store::table::sqlite::location::{create_file, private_file};
+use crate::lease::store::table::sqlite::location::{
+    create_file, private_file, refuse_foreign, sync,
+};
 use crate::lease::store::table::sqlite::locked::Locked;
 use crate::lease::store::table::sqlite::system::FileNumbers;
-use crate::lease::{refuse_foreign, sync};
 
 /// The file of a store in the hands of one process.
 #[derive(Debug)]

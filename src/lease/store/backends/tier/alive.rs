@@ -14,7 +14,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::fork::PerProcess;
-use crate::lease::refuse_foreign;
+use crate::lease::store::table::sqlite::location::refuse_foreign;
 
 /// The signs of this process, one for each file that it shares. A forked child needs its own.
 static SIGNS: PerProcess<Mutex<Vec<Sign>>> = PerProcess::new();
