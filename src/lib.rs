@@ -150,6 +150,7 @@
 
 mod cipher;
 mod clock;
+mod describe;
 mod events;
 mod facade;
 mod fill;

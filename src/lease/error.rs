@@ -16,7 +16,8 @@ use crate::lease::fingerprint::Fingerprint;
 /// Why a store did not do what it was asked.
 ///
 /// Except for [`Ambiguous`](Self::Ambiguous) nothing was granted, renewed,
-/// released or initialised.
+/// released or initialised. `Display` is one line, what is wrong, with the values;
+/// [`note`](Self::note) and [`help`](Self::help) have the rest.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum StoreError {

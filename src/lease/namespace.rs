@@ -3,6 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
+use crate::describe::describe;
 use crate::layout::Layout;
 use crate::lease::block::Block;
 use crate::lease::error::StoreError;
@@ -266,25 +267,16 @@ pub enum NamespaceError {
     },
 }
 
-impl fmt::Display for NamespaceError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NameLength { bytes } => write!(
-                f,
-                "the namespace's name must have 1 to {} bytes, got {bytes}",
-                Namespace::MAX_NAME
-            ),
-            Self::NameCharacter { at, found } => write!(
-                f,
-                "the namespace's name has {found:?} at byte {at}: \
-                 use a-z, 0-9, and after the first character also '-', '_' and '.'"
-            ),
-            Self::BlockBits { block_bits, max } => write!(
-                f,
-                "block bits must be 0 to {max}, the layout's node bits, got {block_bits}"
-            ),
-        }
-    }
+describe! {
+    NamespaceError;
+
+    Self::NameLength { bytes } => (
+        "the namespace's name must have 1 to {} bytes, got {bytes}", Namespace::MAX_NAME);
+    Self::NameCharacter { at, found } =>
+        "the namespace's name has {found:?} at byte {at}: use a-z, 0-9, and after the first \
+         character also '-', '_' and '.'";
+    Self::BlockBits { block_bits, max } =>
+        "block bits must be 0 to {max}, the layout's node bits, got {block_bits}";
 }
 
 impl std::error::Error for NamespaceError {}

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
+use crate::describe::describe;
 use crate::layout::{Layout, Utc};
 use crate::lease::claim::Claim;
 
@@ -152,60 +153,25 @@ pub enum LeaseError {
     },
 }
 
-impl fmt::Display for LeaseError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Nodes {
-                start,
-                end,
-                layout_nodes,
-            } if end <= layout_nodes => write!(
-                f,
-                "node range {start}..{end} is empty: give at least one node of 0..{layout_nodes}"
-            ),
-            Self::Nodes {
-                end, layout_nodes, ..
-            } => write!(
-                f,
-                "node range ends at {end}, but the layout has {layout_nodes} nodes: \
-                 let it end at {layout_nodes} or before"
-            ),
-            Self::Ticks {
-                start,
-                end,
-                layout_ticks,
-            } if end <= layout_ticks => write!(
-                f,
-                "tick interval {start}..{end} is empty: give at least one tick of 0..{layout_ticks}"
-            ),
-            Self::Ticks {
-                end, layout_ticks, ..
-            } => write!(
-                f,
-                "tick interval ends at {end}, but the layout has {layout_ticks} ticks: \
-                 let it end at {layout_ticks} or before"
-            ),
-            Self::BeforeEpoch {
-                unix_ms,
-                epoch_unix_ms,
-            } => write!(
-                f,
-                "the clock shows {}, before the layout's epoch at {}: \
-                 set the clock, or name the tick to start at",
-                Utc(*unix_ms),
-                Utc(*epoch_unix_ms)
-            ),
-            Self::LayoutEnded {
-                start,
-                layout_ticks,
-            } => write!(
-                f,
-                "the layout has run out of ticks: the lease would start at tick {start} of \
-                 {layout_ticks}; move to a layout with more time bits, and keep its IDs apart from \
-                 the old ones"
-            ),
-        }
-    }
+describe! {
+    LeaseError;
+
+    Self::Nodes { start, end, layout_nodes } if end <= layout_nodes =>
+        "node range {start}..{end} is empty: give at least one node of 0..{layout_nodes}";
+    Self::Nodes { end, layout_nodes, .. } =>
+        "node range ends at {end}, but the layout has {layout_nodes} nodes: let it end at \
+         {layout_nodes} or before";
+    Self::Ticks { start, end, layout_ticks } if end <= layout_ticks =>
+        "tick interval {start}..{end} is empty: give at least one tick of 0..{layout_ticks}";
+    Self::Ticks { end, layout_ticks, .. } =>
+        "tick interval ends at {end}, but the layout has {layout_ticks} ticks: let it end at \
+         {layout_ticks} or before";
+    Self::BeforeEpoch { unix_ms, epoch_unix_ms } => (
+        "the clock shows {}, before the layout's epoch at {}: set the clock, or name the tick to \
+         start at", Utc(*unix_ms), Utc(*epoch_unix_ms));
+    Self::LayoutEnded { start, layout_ticks } =>
+        "the layout has run out of ticks: the lease would start at tick {start} of {layout_ticks}; \
+         move to a layout with more time bits, and keep its IDs apart from the old ones";
 }
 
 impl std::error::Error for LeaseError {}

@@ -1,7 +1,6 @@
 //! Why a grant is refused any change.
 
-use std::fmt;
-
+use crate::describe::describe;
 use crate::lease::block::Epoch;
 
 /// Which comparison of a guarded change failed.
@@ -47,26 +46,16 @@ pub enum Fence {
     },
 }
 
-impl fmt::Display for Fence {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NeverGranted => write!(f, "the store records no grant of it"),
-            Self::Epoch { held, recorded } => {
-                write!(f, "its last grant has epoch {recorded}, not {held}")
-            }
-            Self::End { known, recorded } => write!(
-                f,
-                "its end is at tick {recorded} in the store, and at tick {known} in the request"
-            ),
-            Self::Floor { known, floor } => write!(
-                f,
-                "its end at tick {known} is below the floor at tick {floor}"
-            ),
-            Self::Incarnation => write!(f, "the store was replaced or restored"),
-            Self::Upstream => write!(f, "this machine no longer holds the block"),
-            Self::Quarantined { reason } => {
-                write!(f, "it is quarantined until it is repaired: {reason}")
-            }
-        }
-    }
+describe! {
+    Fence;
+
+    Self::NeverGranted => "the store records no grant of it";
+    Self::Epoch { held, recorded } => "its last grant has epoch {recorded}, not {held}";
+    Self::End { known, recorded } =>
+        "its end is at tick {recorded} in the store, and at tick {known} in the request";
+    Self::Floor { known, floor } =>
+        "its end at tick {known} is below the floor at tick {floor}";
+    Self::Incarnation => "the store was replaced or restored";
+    Self::Upstream => "this machine no longer holds the block";
+    Self::Quarantined { reason } => "it is quarantined until it is repaired: {reason}";
 }

@@ -1,8 +1,8 @@
 //! The plan for the leases of a process.
 
-use std::fmt;
 use std::time::Duration;
 
+use crate::describe::describe;
 use crate::layout::span;
 use crate::lease::{Holder, Namespace, StoreLimits};
 
@@ -139,24 +139,14 @@ pub enum PlanError {
     },
 }
 
-impl fmt::Display for PlanError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Blocks { value, max } => write!(f, "blocks must be 1 to {max}, got {value}"),
-            Self::WidenTo { value, min, max } => write!(
-                f,
-                "the maximum number of blocks must be {min} to {max}, got {value}"
-            ),
-            Self::LeaseDuration { value, min, max } => {
-                write!(
-                    f,
-                    "the lease duration must be {} to {}, got {value:?}",
-                    span(*min),
-                    span(*max)
-                )
-            }
-        }
-    }
+describe! {
+    PlanError;
+
+    Self::Blocks { value, max } => "blocks must be 1 to {max}, got {value}";
+    Self::WidenTo { value, min, max } =>
+        "the maximum number of blocks must be {min} to {max}, got {value}";
+    Self::LeaseDuration { value, min, max } => (
+        "the lease duration must be {} to {}, got {value:?}", span(*min), span(*max));
 }
 
 impl std::error::Error for PlanError {}
