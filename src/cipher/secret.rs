@@ -16,6 +16,7 @@ use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 pub use self::shell::quoted as shell_quoted;
 #[cfg(unix)]
 pub(crate) use self::trust::as_owner;
+use crate::describe::describe;
 
 const BYTES: usize = 16;
 
@@ -344,58 +345,29 @@ pub enum SecretError {
     },
 }
 
-impl fmt::Display for SecretError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::HexLength { found } => write!(
-                f,
-                "a secret must be {DIGITS} hexadecimal digits, got {found} bytes of text"
-            ),
-            Self::HexDigit { position } => write!(
-                f,
-                "the character at position {position}, counted from 0, is not a hexadecimal digit; \
-                 a secret is {DIGITS} of 0-9, a-f, A-F"
-            ),
-            Self::FileUnreadable { path, .. } => {
-                write!(
-                    f,
-                    "the secret file {} cannot be read: check its path and permissions",
-                    path.display()
-                )
-            }
-            Self::FileNotTrusted { path, reason } => write!(
-                f,
-                "other users can write or replace the secret file {}: {reason}, or pass its content on \
-                 a pipe",
-                path.display()
-            ),
-            Self::FileLength { path, found } => {
-                let more = if *found > FILE_LIMIT {
-                    "more than "
-                } else {
-                    ""
-                };
-                let found = FILE_LIMIT.min(*found);
-                write!(
-                    f,
-                    "the secret file {} has {more}{found} bytes; \
-                     it must have {BYTES} raw bytes or {DIGITS} hexadecimal digits",
-                    path.display()
-                )
-            }
-            Self::FileDigit { path, position } => write!(
-                f,
-                "the character at position {position}, counted from 0, of the secret file {} \
-                 is not a hexadecimal digit; the file must have {DIGITS} of 0-9, a-f, A-F, \
-                 or {BYTES} raw bytes",
-                path.display()
-            ),
-            Self::Random { .. } => f.write_str(
-                "the operating system's random source failed; try again, or use a secret made \
-                 elsewhere",
-            ),
-        }
-    }
+describe! {
+    SecretError;
+
+    Self::HexLength { found } =>
+        "a secret must be {DIGITS} hexadecimal digits, got {found} bytes of text";
+    Self::HexDigit { position } =>
+        "the character at position {position}, counted from 0, is not a hexadecimal digit; a \
+         secret is {DIGITS} of 0-9, a-f, A-F";
+    Self::FileUnreadable { path, .. } => (
+        "the secret file {} cannot be read: check its path and permissions", path.display());
+    Self::FileNotTrusted { path, reason } => (
+        "other users can write or replace the secret file {}: {reason}, or pass its content on a \
+         pipe", path.display());
+    Self::FileLength { path, found } => (
+        "the secret file {} has {}{} bytes; it must have {BYTES} raw bytes or {DIGITS} hexadecimal \
+         digits",
+        path.display(), if *found > FILE_LIMIT { "more than " } else { "" }, FILE_LIMIT.min(*found));
+    Self::FileDigit { path, position } => (
+        "the character at position {position}, counted from 0, of the secret file {} is not a \
+         hexadecimal digit; the file must have {DIGITS} of 0-9, a-f, A-F, or {BYTES} raw bytes",
+        path.display());
+    Self::Random { .. } =>
+        "the operating system's random source failed; try again, or use a secret made elsewhere";
 }
 
 impl Error for SecretError {

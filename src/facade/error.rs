@@ -1,7 +1,8 @@
 //! What a facade refuses.
 
 use std::error::Error;
-use std::fmt;
+
+use crate::describe::describe;
 
 /// The longest label, in bytes.
 pub(super) const MAX_LABEL: usize = 64;
@@ -19,21 +20,13 @@ pub enum FacadeError {
     },
 }
 
-impl fmt::Display for FacadeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::EmptyLabel => write!(
-                f,
-                "the label is empty; use 1 to {MAX_LABEL} bytes that name the keys, \
-                 such as their table"
-            ),
-            Self::LabelTooLong { bytes } => write!(
-                f,
-                "the label has {bytes} bytes; use 1 to {MAX_LABEL} that name the keys, \
-                 such as their table"
-            ),
-        }
-    }
+describe! {
+    FacadeError;
+
+    Self::EmptyLabel =>
+        "the label is empty; use 1 to {MAX_LABEL} bytes that name the keys, such as their table";
+    Self::LabelTooLong { bytes } =>
+        "the label has {bytes} bytes; use 1 to {MAX_LABEL} that name the keys, such as their table";
 }
 
 impl Error for FacadeError {}

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::describe::describe;
+
 /// Fills the ring when a generator is built.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -278,31 +280,19 @@ pub enum PolicyError {
     },
 }
 
-impl fmt::Display for PolicyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Percent { percent } => {
-                write!(f, "the threshold must be 1 to 100 %, got {percent} %")
-            }
-            Self::Assist { percent } => write!(
-                f,
-                "the level for assists must be 1 to 100 %, or off, got {percent} %"
-            ),
-            Self::Slots { slots, capacity } => write!(
-                f,
-                "the threshold must be 1 to {capacity} slots, the ring's capacity, got {slots}"
-            ),
-            Self::MaxAge { max_age, tick } => write!(
-                f,
-                "the maximum age must be at least the layout's tick, {tick:?}, got {max_age:?}"
-            ),
-            Self::Period { period } => write!(
-                f,
-                "the period of scheduled fills must be at least {:?}, got {period:?}",
-                ScheduledFill::MIN_PERIOD
-            ),
-        }
-    }
+describe! {
+    PolicyError;
+
+    Self::Percent { percent } => "the threshold must be 1 to 100 %, got {percent} %";
+    Self::Assist { percent } =>
+        "the level for assists must be 1 to 100 %, or off, got {percent} %";
+    Self::Slots { slots, capacity } =>
+        "the threshold must be 1 to {capacity} slots, the ring's capacity, got {slots}";
+    Self::MaxAge { max_age, tick } =>
+        "the maximum age must be at least the layout's tick, {tick:?}, got {max_age:?}";
+    Self::Period { period } => (
+        "the period of scheduled fills must be at least {:?}, got {period:?}",
+        ScheduledFill::MIN_PERIOD);
 }
 
 impl std::error::Error for PolicyError {}

@@ -1,9 +1,9 @@
 //! The policy and the errors of takes that find the ring dry.
 
-use std::fmt;
 use std::io::ErrorKind;
 use std::time::Duration;
 
+use crate::describe::describe;
 use crate::layout::span;
 use crate::timeline::Refused;
 
@@ -108,31 +108,22 @@ impl From<Refused> for TakeError {
     }
 }
 
-impl fmt::Display for TakeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Empty => f.write_str(
-                "the ring is empty: try again, raise the threshold or the capacity, or let takes \
-                 generate IDs in place",
-            ),
-            Self::TimedOut { waited } => write!(
-                f,
-                "the ring stayed empty for {}: raise the threshold, the capacity or the number of \
-                 producers, or let takes generate IDs in place",
-                span(*waited)
-            ),
-            Self::Refused(refused) => refused.fmt(f),
-            Self::NoPage { kind } => write!(
-                f,
-                "the system refused a page of memory for a handle ({kind}): raise the limits of \
-                 the process, or take from the generator, which needs none"
-            ),
-            Self::NotInitialised => f.write_str(
-                "this process has no default source of IDs yet: call ringflake::init with a \
-                 generator, early in main",
-            ),
-        }
-    }
+describe! {
+    TakeError;
+
+    Self::Empty =>
+        "the ring is empty: try again, raise the threshold or the capacity, or let takes generate \
+         IDs in place";
+    Self::TimedOut { waited } => (
+        "the ring stayed empty for {}: raise the threshold, the capacity or the number of \
+         producers, or let takes generate IDs in place", span(*waited));
+    Self::Refused(refused) => via refused;
+    Self::NoPage { kind } =>
+        "the system refused a page of memory for a handle ({kind}): raise the limits of the \
+         process, or take from the generator, which needs none";
+    Self::NotInitialised =>
+        "this process has no default source of IDs yet: call ringflake::init with a generator, \
+         early in main";
 }
 
 impl std::error::Error for TakeError {}

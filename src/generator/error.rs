@@ -1,17 +1,18 @@
 //! Why a generator could not be built.
 
-use std::fmt;
 use std::io;
 use std::time::{Duration, SystemTime};
 
 use crate::cipher::{IdWidth, IdWidthUnavailable};
+use crate::describe::describe;
 use crate::fill::PolicyError;
 use crate::layout::{Layout, LayoutError, Moment, Utc, span};
 use crate::lease::protocol::PlanError;
 use crate::lease::{LeaseError, NamespaceError, StoreError};
 use crate::ring::RingError;
 
-/// Why a generator could not be built. Nothing is left running or held.
+/// Why a generator could not be built. Nothing is left running or held. `Display` is one line,
+/// what is wrong, with the values; [`note`](Self::note) and [`help`](Self::help) have the rest.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum BuildError {
@@ -202,247 +203,125 @@ pub enum BuildError {
     System(io::Error),
 }
 
-impl fmt::Display for BuildError {
-    /// One line: what is wrong, with the values. [`note`](Self::note) and
-    /// [`help`](Self::help) have the rest.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoCipher => f.write_str("no secret was given, and plain IDs were not chosen"),
-            Self::PlainAndSecret => f.write_str("a secret was given for plain IDs"),
-            Self::NoLease => f.write_str("neither a lease nor a store was given"),
-            Self::TwoLeases => f.write_str("both a lease and a store were given"),
-            Self::LeaseTaken {
-                nodes,
-                ticks,
-                other_nodes,
-                other_ticks,
-            } => write!(
-                f,
-                "the lease on nodes {nodes:?}, ticks {ticks:?}, overlaps one in use: another \
-                 generator of this process has nodes {other_nodes:?}, ticks {other_ticks:?}"
-            ),
-            Self::LeaseUsed {
-                nodes,
-                ticks,
-                used_nodes,
-                used_ticks,
-            } => write!(
-                f,
-                "the lease on nodes {nodes:?}, ticks {ticks:?}, was used in part: a generator of \
-                 this process may have issued IDs of nodes {used_nodes:?}, ticks {used_ticks:?}"
-            ),
-            Self::LeaseOfParent {
-                nodes,
-                ticks,
-                parents_nodes,
-            } => write!(
-                f,
-                "the lease on nodes {nodes:?}, ticks {ticks:?}, overlaps nodes {parents_nodes:?} \
-                 of the parent of this forked process"
-            ),
-            Self::LeaseGivenUp { nodes, ticks } => write!(
-                f,
-                "the lease on nodes {nodes:?}, ticks {ticks:?}, was given up when its generator \
-                 was invalidated"
-            ),
-            Self::NoStore { option } => {
-                write!(f, "`{option}` needs a store, and none was given")
-            }
-            Self::NoNamespace => f.write_str("a store was given without a namespace"),
-            Self::Namespace(error) => error.fmt(f),
-            Self::Plan(error) => error.fmt(f),
-            Self::FirstLeaseDuration { value, max } => write!(
-                f,
-                "the first lease duration must be above 0 and at most the lease duration, {}, got \
-                 {value:?}",
-                span(*max)
-            ),
-            Self::Store(error) => error.fmt(f),
-            Self::NoLeaseYet { waited, error } => {
-                write!(f, "no lease was granted within {}: {error}", span(*waited))
-            }
-            #[cfg(feature = "sqlite")]
-            Self::Local(error) => error.fmt(f),
-            #[cfg(feature = "sqlite")]
-            Self::TwoWidths { builder, local } => write!(
-                f,
-                "two ID widths were given: {builder} for the generator and {local} for its \
-                 namespace"
-            ),
-            #[cfg(feature = "sqlite")]
-            Self::LocalHas { option } => {
-                write!(
-                    f,
-                    "`{option}` can't be given for a local namespace, which sets it itself"
-                )
-            }
-            Self::LeaseNotPast {
-                end_unix_ms,
-                now_unix_ms,
-            } => write!(
-                f,
-                "the lease ends at {}, which is not past: the clock shows {}",
-                Utc(*end_unix_ms),
-                Utc(*now_unix_ms)
-            ),
-            Self::NoMoments => f.write_str("a store was given without a range of past times"),
-            Self::Moments {
-                from,
-                to,
-                epoch_unix_ms,
-                end_unix_ms,
-            } => write!(
-                f,
-                "there are no IDs from {} to {}: the layout goes from {} to {}",
-                Moment(*from),
-                Moment(*to),
-                Utc(*epoch_unix_ms),
-                Utc(*end_unix_ms)
-            ),
-            Self::EncryptionWidens { bits, width } => write!(
-                f,
-                "a layout of {bits} bits is meant for JavaScript numbers, but encrypted IDs have \
-                 {} bits",
-                width.bits()
-            ),
-            Self::LayoutTooWide { bits, width } => write!(
-                f,
-                "a layout of {bits} bits does not fit IDs of {} bits ({width})",
-                width.bits()
-            ),
-            Self::IdWidthUnavailable(error) => error.fmt(f),
-            Self::Layout(error) => error.fmt(f),
-            Self::Lease(error) => error.fmt(f),
-            Self::LeaseLayout { lease, generator } => write!(
-                f,
-                "the lease has the layout {lease}, and the generator {generator}"
-            ),
-            Self::Policy(error) => error.fmt(f),
-            Self::Ring(error) => error.fmt(f),
-            Self::Producers { count } => write!(f, "producers must be 1 to 64, got {count}"),
-            Self::Stripes { count, most } => write!(
-                f,
-                "stripes must be a power of two from 1 to {most}, got {count}"
-            ),
-            Self::WaitWithoutThreshold => {
-                f.write_str("takes wait for a fill, and no threshold starts one")
-            }
-            Self::NeverFilled => f.write_str("nothing fills the ring, so every take would fail"),
-            Self::FullHookWithoutSchedule => {
-                f.write_str("a hook for a full ring was given without scheduled fills")
-            }
-            Self::BorrowLimit { limit, max } => write!(
-                f,
-                "the borrow limit must be at most {} for a static lease, got {}",
-                span(*max),
-                span(*limit)
-            ),
-            Self::System(_) => f.write_str("the system refused memory or a thread"),
-        }
-    }
-}
-
-impl BuildError {
+describe! {
+    BuildError,
     /// Why it matters, in one sentence; none where the first line says all.
     ///
     /// Costs no allocation.
-    pub fn note(&self) -> Option<&'static str> {
-        Some(match self {
-            Self::NoLease => {
-                "there is no default node: two generators with the same node issue the same IDs"
-            }
-            Self::LeaseTaken { .. } | Self::LeaseUsed { .. } | Self::LeaseOfParent { .. } => {
-                "IDs would be issued twice"
-            }
-            Self::LeaseGivenUp { .. } => "a copy of this process may still use it",
-            Self::BorrowLimit { .. } => {
-                "a restart on the same nodes has to wait for as long, or repeats IDs"
-            }
-            Self::Store(error) | Self::NoLeaseYet { error, .. } => return error.note(),
-            #[cfg(feature = "sqlite")]
-            Self::Local(error) => return error.note(),
-            _ => return None,
-        })
-    }
-
+    note,
     /// What to do about it, in one sentence; none where the first line says it.
     ///
     /// Names methods of the builders where the program is wrong, and no item of this crate
     /// where its surroundings are: the store, the clock or the system. Costs no allocation.
-    pub fn help(&self) -> Option<&'static str> {
-        Some(match self {
-            Self::NoCipher => {
-                "give a secret with `secret`, or choose `plain` for IDs that sort by time and that \
-                 anybody can read"
-            }
-            Self::PlainAndSecret => "leave out `plain` or `secret`",
-            Self::NoLease => "give a lease with `lease`, or a store with `lease_store`",
-            Self::TwoLeases => {
-                "choose `lease` for nodes that nobody else has, or `lease_store` to request them"
-            }
-            Self::LeaseTaken { .. } => {
-                "clone that generator; or drop it, and build on its lease again; or use other \
-                 nodes"
-            }
-            Self::LeaseUsed { .. } => {
-                "build on the earlier generator's lease or a clone of it, start after the used ticks, \
-                 or use other nodes"
-            }
-            Self::LeaseOfParent { .. } => {
-                "use other nodes in the child, or build only after the fork"
-            }
-            Self::LeaseGivenUp { .. } => "use nodes that the copy does not have",
-            Self::NoStore { .. } => "give a store with `lease_store`, or leave the option out",
-            Self::NoNamespace => "name the store's namespace with `namespace`",
-            Self::NoLeaseYet {
-                error: StoreError::Unavailable { .. } | StoreError::Ambiguous { .. },
-                ..
-            } => {
-                "wait longer with `first_lease_within`, or start without a lease with \
-                 `build_detached`"
-            }
-            Self::Store(error) | Self::NoLeaseYet { error, .. } => return error.help(),
-            #[cfg(feature = "sqlite")]
-            Self::Local(error) => return error.help(),
-            #[cfg(feature = "sqlite")]
-            Self::TwoWidths { .. } => {
-                "give only one width, the one that the namespace was created with"
-            }
-            #[cfg(feature = "sqlite")]
-            Self::LocalHas { .. } => {
-                "leave the option out, or use `lease_store` in place of `local`"
-            }
-            Self::LeaseNotPast { .. } => {
-                "use a lease of past ticks; a `CachedGenerator` or `DirectGenerator` issues IDs of \
-                 the present"
-            }
-            Self::NoMoments => "give the range with `between`, or a lease with `lease`",
-            Self::Moments { .. } => "give a range that is not empty and lies inside the layout",
-            Self::EncryptionWidens { .. } => {
-                "use the ID width js-safe or plain IDs; if 64 bits are fine, use a layout of more \
-                 than 53 bits"
-            }
-            Self::LayoutTooWide {
-                width: IdWidth::JsSafe,
-                ..
-            } => "use a layout of at most 53 bits, such as js-safe, or wider IDs",
-            Self::LayoutTooWide { .. } => {
-                "use a layout of at most 63 bits, such as positive or positive-ms, or wider IDs"
-            }
-            Self::LeaseLayout { .. } => "build both with the same layout",
-            Self::WaitWithoutThreshold => "give a `threshold_fill`, or choose `OnEmpty::Generate`",
-            Self::NeverFilled => {
-                "give a `padding_fill`, a `threshold_fill` or a `scheduled_fill`, or choose \
-                 `OnEmpty::Generate`"
-            }
-            Self::FullHookWithoutSchedule => "give a `scheduled_fill`, or leave `on_full_hook` out",
-            Self::BorrowLimit { .. } => {
-                "lower the limit, or lease nodes from a store with `lease_store`"
-            }
-            Self::System(_) => "check the cause, and the resource limits of the process",
-            _ => return None,
-        })
-    }
+    help;
+
+    Self::NoCipher => "no secret was given, and plain IDs were not chosen",
+        help: "give a secret with `secret`, or choose `plain` for IDs that sort by time and that \
+               anybody can read";
+    Self::PlainAndSecret => "a secret was given for plain IDs",
+        help: "leave out `plain` or `secret`";
+    Self::NoLease => "neither a lease nor a store was given",
+        note: "there is no default node: two generators with the same node issue the same IDs",
+        help: "give a lease with `lease`, or a store with `lease_store`";
+    Self::TwoLeases => "both a lease and a store were given",
+        help: "choose `lease` for nodes that nobody else has, or `lease_store` to request them";
+    Self::LeaseTaken { nodes, ticks, other_nodes, other_ticks } =>
+        "the lease on nodes {nodes:?}, ticks {ticks:?}, overlaps one in use: another generator of \
+         this process has nodes {other_nodes:?}, ticks {other_ticks:?}",
+        note: "IDs would be issued twice",
+        help: "clone that generator; or drop it, and build on its lease again; or use other nodes";
+    Self::LeaseUsed { nodes, ticks, used_nodes, used_ticks } =>
+        "the lease on nodes {nodes:?}, ticks {ticks:?}, was used in part: a generator of this \
+         process may have issued IDs of nodes {used_nodes:?}, ticks {used_ticks:?}",
+        note: "IDs would be issued twice",
+        help: "build on the earlier generator's lease or a clone of it, start after the used ticks, \
+               or use other nodes";
+    Self::LeaseOfParent { nodes, ticks, parents_nodes } =>
+        "the lease on nodes {nodes:?}, ticks {ticks:?}, overlaps nodes {parents_nodes:?} of the \
+         parent of this forked process",
+        note: "IDs would be issued twice",
+        help: "use other nodes in the child, or build only after the fork";
+    Self::LeaseGivenUp { nodes, ticks } =>
+        "the lease on nodes {nodes:?}, ticks {ticks:?}, was given up when its generator was \
+         invalidated",
+        note: "a copy of this process may still use it",
+        help: "use nodes that the copy does not have";
+    Self::NoStore { option } => "`{option}` needs a store, and none was given",
+        help: "give a store with `lease_store`, or leave the option out";
+    Self::NoNamespace => "a store was given without a namespace",
+        help: "name the store's namespace with `namespace`";
+    Self::Namespace(error) => "{error}";
+    Self::Plan(error) => "{error}";
+    Self::FirstLeaseDuration { value, max } => (
+        "the first lease duration must be above 0 and at most the lease duration, {}, got \
+         {value:?}", span(*max));
+    Self::Store(error) => via error;
+    Self::NoLeaseYet {
+        waited,
+        error: error @ (StoreError::Unavailable { .. } | StoreError::Ambiguous { .. }),
+    } => ("no lease was granted within {}: {error}", span(*waited)),
+        note: via error,
+        help: "wait longer with `first_lease_within`, or start without a lease with \
+               `build_detached`";
+    Self::NoLeaseYet { waited, error } => (
+        "no lease was granted within {}: {error}", span(*waited)),
+        note: via error,
+        help: via error;
+    #[cfg(feature = "sqlite")]
+    Self::Local(error) => via error;
+    #[cfg(feature = "sqlite")]
+    Self::TwoWidths { builder, local } =>
+        "two ID widths were given: {builder} for the generator and {local} for its namespace",
+        help: "give only one width, the one that the namespace was created with";
+    #[cfg(feature = "sqlite")]
+    Self::LocalHas { option } =>
+        "`{option}` can't be given for a local namespace, which sets it itself",
+        help: "leave the option out, or use `lease_store` in place of `local`";
+    Self::LeaseNotPast { end_unix_ms, now_unix_ms } => (
+        "the lease ends at {}, which is not past: the clock shows {}",
+        Utc(*end_unix_ms), Utc(*now_unix_ms)),
+        help: "use a lease of past ticks; a `CachedGenerator` or `DirectGenerator` issues IDs of \
+               the present";
+    Self::NoMoments => "a store was given without a range of past times",
+        help: "give the range with `between`, or a lease with `lease`";
+    Self::Moments { from, to, epoch_unix_ms, end_unix_ms } => (
+        "there are no IDs from {} to {}: the layout goes from {} to {}",
+        Moment(*from), Moment(*to), Utc(*epoch_unix_ms), Utc(*end_unix_ms)),
+        help: "give a range that is not empty and lies inside the layout";
+    Self::EncryptionWidens { bits, width } => (
+        "a layout of {bits} bits is meant for JavaScript numbers, but encrypted IDs have {} bits",
+        width.bits()),
+        help: "use the ID width js-safe or plain IDs; if 64 bits are fine, use a layout of more \
+               than 53 bits";
+    Self::LayoutTooWide { bits, width: width @ IdWidth::JsSafe } => (
+        "a layout of {bits} bits does not fit IDs of {} bits ({width})", width.bits()),
+        help: "use a layout of at most 53 bits, such as js-safe, or wider IDs";
+    Self::LayoutTooWide { bits, width } => (
+        "a layout of {bits} bits does not fit IDs of {} bits ({width})", width.bits()),
+        help: "use a layout of at most 63 bits, such as positive or positive-ms, or wider IDs";
+    Self::IdWidthUnavailable(error) => "{error}";
+    Self::Layout(error) => "{error}";
+    Self::Lease(error) => "{error}";
+    Self::LeaseLayout { lease, generator } =>
+        "the lease has the layout {lease}, and the generator {generator}",
+        help: "build both with the same layout";
+    Self::Policy(error) => "{error}";
+    Self::Ring(error) => "{error}";
+    Self::Producers { count } => "producers must be 1 to 64, got {count}";
+    Self::Stripes { count, most } => "stripes must be a power of two from 1 to {most}, got {count}";
+    Self::WaitWithoutThreshold => "takes wait for a fill, and no threshold starts one",
+        help: "give a `threshold_fill`, or choose `OnEmpty::Generate`";
+    Self::NeverFilled => "nothing fills the ring, so every take would fail",
+        help: "give a `padding_fill`, a `threshold_fill` or a `scheduled_fill`, or choose \
+               `OnEmpty::Generate`";
+    Self::FullHookWithoutSchedule => "a hook for a full ring was given without scheduled fills",
+        help: "give a `scheduled_fill`, or leave `on_full_hook` out";
+    Self::BorrowLimit { limit, max } => (
+        "the borrow limit must be at most {} for a static lease, got {}", span(*max), span(*limit)),
+        note: "a restart on the same nodes has to wait for as long, or repeats IDs",
+        help: "lower the limit, or lease nodes from a store with `lease_store`";
+    Self::System(_) => "the system refused memory or a thread",
+        help: "check the cause, and the resource limits of the process";
 }
 
 impl std::error::Error for BuildError {

@@ -5,6 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::utc::{LATEST_UNIX_MS, Utc, span};
+use crate::describe::describe;
 
 /// One of the three fields of a raw. Displays as `time`, `node` or `sequence`.
 #[non_exhaustive]
@@ -106,91 +107,39 @@ pub enum LayoutError {
     },
 }
 
-impl fmt::Display for LayoutError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::ZeroWidth { field } => {
-                write!(
-                    f,
-                    "the {field} field has 0 bits; give each field at least 1"
-                )
-            }
-            Self::TooManyBits {
-                time,
-                node,
-                sequence,
-            } => {
-                let sum = u64::from(time) + u64::from(node) + u64::from(sequence);
-                write!(
-                    f,
-                    "{time} time, {node} node and {sequence} sequence bits are {sum}; \
-                     together they may be 3 to 64"
-                )
-            }
-            Self::NoTick {
-                time,
-                node,
-                sequence,
-            } => {
-                let in_a_tick = 1_u128 << sequence;
-                write!(
-                    f,
-                    "the layout {time}/{node}/{sequence} needs a tick: 1ms gives a node {} IDs a \
-                     second, 1s gives it {in_a_tick}; ticks count from Randflake's epoch unless \
-                     epoch_unix_ms says otherwise",
-                    in_a_tick * 1_000
-                )
-            }
-            Self::Tick { tick } => write!(
-                f,
-                "a tick of {tick:?} is not a whole number of milliseconds from 1 to 2^64 - 1; \
-                 choose one such as 1s or 10ms"
-            ),
-            Self::EpochTooLate { epoch_unix_ms } => write!(
-                f,
-                "the epoch, {}, is too late; choose one up to {}",
-                Utc(epoch_unix_ms),
-                Utc(LATEST_UNIX_MS)
-            ),
-            Self::EndTooLate {
-                time_bits,
-                tick_ms,
-                epoch_unix_ms,
-            } => write!(
-                f,
-                "2^{time_bits} ticks of {} from {} end later than 2^64 ms after 1970; use fewer \
-                 time bits or a shorter tick",
-                span(Duration::from_millis(tick_ms)),
-                Utc(epoch_unix_ms)
-            ),
-            Self::OutOfRange { field, value, max } => write!(
-                f,
-                "{field} {value} is out of range: this layout has 0 to {max}; \
-                 use one of those, or a layout with a wider {field} field"
-            ),
-            Self::ExtraBits { raw, total_bits } => write!(
-                f,
-                "{raw:#x} has bits above the layout's {total_bits}; \
-                 it is still encrypted, or was made with another layout"
-            ),
-            Self::NotOfCipher { id, id_bits } => write!(
-                f,
-                "{id:#x} has bits above the {id_bits} that this cipher's IDs have; \
-                 it was encrypted with a 64-bit cipher, or not encrypted"
-            ),
-            Self::Expired {
-                end_unix_ms,
-                now_unix_ms,
-            } => write!(
-                f,
-                "the layout ran out of ticks at {} and the clock shows {}; if the clock is \
-                 right, move to a layout with more time bits, and keep its IDs apart from \
-                 the old ones: a later epoch alone would issue the same numbers again",
-                Utc(end_unix_ms),
-                Utc(now_unix_ms)
-            ),
-        }
-    }
+describe! {
+    LayoutError;
+
+    Self::ZeroWidth { field } => "the {field} field has 0 bits; give each field at least 1";
+    Self::TooManyBits { time, node, sequence } => (
+        "{time} time, {node} node and {sequence} sequence bits are {}; together they may be 3 to 64",
+        u64::from(*time) + u64::from(*node) + u64::from(*sequence));
+    Self::NoTick { time, node, sequence } => (
+        "the layout {time}/{node}/{sequence} needs a tick: 1ms gives a node {} IDs a second, 1s \
+         gives it {}; ticks count from Randflake's epoch unless epoch_unix_ms says otherwise",
+        1_000_u128 << sequence, 1_u128 << sequence);
+    Self::Tick { tick } =>
+        "a tick of {tick:?} is not a whole number of milliseconds from 1 to 2^64 - 1; choose one \
+         such as 1s or 10ms";
+    Self::EpochTooLate { epoch_unix_ms } => (
+        "the epoch, {}, is too late; choose one up to {}",
+        Utc(*epoch_unix_ms), Utc(LATEST_UNIX_MS));
+    Self::EndTooLate { time_bits, tick_ms, epoch_unix_ms } => (
+        "2^{time_bits} ticks of {} from {} end later than 2^64 ms after 1970; use fewer time bits \
+         or a shorter tick", span(Duration::from_millis(*tick_ms)), Utc(*epoch_unix_ms));
+    Self::OutOfRange { field, value, max } =>
+        "{field} {value} is out of range: this layout has 0 to {max}; use one of those, or a \
+         layout with a wider {field} field";
+    Self::ExtraBits { raw, total_bits } =>
+        "{raw:#x} has bits above the layout's {total_bits}; it is still encrypted, or was made \
+         with another layout";
+    Self::NotOfCipher { id, id_bits } =>
+        "{id:#x} has bits above the {id_bits} that this cipher's IDs have; it was encrypted with a \
+         64-bit cipher, or not encrypted";
+    Self::Expired { end_unix_ms, now_unix_ms } => (
+        "the layout ran out of ticks at {} and the clock shows {}; if the clock is right, move to \
+         a layout with more time bits, and keep its IDs apart from the old ones: a later epoch \
+         alone would issue the same numbers again", Utc(*end_unix_ms), Utc(*now_unix_ms));
 }
 
 impl Error for LayoutError {}

@@ -1,14 +1,15 @@
 //! The errors of a local ID space.
 
 use std::error::Error;
-use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
 use crate::cipher::{IdWidth, SecretError};
+use crate::describe::describe;
 use crate::lease::{Namespace, NamespaceError, OpenError, StoreError};
 
-/// Why an ID space of this machine can't be used. No ID was issued from it.
+/// Why an ID space of this machine can't be used. No ID was issued from it. `Display` is one line,
+/// what is wrong, with the values; [`note`](Self::note) and [`help`](Self::help) have the rest.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum LocalError {
@@ -108,153 +109,78 @@ impl From<StoreError> for LocalError {
     }
 }
 
-impl fmt::Display for LocalError {
-    /// One line: what is wrong, with the values. [`note`](Self::note) and
-    /// [`help`](Self::help) have the rest.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Name(error) => error.fmt(f),
-            Self::NameLength { bytes } => write!(
-                f,
-                "the namespace's name must have 1 to {} bytes, got {bytes}",
-                Namespace::MAX_NAME - "-plain".len()
-            ),
-            Self::ReservedName { name } => write!(
-                f,
-                "the namespace's name {name:?} ends in -plain, which is reserved for plain IDs"
-            ),
-            Self::NoHome => f.write_str("this user has no home directory for leases and secrets"),
-            Self::Directory { path, .. } => {
-                write!(f, "{} can't be created, written or locked", path.display())
-            }
-            Self::Place(error) => error.fmt(f),
-            Self::Secret(error) => error.fmt(f),
-            Self::SecretFile { path, .. } => {
-                write!(f, "the secret can't be written to {}", path.display())
-            }
-            Self::NoSecret { namespace, path } => write!(
-                f,
-                "namespace {namespace:?} has no secret yet: {} does not exist",
-                path.display()
-            ),
-            Self::SecretLost { namespace, path } => write!(
-                f,
-                "the secret of namespace {namespace:?}, {}, is missing",
-                path.display()
-            ),
-            Self::OtherSecret { namespace, path } => write!(
-                f,
-                "namespace {namespace:?} was created with another secret than the one in {}",
-                path.display()
-            ),
-            Self::OtherWidth {
-                namespace,
-                recorded,
-                given,
-            } => write!(
-                f,
-                "namespace {namespace:?} was created for IDs of {} bits ({recorded}), not {} \
-                 ({given})",
-                recorded.bits(),
-                given.bits()
-            ),
-            Self::SecretBrought { path, directory } => {
-                match path {
-                    Some(path) => write!(f, "the secret {}", path.display()),
-                    None => f.write_str("the given secret"),
-                }?;
-                write!(f, " has no history in {}", directory.display())
-            }
-            Self::SecretUsed {
-                namespace,
-                directory,
-            } => write!(
-                f,
-                "namespace {namespace:?} in {} already issues IDs with this secret",
-                directory.display()
-            ),
-            Self::SecretGiven => {
-                f.write_str("a secret was given for a local namespace, which has its own")
-            }
-            Self::Copied { directory } => {
-                write!(f, "{} is a copy of another directory", directory.display())
-            }
-            Self::Store(error) => error.fmt(f),
-        }
-    }
-}
-
-impl LocalError {
+describe! {
+    LocalError,
     /// Why it matters, in one sentence; none where the first line says all.
     ///
     /// Names no item of this crate, so that an operator can read it. Costs no allocation.
-    pub fn note(&self) -> Option<&'static str> {
-        Some(match self {
-            Self::SecretLost { .. } => "without it nobody can read the IDs issued so far",
-            Self::OtherWidth { .. } => "IDs of two widths under one secret can be the same",
-            Self::SecretBrought { .. } => {
-                "IDs may already have been issued with it somewhere else; a fresh history here \
-                 could repeat them"
-            }
-            Self::SecretUsed { .. } => {
-                "with leases from elsewhere as well, IDs would be issued twice"
-            }
-            Self::Copied { .. } => "IDs may have been issued from the original after it was copied",
-            Self::Store(error) => return error.note(),
-            _ => return None,
-        })
-    }
-
+    note,
     /// What to do about it, in one sentence; none where the first line says it.
     ///
     /// Names no item of this crate and no command, so that each program can add its own.
     /// Costs no allocation.
-    pub fn help(&self) -> Option<&'static str> {
-        Some(match self {
-            Self::ReservedName { .. } => {
-                "leave the ending out, and ask for plain IDs by the option; or use another name"
-            }
-            Self::NoHome => "set RINGFLAKE_DATA_DIR to a directory",
-            Self::Directory { source, .. } if source.kind() == io::ErrorKind::TimedOut => {
-                "let that process go on or end it, and try again"
-            }
-            Self::Directory { .. } => {
-                "give this user write permission and check that the disk has free space, or set \
-                 RINGFLAKE_DATA_DIR to another directory"
-            }
-            Self::SecretFile { .. } => {
-                "give this user write permission, and check that the disk has free space"
-            }
-            Self::NoSecret { .. } => {
-                "the first program that issues IDs there creates it; to read IDs, use the \
-                 directory that they were issued from"
-            }
-            Self::SecretLost { .. } => "restore it from a backup, or use another name",
-            Self::OtherSecret { .. } => "restore the first secret, or use another name",
-            Self::OtherWidth { .. } => {
-                "use the width that it was created for, or another name, which has its own secret"
-            }
-            Self::SecretBrought { .. } => {
-                "if other programs use the secret with a store, use that store; if all of them have \
-                 stopped for good, initialise a namespace here once with its history unknown; as new \
-                 only if no ID with a present or future time was issued with the secret"
-            }
-            Self::SecretUsed { .. } => "use another secret for the store",
-            Self::SecretGiven => "leave the secret out, or use it with a store",
-            Self::Copied { .. } => {
-                "go back to the original; if nobody can use it any more, adopt this copy by \
-                 raising the floor over lost grants, for all its namespaces"
-            }
-            Self::Store(StoreError::NotDurable { .. }) => {
-                "set RINGFLAKE_DATA_DIR to a directory on a local disk, or accept the risk \
-                 explicitly"
-            }
-            Self::Store(error) => return error.help(),
-            Self::Name(_) | Self::NameLength { .. } | Self::Place(_) | Self::Secret(_) => {
-                return None;
-            }
-        })
-    }
+    help;
+
+    Self::Name(error) => "{error}";
+    Self::NameLength { bytes } => (
+        "the namespace's name must have 1 to {} bytes, got {bytes}",
+        Namespace::MAX_NAME - "-plain".len());
+    Self::ReservedName { name } =>
+        "the namespace's name {name:?} ends in -plain, which is reserved for plain IDs",
+        help: "leave the ending out, and ask for plain IDs by the option; or use another name";
+    Self::NoHome => "this user has no home directory for leases and secrets",
+        help: "set RINGFLAKE_DATA_DIR to a directory";
+    Self::Directory { path, source } if source.kind() == io::ErrorKind::TimedOut => (
+        "{} can't be created, written or locked", path.display()),
+        help: "let that process go on or end it, and try again";
+    Self::Directory { path, .. } => ("{} can't be created, written or locked", path.display()),
+        help: "give this user write permission and check that the disk has free space, or set \
+               RINGFLAKE_DATA_DIR to another directory";
+    Self::Place(error) => "{error}";
+    Self::Secret(error) => "{error}";
+    Self::SecretFile { path, .. } => ("the secret can't be written to {}", path.display()),
+        help: "give this user write permission, and check that the disk has free space";
+    Self::NoSecret { namespace, path } => (
+        "namespace {namespace:?} has no secret yet: {} does not exist", path.display()),
+        help: "the first program that issues IDs there creates it; to read IDs, use the directory \
+               that they were issued from";
+    Self::SecretLost { namespace, path } => (
+        "the secret of namespace {namespace:?}, {}, is missing", path.display()),
+        note: "without it nobody can read the IDs issued so far",
+        help: "restore it from a backup, or use another name";
+    Self::OtherSecret { namespace, path } => (
+        "namespace {namespace:?} was created with another secret than the one in {}",
+        path.display()),
+        help: "restore the first secret, or use another name";
+    Self::OtherWidth { namespace, recorded, given } => (
+        "namespace {namespace:?} was created for IDs of {} bits ({recorded}), not {} ({given})",
+        recorded.bits(), given.bits()),
+        note: "IDs of two widths under one secret can be the same",
+        help: "use the width that it was created for, or another name, which has its own secret";
+    Self::SecretBrought { path, directory } => (
+        "the {} has no history in {}",
+        path.as_ref().map_or("given secret".into(), |path| format!("secret {}", path.display())),
+        directory.display()),
+        note: "IDs may already have been issued with it somewhere else; a fresh history here could \
+               repeat them",
+        help: "if other programs use the secret with a store, use that store; if all of them have \
+               stopped for good, initialise a namespace here once with its history unknown; as new \
+               only if no ID with a present or future time was issued with the secret";
+    Self::SecretUsed { namespace, directory } => (
+        "namespace {namespace:?} in {} already issues IDs with this secret", directory.display()),
+        note: "with leases from elsewhere as well, IDs would be issued twice",
+        help: "use another secret for the store";
+    Self::SecretGiven => "a secret was given for a local namespace, which has its own",
+        help: "leave the secret out, or use it with a store";
+    Self::Copied { directory } => ("{} is a copy of another directory", directory.display()),
+        note: "IDs may have been issued from the original after it was copied",
+        help: "go back to the original; if nobody can use it any more, adopt this copy by raising \
+               the floor over lost grants, for all its namespaces";
+    Self::Store(error @ StoreError::NotDurable { .. }) => "{error}",
+        note: via error,
+        help: "set RINGFLAKE_DATA_DIR to a directory on a local disk, or accept the risk \
+               explicitly";
+    Self::Store(error) => via error;
 }
 
 impl Error for LocalError {

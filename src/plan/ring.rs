@@ -54,12 +54,12 @@
 //! which makes the rest itself.
 
 use std::error::Error;
-use std::fmt;
 use std::time::Duration;
 
 use super::MARGIN;
 use super::load::Load;
 use super::rate::{self, Rate};
+use crate::describe::describe;
 use crate::fill::{AssistFill, PolicyError, Stripe, ThresholdFill};
 use crate::ring::RingBuffer;
 
@@ -318,31 +318,19 @@ pub enum SizingError {
     TooLarge,
 }
 
-impl fmt::Display for SizingError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Takes { wanted, taken } => write!(
-                f,
-                "the peak needs {} IDs/s, and the threads take at most {} IDs/s one by one; take \
-                 batches, or use more threads on more cores",
-                about(*wanted),
-                about(*taken)
-            ),
-            Self::TooSlow { wanted, made } => write!(
-                f,
-                "the load needs {} IDs/s on average, and producers and takes generate at most {} \
-                 IDs/s; use more producers on more cores, or share the load among processes",
-                about(*wanted),
-                about(*made)
-            ),
-            Self::TooLarge => write!(
-                f,
-                "a burst takes more IDs than the largest ring holds, {} slots; share the load among \
-                 processes",
-                RingBuffer::MAX_CAPACITY
-            ),
-        }
-    }
+describe! {
+    SizingError;
+
+    Self::Takes { wanted, taken } => (
+        "the peak needs {} IDs/s, and the threads take at most {} IDs/s one by one; take batches, \
+         or use more threads on more cores", about(*wanted), about(*taken));
+    Self::TooSlow { wanted, made } => (
+        "the load needs {} IDs/s on average, and producers and takes generate at most {} IDs/s; \
+         use more producers on more cores, or share the load among processes",
+        about(*wanted), about(*made));
+    Self::TooLarge => (
+        "a burst takes more IDs than the largest ring holds, {} slots; share the load among \
+         processes", RingBuffer::MAX_CAPACITY);
 }
 
 impl Error for SizingError {}

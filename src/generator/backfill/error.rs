@@ -1,10 +1,10 @@
 //! Why no ID of a past moment can be made.
 
 use std::error::Error;
-use std::fmt;
 use std::ops::Range;
 use std::time::{Duration, SystemTime};
 
+use crate::describe::describe;
 use crate::layout::{Moment, Utc, span};
 
 /// Why a [`BackfillGenerator`](crate::BackfillGenerator) gave no ID.
@@ -35,39 +35,20 @@ pub enum BackfillError {
     Forked,
 }
 
-impl fmt::Display for BackfillError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::OutsideLease {
-                moment,
-                start_unix_ms,
-                end_unix_ms,
-            } => write!(
-                f,
-                "{} lies outside the lease, which goes from {} to {}: use a lease that covers this \
-                 time, on nodes that were not used then",
-                Moment(*moment),
-                Utc(*start_unix_ms),
-                Utc(*end_unix_ms)
-            ),
-            Self::UsedUp {
-                tick_unix_ms,
-                tick_ms,
-                ids,
-                nodes,
-            } => write!(
-                f,
-                "all {ids} IDs of the tick ({}) that begins at {} on nodes {nodes:?} are issued: use a lease with \
-                 more nodes, or move the moment to another tick",
-                span(Duration::from_millis(*tick_ms)),
-                Utc(*tick_unix_ms)
-            ),
-            Self::Forked => f.write_str(
-                "this process was forked and its IDs belong to the parent: build a backfill \
-                 generator with a lease of its own in the child",
-            ),
-        }
-    }
+describe! {
+    BackfillError;
+
+    Self::OutsideLease { moment, start_unix_ms, end_unix_ms } => (
+        "{} lies outside the lease, which goes from {} to {}: use a lease that covers this time, \
+         on nodes that were not used then",
+        Moment(*moment), Utc(*start_unix_ms), Utc(*end_unix_ms));
+    Self::UsedUp { tick_unix_ms, tick_ms, ids, nodes } => (
+        "all {ids} IDs of the tick ({}) that begins at {} on nodes {nodes:?} are issued: use a \
+         lease with more nodes, or move the moment to another tick",
+        span(Duration::from_millis(*tick_ms)), Utc(*tick_unix_ms));
+    Self::Forked =>
+        "this process was forked and its IDs belong to the parent: build a backfill generator with \
+         a lease of its own in the child";
 }
 
 impl Error for BackfillError {}

@@ -1,8 +1,8 @@
 //! The reasons why a store would grant no lease at present.
 
-use std::fmt;
 use std::time::Duration;
 
+use crate::describe::describe;
 use crate::layout::span;
 use crate::lease::error::FAR_AHEAD;
 use crate::lease::store::report::StoreReport;
@@ -42,55 +42,32 @@ pub enum Obstacle {
     },
 }
 
-impl fmt::Display for Obstacle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Copied => f.write_str(
-                "the store was replaced, restored or copied since its last lease: when no process \
-                 uses the original any more, raise the floor over lost grants",
-            ),
-            Self::HistoryLost { failover } => write!(
-                f,
-                "the store was restarted, replaced or restored since its last lease: the next \
-                 request raises the floor, and grants start {} later",
-                span(*failover)
-            ),
-            Self::Skew { skew_ms, limit_ms } => write!(
-                f,
-                "the clocks of store and client are {} apart, and the limit is {}: synchronise \
-                 both",
-                span(Duration::from_millis(*skew_ms)),
-                span(Duration::from_millis(
-                    (*limit_ms).try_into().unwrap_or(u64::MAX)
-                ))
-            ),
-            Self::LayoutEnded => {
-                f.write_str("the layout has run out of ticks: move to one with more time bits")
-            }
-            Self::FloorAhead { retry_after } => {
-                write!(
-                    f,
-                    "the floor was raised over grants that may have been lost: grants start in {}",
-                    span(*retry_after)
-                )?;
-                if *retry_after > FAR_AHEAD {
-                    f.write_str(
-                        "; if no ID was issued with a time so far ahead, another store can grant \
-                         sooner: initialise it with the same secret and an unknown history",
-                    )?;
-                }
-                Ok(())
-            }
-            Self::Exhausted { quarantined: 0 } => f.write_str(
-                "every block is held: hold fewer in each process, or release those whose holder is \
-                 gone",
-            ),
-            Self::Exhausted { quarantined } => write!(
-                f,
-                "every block is held or quarantined: repair those that are quarantined, {quarantined} in all"
-            ),
-        }
-    }
+describe! {
+    Obstacle;
+
+    Self::Copied =>
+        "the store was replaced, restored or copied since its last lease: when no process uses the \
+         original any more, raise the floor over lost grants";
+    Self::HistoryLost { failover } => (
+        "the store was restarted, replaced or restored since its last lease: the next request \
+         raises the floor, and grants start {} later", span(*failover));
+    Self::Skew { skew_ms, limit_ms } => (
+        "the clocks of store and client are {} apart, and the limit is {}: synchronise both",
+        span(Duration::from_millis(*skew_ms)),
+        span(Duration::from_millis((*limit_ms).try_into().unwrap_or(u64::MAX))));
+    Self::LayoutEnded => "the layout has run out of ticks: move to one with more time bits";
+    Self::FloorAhead { retry_after } if *retry_after > FAR_AHEAD => (
+        "the floor was raised over grants that may have been lost: grants start in {}; if no ID \
+         was issued with a time so far ahead, another store can grant sooner: initialise it with \
+         the same secret and an unknown history", span(*retry_after));
+    Self::FloorAhead { retry_after } => (
+        "the floor was raised over grants that may have been lost: grants start in {}",
+        span(*retry_after));
+    Self::Exhausted { quarantined: 0 } =>
+        "every block is held: hold fewer in each process, or release those whose holder is gone";
+    Self::Exhausted { quarantined } =>
+        "every block is held or quarantined: repair those that are quarantined, {quarantined} in \
+         all";
 }
 
 impl StoreReport {

@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use std::{fmt, io};
 
+use crate::describe::describe;
+
 /// How stores are opened.
 ///
 /// # Examples
@@ -170,23 +172,18 @@ pub enum OpenError {
     },
 }
 
-impl fmt::Display for OpenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const KNOWN: &str = "sqlite:, postgres://, mysql://, redis://, rediss://, etcd://, \
-                             etcds:// or tier:";
-        match self {
-            Self::NoScheme => write!(f, "the store's URL has no scheme: begin it with {KNOWN}"),
-            Self::Scheme { scheme } => {
-                write!(f, "no store has the scheme {scheme:?}: use {KNOWN}")
-            }
-            Self::FeatureOff { feature } => write!(
-                f,
-                "this program was built without the {feature} store: \
-                 build it with the feature {feature:?}"
-            ),
-            Self::Invalid { scheme, reason } => write!(f, "the {scheme} URL is wrong: {reason}"),
-        }
-    }
+/// The schemes of stores.
+const KNOWN: &str =
+    "sqlite:, postgres://, mysql://, redis://, rediss://, etcd://, etcds:// or tier:";
+
+describe! {
+    OpenError;
+
+    Self::NoScheme => "the store's URL has no scheme: begin it with {KNOWN}";
+    Self::Scheme { scheme } => "no store has the scheme {scheme:?}: use {KNOWN}";
+    Self::FeatureOff { feature } =>
+        "this program was built without the {feature} store: build it with the feature {feature:?}";
+    Self::Invalid { scheme, reason } => "the {scheme} URL is wrong: {reason}";
 }
 
 impl std::error::Error for OpenError {}

@@ -173,6 +173,7 @@ pub use self::redis::RedisTable;
 pub(in crate::lease) use self::session::{ServerTable, Session};
 #[cfg(feature = "sqlite")]
 pub use self::sqlite::SqliteTable;
+use crate::describe::describe;
 use crate::lease::block::Block;
 use crate::lease::fingerprint::Fingerprint;
 use crate::lease::store::key::StoreKey;
@@ -500,21 +501,13 @@ pub enum TableError {
     },
 }
 
-impl fmt::Display for TableError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unavailable(source) | Self::Denied(source) | Self::TableMissing(source) => {
-                fmt::Display::fmt(source, f)
-            }
-            Self::NotDurable { store, reason } => write!(f, "{store} is not durable: {reason}"),
-            Self::Copied {
-                store,
-                recorded,
-                found,
-            } => write!(f, "{store} was written for {recorded}, and is {found}"),
-            Self::Corrupt { detail, .. } => f.write_str(detail),
-        }
-    }
+describe! {
+    TableError;
+
+    Self::Unavailable(source) | Self::Denied(source) | Self::TableMissing(source) => via source;
+    Self::NotDurable { store, reason } => "{store} is not durable: {reason}";
+    Self::Copied { store, recorded, found } => "{store} was written for {recorded}, and is {found}";
+    Self::Corrupt { detail, .. } => "{detail}";
 }
 
 impl Error for TableError {
