@@ -131,7 +131,6 @@ pub use self::store::conformance;
 pub use self::store::connect::private_file::read as read_private_file;
 pub use self::store::key::StoreKey;
 pub use self::store::lease_store::LeaseStore;
-pub(crate) use self::store::lease_store::forward::forward;
 pub use self::store::leases::Leases;
 pub use self::store::limits::StoreLimits;
 pub use self::store::obstacle::Obstacle;

@@ -85,7 +85,7 @@ impl LeaseStore for LocalStore {
         self.store.release_all(namespace, &released)
     }
 
-    crate::lease::forward! { |self| self.store =>
+    crate::forward_store! { |self| self.store =>
         init renew renew_all list raise_floor repair check write_test
     }
 }

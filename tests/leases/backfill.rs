@@ -262,18 +262,10 @@ fn silent() -> Faulty {
 #[derive(Debug)]
 struct Forgetful(MemoryStore);
 
-impl Forgetful {
-    fn forward<T>(
-        &mut self,
-        _: &str,
-        ask: impl FnOnce(&mut MemoryStore) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
-        ask(&mut self.0)
-    }
-}
-
 impl LeaseStore for Forgetful {
-    ringflake_kit::forward!(init, renew, release, list, raise_floor, check, write_test);
+    ringflake::forward_store! { |self| self.0 =>
+        init renew release list raise_floor check write_test
+    }
 
     fn acquire(&mut self, space: &Namespace, acquire: &Acquire) -> Result<Vec<Grant>, StoreError> {
         let mut acquire = acquire.clone();

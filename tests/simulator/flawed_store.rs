@@ -386,7 +386,9 @@ impl LeaseStore for Connection<'_> {
         Ok(end)
     }
 
-    ringflake_kit::forward!(release, list, repair, raise_floor, check, write_test);
+    ringflake::forward_store! { self.forward =>
+        release list repair raise_floor check write_test
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -3,12 +3,8 @@
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Duration;
 
-use ringflake::lease::{
-    Acquire, Block, Epoch, Floor, Grant, Init, LeaseStore, Listing, Namespace, Renew, StoreError,
-    StoreRecord, StoreReport,
-};
+use ringflake::lease::{Acquire, Block, Grant, LeaseStore, Namespace, Renew, StoreError};
 
 /// Every rectangle that the store has confirmed, entered before the generator
 /// hears of it. So an ID outside of all of them is one that nobody granted.
@@ -107,54 +103,14 @@ impl<S: LeaseStore> LeaseStore for AuditedStore<S> {
         ends
     }
 
-    fn release(
-        &mut self,
-        namespace: &Namespace,
-        block: Block,
-        epoch: Epoch,
-    ) -> Result<(), StoreError> {
-        self.store.release(namespace, block, epoch)
-    }
-
-    fn rest(&mut self, at_least: Duration) {
-        self.store.rest(at_least);
-    }
-
-    // These confirm no lease.
-
-    fn init(&mut self, namespace: &Namespace, init: &Init) -> Result<StoreRecord, StoreError> {
-        self.store.init(namespace, init)
-    }
-
-    fn list(&mut self, namespace: &Namespace) -> Result<Listing, StoreError> {
-        self.store.list(namespace)
-    }
-
-    fn raise_floor(
-        &mut self,
-        namespace: &Namespace,
-        floor: Floor,
-        now_unix_ms: u64,
-    ) -> Result<u64, StoreError> {
-        self.store.raise_floor(namespace, floor, now_unix_ms)
-    }
-
-    fn check(
-        &mut self,
-        namespace: &Namespace,
-        now_unix_ms: u64,
-    ) -> Result<StoreReport, StoreError> {
-        self.store.check(namespace, now_unix_ms)
-    }
-
-    fn write_test(&mut self, namespace: &Namespace, now_unix_ms: u64) -> Result<(), StoreError> {
-        self.store.write_test(namespace, now_unix_ms)
+    ringflake::forward_store! { |self| self.store =>
+        release rest init list raise_floor check write_test
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use ringflake::lease::{Fingerprint, History, MemoryStore};
+    use ringflake::lease::{Epoch, Fingerprint, History, Init, MemoryStore};
     use ringflake::{Clock, Layout, SystemClock};
 
     use super::*;

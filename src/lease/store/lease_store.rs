@@ -1,6 +1,6 @@
 //! The interface of a store of leases.
 
-pub(crate) mod forward;
+mod forward;
 
 use std::fmt;
 use std::time::Duration;

@@ -38,7 +38,9 @@ fn failed(error: redis::RedisError) -> StoreError {
 }
 
 impl LeaseStore for TtlOnly {
-    ringflake_kit::forward!(init, list, raise_floor, write_test);
+    ringflake::forward_store! { self.forward =>
+        init list raise_floor write_test
+    }
 
     fn acquire(&mut self, space: &Namespace, acquire: &Acquire) -> Result<Vec<Grant>, StoreError> {
         let holder = u64::from(std::process::id());

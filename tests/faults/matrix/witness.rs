@@ -59,7 +59,9 @@ impl Witness {
 }
 
 impl LeaseStore for Witness {
-    ringflake_kit::forward!(init, release, list, raise_floor, repair, check, write_test);
+    ringflake::forward_store! { self.forward =>
+        init release list raise_floor repair check write_test
+    }
 
     /// With the limits of all scenarios.
     fn init_if_new(&mut self, space: &Namespace, init: &Init) -> Result<StoreRecord, StoreError> {

@@ -195,7 +195,9 @@ fn unpoisoned<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl LeaseStore for Faulty {
-    crate::forward!(init, release, list, raise_floor, check, write_test);
+    ringflake::forward_store! { self.forward =>
+        init release list raise_floor check write_test
+    }
 
     fn acquire(&mut self, space: &Namespace, acquire: &Acquire) -> Result<Vec<Grant>, StoreError> {
         let grants = self.pass_or(

@@ -38,7 +38,6 @@ pub mod child;
 pub mod events;
 mod eventually;
 pub mod faulty_store;
-mod forward;
 #[cfg(unix)]
 pub mod home;
 pub mod known_answers;

@@ -139,7 +139,9 @@ impl Way {
 }
 
 impl LeaseStore for Way {
-    ringflake_kit::forward!(init, release, list, raise_floor, check, write_test);
+    ringflake::forward_store! { self.forward =>
+        init release list raise_floor check write_test
+    }
 
     fn acquire(&mut self, space: &Namespace, ask: &Acquire) -> Result<Vec<Grant>, StoreError> {
         let mut grants = self.forward("acquire", |server| server.acquire(space, ask))?;

@@ -247,7 +247,7 @@ impl LeaseStore for SqliteStore {
         self.leases.raise_floor(namespace, floor, now_unix_ms)
     }
 
-    crate::lease::forward! { |self| self.leases =>
+    crate::forward_store! { |self| self.leases =>
         acquire renew renew_all release list repair check write_test key
     }
 }

@@ -2,24 +2,34 @@
 
 use crate::lease::store::lease_store::LeaseStore;
 
-/// Implements these methods of [`LeaseStore`] by those of `$store`, a store within `$this`.
-macro_rules! forward {
+/// Implements these methods of [`LeaseStore`] by those of another store.
+///
+/// * `|self| self.store => init list` calls the store that the expression names.
+/// * `self.ask => init list` calls `self.ask("init", |store| store.init(..))`, a method of the
+///   type that decides what becomes of the call.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! forward_store {
     (|$this:ident| $store:expr => $($operation:ident)+) => {
-        $($crate::lease::forward!(@ $operation [$this $store]);)+
+        $($crate::forward_store!(@ $operation [$this $store]);)+
+    };
+    (self.$ask:ident => $($operation:ident)+) => {
+        $($crate::forward_store!(@ $operation [by $ask]);)+
     };
     (@ init $to:tt) => {
-        $crate::lease::forward!(# $to init(init: &$crate::lease::Init) -> $crate::lease::StoreRecord);
+        $crate::forward_store!(# $to init(init: &$crate::lease::Init)
+            -> $crate::lease::StoreRecord);
     };
     (@ init_if_new $to:tt) => {
-        $crate::lease::forward!(# $to init_if_new(init: &$crate::lease::Init)
+        $crate::forward_store!(# $to init_if_new(init: &$crate::lease::Init)
             -> $crate::lease::StoreRecord);
     };
     (@ acquire $to:tt) => {
-        $crate::lease::forward!(# $to acquire(acquire: &$crate::lease::Acquire)
+        $crate::forward_store!(# $to acquire(acquire: &$crate::lease::Acquire)
             -> Vec<$crate::lease::Grant>);
     };
     (@ renew $to:tt) => {
-        $crate::lease::forward!(# $to renew(renew: &$crate::lease::Renew) -> u64);
+        $crate::forward_store!(# $to renew(renew: &$crate::lease::Renew) -> u64);
     };
     (@ renew_all [$this:ident $store:expr]) => {
         fn renew_all(
@@ -30,25 +40,25 @@ macro_rules! forward {
         }
     };
     (@ release $to:tt) => {
-        $crate::lease::forward!(# $to release(block: $crate::lease::Block,
+        $crate::forward_store!(# $to release(block: $crate::lease::Block,
             epoch: $crate::lease::Epoch) -> ());
     };
     (@ list $to:tt) => {
-        $crate::lease::forward!(# $to list() -> $crate::lease::Listing);
+        $crate::forward_store!(# $to list() -> $crate::lease::Listing);
     };
     (@ raise_floor $to:tt) => {
-        $crate::lease::forward!(# $to raise_floor(floor: $crate::lease::Floor,
+        $crate::forward_store!(# $to raise_floor(floor: $crate::lease::Floor,
             now_unix_ms: u64) -> u64);
     };
     (@ repair $to:tt) => {
-        $crate::lease::forward!(# $to repair(block: $crate::lease::Block, now_unix_ms: u64)
+        $crate::forward_store!(# $to repair(block: $crate::lease::Block, now_unix_ms: u64)
             -> $crate::lease::BlockState);
     };
     (@ check $to:tt) => {
-        $crate::lease::forward!(# $to check(now_unix_ms: u64) -> $crate::lease::StoreReport);
+        $crate::forward_store!(# $to check(now_unix_ms: u64) -> $crate::lease::StoreReport);
     };
     (@ write_test $to:tt) => {
-        $crate::lease::forward!(# $to write_test(now_unix_ms: u64) -> ());
+        $crate::forward_store!(# $to write_test(now_unix_ms: u64) -> ());
     };
     (@ key [$this:ident $store:expr]) => {
         fn key(&$this) -> Option<$crate::lease::StoreKey> {
@@ -58,6 +68,15 @@ macro_rules! forward {
     (@ rest [$this:ident $store:expr]) => {
         fn rest(&mut $this, at_least: std::time::Duration) {
             $store.rest(at_least);
+        }
+    };
+    (# [by $ask:ident] $operation:ident($($name:ident: $kind:ty),*) -> $answer:ty) => {
+        fn $operation(
+            &mut self,
+            namespace: &$crate::lease::Namespace,
+            $($name: $kind),*
+        ) -> Result<$answer, $crate::lease::StoreError> {
+            self.$ask(stringify!($operation), |store| store.$operation(namespace, $($name),*))
         }
     };
     (# [$this:ident $store:expr] $operation:ident($($name:ident: $kind:ty),*) -> $answer:ty) => {
@@ -70,11 +89,10 @@ macro_rules! forward {
         }
     };
 }
-pub(crate) use forward;
 
 /// A box of a store is a store.
 impl<S: LeaseStore + ?Sized> LeaseStore for Box<S> {
-    forward! { |self| (**self) =>
+    forward_store! { |self| (**self) =>
         init init_if_new acquire renew renew_all release list raise_floor repair check
         write_test key rest
     }

@@ -27,7 +27,7 @@ struct Scripted {
 }
 
 impl LeaseStore for Scripted {
-    crate::lease::forward! { |self| self.inner =>
+    crate::forward_store! { |self| self.inner =>
         init renew release list raise_floor check write_test
     }
 

@@ -80,43 +80,8 @@ impl Upstream {
 }
 
 impl LeaseStore for Upstream {
-    fn init(&mut self, space: &Namespace, init: &Init) -> Result<StoreRecord, StoreError> {
-        self.pass("init", |server| server.init(space, init))
-    }
-
-    fn acquire(&mut self, space: &Namespace, ask: &Acquire) -> Result<Vec<Grant>, StoreError> {
-        self.pass("acquire", |server| server.acquire(space, ask))
-    }
-
-    fn renew(&mut self, space: &Namespace, renew: &Renew) -> Result<u64, StoreError> {
-        self.pass("renew", |server| server.renew(space, renew))
-    }
-
-    fn release(&mut self, space: &Namespace, block: Block, epoch: Epoch) -> Result<(), StoreError> {
-        self.pass("release", |server| server.release(space, block, epoch))
-    }
-
-    fn list(&mut self, space: &Namespace) -> Result<Listing, StoreError> {
-        self.pass("list", |server| server.list(space))
-    }
-
-    fn raise_floor(
-        &mut self,
-        space: &Namespace,
-        floor: Floor,
-        now: u64,
-    ) -> Result<u64, StoreError> {
-        self.pass("raise_floor", |server| {
-            server.raise_floor(space, floor, now)
-        })
-    }
-
-    fn check(&mut self, space: &Namespace, now: u64) -> Result<StoreReport, StoreError> {
-        self.pass("check", |server| server.check(space, now))
-    }
-
-    fn write_test(&mut self, space: &Namespace, now: u64) -> Result<(), StoreError> {
-        self.pass("write_test", |server| server.write_test(space, now))
+    crate::forward_store! { self.pass =>
+        init acquire renew release list raise_floor check write_test
     }
 }
 
