@@ -83,3 +83,15 @@ macro_rules! describe {
     (@line $method:ident via $source:ident) => { $source.$method() };
 }
 pub(crate) use describe;
+
+/// `Debug` of a type that shows its name alone.
+macro_rules! opaque_debug {
+    ($name:ident $(<$lifetime:lifetime>)?) => {
+        impl ::std::fmt::Debug for $name $(<$lifetime>)? {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                f.debug_struct(stringify!($name)).finish_non_exhaustive()
+            }
+        }
+    };
+}
+pub(crate) use opaque_debug;

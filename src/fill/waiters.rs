@@ -104,12 +104,12 @@
 mod tests;
 mod waiting;
 
-use std::fmt;
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use crossbeam_utils::CachePadded;
 
+use crate::describe::opaque_debug;
 use crate::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, fence};
 use crate::sync::{Condvar, Mutex, MutexGuard};
@@ -267,11 +267,7 @@ impl Waiters {
     }
 }
 
-impl fmt::Debug for Waiters {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Waiters").finish_non_exhaustive()
-    }
-}
+opaque_debug!(Waiters);
 
 #[cfg(all(test, not(all(loom, feature = "loom"))))]
 mod placement {

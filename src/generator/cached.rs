@@ -16,6 +16,7 @@ use super::inspector::Inspector;
 use super::lease_hold::{LeaseHold, Shutdown};
 #[cfg(feature = "metrics")]
 use crate::cipher::Backend;
+use crate::describe::opaque_debug;
 use crate::events::Throttle;
 use crate::fill::{Filler, Producers, RecallMark, Stripe};
 use crate::id::Id;
@@ -417,8 +418,4 @@ impl WeakGenerator {
     }
 }
 
-impl fmt::Debug for WeakGenerator {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WeakGenerator").finish_non_exhaustive()
-    }
-}
+opaque_debug!(WeakGenerator);

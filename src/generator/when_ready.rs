@@ -3,7 +3,6 @@
 #[cfg(all(test, not(all(loom, feature = "loom"))))]
 mod tests;
 
-use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -11,6 +10,7 @@ use std::task::{Context, Poll};
 use super::cached::CachedGenerator;
 use super::direct::DirectGenerator;
 use super::lease_hold::LeaseHold;
+use crate::describe::opaque_debug;
 use crate::fill::FilledWait;
 use crate::timeline::Timeline;
 use crate::wakers::Ticket;
@@ -125,8 +125,4 @@ impl Drop for WhenReady<'_> {
     }
 }
 
-impl fmt::Debug for WhenReady<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WhenReady").finish_non_exhaustive()
-    }
-}
+opaque_debug!(WhenReady<'_>);

@@ -23,12 +23,12 @@
 //!
 //! In a forked child nothing is let go: the parent's leases stay the parent's.
 
-use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::io;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
+use crate::describe::opaque_debug;
 use crate::lease::registry::{self, Conflict, Entry, Rectangle, RegistryGuard, Space};
 
 /// Whether a lease is in use, and the positions claimed from it.
@@ -258,11 +258,7 @@ impl Drop for Claimed {
     }
 }
 
-impl fmt::Debug for Claim {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Claim").finish_non_exhaustive()
-    }
-}
+opaque_debug!(Claim);
 
 impl PartialEq for Claim {
     fn eq(&self, _: &Self) -> bool {

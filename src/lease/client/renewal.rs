@@ -42,7 +42,6 @@ mod shutdown;
 mod state;
 mod worker;
 
-use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, mpsc};
 use std::task::Waker;
@@ -57,6 +56,7 @@ use self::shutdown::Completion;
 pub(crate) use self::state::GrantSink;
 use self::state::{Shared, State};
 
+use crate::describe::opaque_debug;
 use crate::lease::client::failure::StoreHealth;
 use crate::lease::client::protocol::{LeaseStatus, Manager};
 use crate::lease::error::StoreError;
@@ -185,8 +185,4 @@ impl Drop for RenewalThread {
     }
 }
 
-impl fmt::Debug for RenewalThread {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RenewalThread").finish_non_exhaustive()
-    }
-}
+opaque_debug!(RenewalThread);

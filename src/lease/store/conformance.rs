@@ -26,12 +26,12 @@ mod secrets;
 mod table;
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
 pub use self::granted_ticks::GrantedTicks;
 pub use self::table::TableSuite;
+use crate::describe::opaque_debug;
 use crate::layout::Layout;
 use crate::lease::block::{Block, BlockState, Epoch};
 use crate::lease::error::{Fence, StoreError};
@@ -482,8 +482,4 @@ fn fenced<T: std::fmt::Debug>(result: Result<T, StoreError>, expected: &Fence) {
     }
 }
 
-impl fmt::Debug for Suite<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Suite").finish_non_exhaustive()
-    }
-}
+opaque_debug!(Suite<'_>);

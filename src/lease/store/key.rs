@@ -1,8 +1,8 @@
 //! Keys that show which stores are one and the same.
 
-use std::fmt;
 use std::time::Duration;
 
+use crate::describe::opaque_debug;
 use crate::lease::store::options::{Ask, Hidden, OpenOptions};
 
 /// The address of a store, and the options of its connection. Of two
@@ -47,11 +47,7 @@ impl StoreKey {
     }
 }
 
-impl fmt::Debug for StoreKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StoreKey").finish_non_exhaustive()
-    }
-}
+opaque_debug!(StoreKey);
 
 #[cfg(test)]
 mod tests {

@@ -19,10 +19,10 @@
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::describe::opaque_debug;
 use crate::lease::{Acquire, Fingerprint, Grant, History, Init, LeaseStore, Namespace, StoreError};
 use crate::unwind::catching;
 
@@ -44,11 +44,7 @@ impl WaitHook {
     }
 }
 
-impl fmt::Debug for WaitHook {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WaitHook").finish_non_exhaustive()
-    }
-}
+opaque_debug!(WaitHook);
 
 /// How the first lease is asked for, which may take more than one call.
 #[derive(Debug)]

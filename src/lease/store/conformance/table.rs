@@ -7,10 +7,10 @@ mod connection;
 mod server;
 mod values;
 
-use std::fmt;
 use std::thread;
 
 use self::connection::Connection;
+use crate::describe::opaque_debug;
 use crate::lease::store::table::Table;
 
 /// A table under test.
@@ -125,8 +125,4 @@ impl Drop for Running {
     }
 }
 
-impl fmt::Debug for TableSuite<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TableSuite").finish_non_exhaustive()
-    }
-}
+opaque_debug!(TableSuite<'_>);
