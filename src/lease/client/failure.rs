@@ -38,17 +38,34 @@ impl fmt::Display for StoreFailure {
     }
 }
 
+/// Each kind with the errors that are of it, and the predicate that follows "the store".
 macro_rules! kinds {
-    ($($(#[$doc:meta])* $kind:ident $text:literal,)*) => {
+    ($($kind:ident: $error:ident $(| $other:ident)* => $text:literal,)*) => {
         /// The kind of a [`StoreError`], without its particulars.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum StoreFailureKind {
-            $($(#[$doc])* $kind,)*
+            $(
+                #[doc = concat!(
+                    "[`StoreError::", stringify!($error), "`]",
+                    $(" or [`StoreError::", stringify!($other), "`]",)* ".",
+                )]
+                $kind,
+            )*
+            /// Everything else.
+            Other,
         }
 
         impl StoreFailureKind {
-            const ALL: &[Self] = &[$(Self::$kind,)*];
+            const ALL: &[Self] = &[$(Self::$kind,)* Self::Other];
+
+            /// The kind of `error`.
+            pub fn of(error: &StoreError) -> Self {
+                match error {
+                    $(StoreError::$error { .. } $(| StoreError::$other { .. })* => Self::$kind,)*
+                    _ => Self::Other,
+                }
+            }
         }
 
         impl fmt::Display for StoreFailureKind {
@@ -56,6 +73,7 @@ macro_rules! kinds {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str(match self {
                     $(Self::$kind => $text,)*
+                    Self::Other => "returns an error",
                 })
             }
         }
@@ -63,63 +81,24 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// [`StoreError::NotInitialised`].
-    NotInitialised "has no such namespace",
-    /// [`StoreError::FingerprintMismatch`] or [`StoreError::LayoutMismatch`].
-    Mismatch "records another secret, layout or block size for the namespace",
-    /// [`StoreError::Format`].
-    Format "records the namespace in another version's format",
-    /// [`StoreError::Fenced`].
-    Fenced "has fenced the blocks that were held",
-    /// [`StoreError::Exhausted`].
-    Exhausted "has no free block",
-    /// [`StoreError::FloorAhead`].
-    FloorAhead "grants nothing before its floor, which was raised over lost grants",
-    /// [`StoreError::HistoryLost`].
-    HistoryLost "has lost a grant that it confirmed",
-    /// [`StoreError::LayoutEnded`].
-    LayoutEnded "has reached the end of the layout's ticks",
-    /// [`StoreError::Copied`].
-    Copied "is a copy; the original may still grant the same leases",
-    /// [`StoreError::ClockSkew`] or [`StoreError::BeforeEpoch`].
-    Clock "rejects requests: its clock and this machine's differ too much, or show a time before the epoch",
-    /// [`StoreError::NotDurable`].
-    NotDurable "can lose grants that it confirmed",
-    /// [`StoreError::Unavailable`].
-    Unavailable "is unavailable",
-    /// [`StoreError::Denied`].
-    Denied "rejects the login",
-    /// [`StoreError::Ambiguous`].
-    Ambiguous "does not reply",
-    /// Everything else.
-    Other "returns an error",
-}
-
-impl StoreFailureKind {
-    /// The kind of `error`.
-    pub fn of(error: &StoreError) -> Self {
-        match error {
-            StoreError::NotInitialised { .. } | StoreError::HistoryUnknown { .. } => {
-                Self::NotInitialised
-            }
-            StoreError::FingerprintMismatch { .. } | StoreError::LayoutMismatch { .. } => {
-                Self::Mismatch
-            }
-            StoreError::Format { .. } => Self::Format,
-            StoreError::Fenced { .. } => Self::Fenced,
-            StoreError::Exhausted { .. } => Self::Exhausted,
-            StoreError::FloorAhead { .. } => Self::FloorAhead,
-            StoreError::HistoryLost { .. } => Self::HistoryLost,
-            StoreError::LayoutEnded { .. } => Self::LayoutEnded,
-            StoreError::Copied { .. } => Self::Copied,
-            StoreError::ClockSkew { .. } | StoreError::BeforeEpoch { .. } => Self::Clock,
-            StoreError::NotDurable { .. } => Self::NotDurable,
-            StoreError::Unavailable { .. } => Self::Unavailable,
-            StoreError::Denied { .. } => Self::Denied,
-            StoreError::Ambiguous { .. } => Self::Ambiguous,
-            _ => Self::Other,
-        }
-    }
+    NotInitialised: NotInitialised | HistoryUnknown => "has no such namespace",
+    Mismatch: FingerprintMismatch | LayoutMismatch =>
+        "records another secret, layout or block size for the namespace",
+    Format: Format => "records the namespace in another version's format",
+    Fenced: Fenced => "has fenced the blocks that were held",
+    Exhausted: Exhausted => "has no free block",
+    FloorAhead: FloorAhead =>
+        "grants nothing before its floor, which was raised over lost grants",
+    HistoryLost: HistoryLost => "has lost a grant that it confirmed",
+    LayoutEnded: LayoutEnded => "has reached the end of the layout's ticks",
+    Copied: Copied => "is a copy; the original may still grant the same leases",
+    Clock: ClockSkew | BeforeEpoch =>
+        "rejects requests: its clock and this machine's differ too much, or show a time before the \
+         epoch",
+    NotDurable: NotDurable => "can lose grants that it confirmed",
+    Unavailable: Unavailable => "is unavailable",
+    Denied: Denied => "rejects the login",
+    Ambiguous: Ambiguous => "does not reply",
 }
 
 /// The health of a store, written by the thread that keeps leases, and read by
