@@ -47,6 +47,5 @@ mod catalogue;
 mod counters;
 mod publisher;
 mod report;
-mod snapshot;
 
 pub use self::publisher::Publisher;

@@ -4,8 +4,8 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::catalogue::{self as metric, Metric};
-use super::snapshot::Snapshot;
-use crate::lease::{FenceCounts, RenewalCounts};
+use crate::generator::Stats;
+use crate::lease::{FenceCounts, LeaseStatus, RenewalCounts};
 use crate::timeline::RefusalCounts;
 
 /// One counter, as the generator has it.
@@ -46,8 +46,7 @@ impl Published {
 const COUNTERS: usize = 33;
 
 /// All counters, always in the same order: those of leases from a store come last.
-pub(super) fn counted(snapshot: &Snapshot) -> Vec<Counted> {
-    let stats = &snapshot.stats;
+pub(super) fn counted(stats: &Stats, lease: Option<&LeaseStatus>) -> Vec<Counted> {
     let (fills, failed) = (stats.fills, stats.failed);
     let mut all = Vec::with_capacity(COUNTERS);
     all.push(whole(&metric::IDS_ISSUED, stats.issued));
@@ -68,7 +67,7 @@ pub(super) fn counted(snapshot: &Snapshot) -> Vec<Counted> {
     all.extend(parts(&metric::FAILED_TAKES, "reason", others));
     all.push(whole(&metric::RETIRED, stats.retired));
     all.push(whole(&metric::PRODUCER_PANICS, stats.panics));
-    if let Some(lease) = &snapshot.lease {
+    if let Some(lease) = lease {
         let counts = lease.counts;
         let renewals = by_outcome(counts.renewals);
         all.extend(parts(&metric::LEASE_RENEWALS, "outcome", renewals));

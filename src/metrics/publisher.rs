@@ -9,8 +9,9 @@ use ::metrics::Label;
 use super::catalogue;
 use super::counters::Published;
 use super::report::Report;
-use super::snapshot::Snapshot;
-use crate::generator::{CachedGenerator, WeakGenerator};
+use crate::generator::{CachedGenerator, Stats, WeakGenerator};
+use crate::layout::Layout;
+use crate::lease::LeaseStatus;
 
 /// Publishes the figures of one generator to the recorder of the program.
 ///
@@ -19,6 +20,8 @@ use crate::generator::{CachedGenerator, WeakGenerator};
 pub struct Publisher {
     ids: WeakGenerator,
     labels: Vec<Label>,
+    layout: Layout,
+    build_info: [Label; 3],
     is_described: AtomicBool,
     published: Published,
 }
@@ -31,6 +34,12 @@ impl Publisher {
         Self {
             ids: ids.downgrade(),
             labels: Vec::new(),
+            layout: *ids.layout(),
+            build_info: [
+                Label::from_static_parts("version", env!("CARGO_PKG_VERSION")),
+                Label::new("backend", ids.backend().to_string()),
+                Label::new("layout", ids.layout().to_string()),
+            ],
             is_described: AtomicBool::new(false),
             published: Published::nothing(),
         }
@@ -88,7 +97,7 @@ impl Publisher {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn publish(&self) -> bool {
-        let Some(snapshot) = self.read() else {
+        let Some((stats, lease)) = self.read() else {
             return false;
         };
         ::metrics::with_recorder(|recorder| {
@@ -96,15 +105,24 @@ impl Publisher {
             if !self.is_described.swap(true, Relaxed) {
                 catalogue::describe(recorder);
             }
-            let labels = &self.labels;
-            Report { recorder, labels }.all(&snapshot, &self.published);
+            let report = Report {
+                recorder,
+                labels: &self.labels,
+                layout: &self.layout,
+                build_info: &self.build_info,
+            };
+            report.all(&stats, lease.as_ref(), &self.published);
         });
         true
     }
 
-    /// Has the generator no longer than this takes.
-    fn read(&self) -> Option<Snapshot> {
-        Snapshot::of(&self.ids.upgrade()?)
+    /// Has the generator no longer than this takes. None in a forked child, also where the
+    /// generator's clock has just forked it.
+    fn read(&self) -> Option<(Stats, Option<LeaseStatus>)> {
+        let ids = self.ids.upgrade()?;
+        let read = (ids.stats(), ids.lease_status());
+        // After the one call that runs the user's code, that of the clock.
+        (!ids.is_forked()).then_some(read)
     }
 }
 

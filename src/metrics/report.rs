@@ -1,4 +1,4 @@
-//! Hands a snapshot to a recorder.
+//! Hands the figures of a generator to a recorder.
 
 use std::time::Duration;
 
@@ -6,8 +6,8 @@ use ::metrics::{Key, Label, Level, Metadata, Recorder};
 
 use super::catalogue::{self as metric, Metric};
 use super::counters::{self, Counted, Published};
-use super::snapshot::Snapshot;
 use crate::generator::Stats;
+use crate::layout::Layout;
 use crate::lease::{GrantState, LeaseStatus};
 
 static METADATA: Metadata<'static> =
@@ -17,16 +17,18 @@ static METADATA: Metadata<'static> =
 pub(super) struct Report<'a> {
     pub(super) recorder: &'a dyn Recorder,
     pub(super) labels: &'a [Label],
+    pub(super) layout: &'a Layout,
+    pub(super) build_info: &'a [Label],
 }
 
 impl Report<'_> {
     /// Adds to the counters what was not `published` yet, and sets the gauges.
-    pub(super) fn all(&self, snapshot: &Snapshot, published: &Published) {
-        self.counters(published.more(&counters::counted(snapshot)));
-        self.stripes(&snapshot.stats);
-        self.limits(snapshot);
-        if let Some(lease) = &snapshot.lease {
-            self.lease(lease, snapshot.stats.now_unix_ms);
+    pub(super) fn all(&self, stats: &Stats, lease: Option<&LeaseStatus>, published: &Published) {
+        self.counters(published.more(&counters::counted(stats, lease)));
+        self.stripes(stats);
+        self.limits(stats);
+        if let Some(lease) = lease {
+            self.lease(lease, stats.now_unix_ms);
         }
     }
 
@@ -37,19 +39,14 @@ impl Report<'_> {
         self.gauge(&metric::FILL_RATIO, level / capacity);
     }
 
-    fn limits(&self, snapshot: &Snapshot) {
-        let stats = &snapshot.stats;
+    fn limits(&self, stats: &Stats) {
         self.seconds(&metric::BORROWED, stats.borrowed);
         self.seconds(&metric::BORROW_LIMIT, stats.borrow_limit);
         let left_ms = stats.lease_end_unix_ms.saturating_sub(stats.now_unix_ms);
         self.seconds(&metric::LEASE_REMAINING, Duration::from_millis(left_ms));
-        self.seconds(&metric::LAYOUT_REMAINING, snapshot.layout_left);
-        let labels = [
-            Label::from_static_parts("version", env!("CARGO_PKG_VERSION")),
-            Label::new("backend", snapshot.backend.clone()),
-            Label::new("layout", snapshot.layout.clone()),
-        ];
-        self.set(&metric::BUILD_INFO, &labels, 1.0);
+        let left = self.layout.remaining_lifetime(stats.now_unix_ms);
+        self.seconds(&metric::LAYOUT_REMAINING, left);
+        self.set(&metric::BUILD_INFO, self.build_info, 1.0);
     }
 
     fn lease(&self, lease: &LeaseStatus, now_unix_ms: u64) {
