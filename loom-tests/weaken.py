@@ -7,7 +7,6 @@ touched.
 
     python3 weaken.py            run them all; exit status 1 if one is not caught
     python3 weaken.py --sample   run one of each suite, another one each day
-    python3 weaken.py --table    run them all, and print the table for README.md
     python3 weaken.py NAME ...   run some
 """
 
@@ -1241,7 +1240,8 @@ def weaken_all(chosen, directory):
             problem = weaken(project, weakening)
         finally:
             free.put(project)
-        print(f"{weakening.name}: {problem or 'caught by ' + weakening.model}", flush=True)
+        result = problem or f"caught by {weakening.model}"
+        print(f"{weakening.name} ({weakening.invariant}): {weakening.what}: {result}", flush=True)
         return problem is not None
 
     with ThreadPoolExecutor(COPIES) as pool:
@@ -1254,15 +1254,18 @@ def stale():
     return [w.name for w in WEAKENINGS if texts[w.file].count(w.old) != 1]
 
 
-def unnamed():
-    """The models that no weakening names. `embedder` is about the code in its own file."""
+def unmatched():
+    """The models without a weakening, and those of weakenings that are not there.
+
+    `embedder` is about the code in its own file.
+    """
     named = {(weakening.suite, weakening.model) for weakening in WEAKENINGS}
     models = set()
     suites = (ROOT / "loom-tests" / "tests").glob("*.rs")
     for suite in (suite for suite in suites if suite.stem != "embedder"):
         names = re.findall(r"#\[test\]\nfn (\w+)", suite.read_text())
         models |= {(suite.stem, name) for name in names}
-    return sorted("::".join(model) for model in models - named)
+    return sorted("::".join(model) for model in models ^ named)
 
 
 def sample():
@@ -1282,23 +1285,19 @@ def main(arguments):
     if "--sample" in arguments:
         wanted = [weakening.name for weakening in sample()]
     unknown = set(wanted) - {w.name for w in WEAKENINGS}
-    unknown |= {a for a in arguments if a.startswith("-")} - {"--sample", "--table"}
+    unknown |= {a for a in arguments if a.startswith("-")} - {"--sample"}
     if unknown:
         print("unknown weakening or option: " + ", ".join(sorted(unknown)), file=sys.stderr)
         return 2
     if texts := stale():
         print("the text that they replace is not there once: " + ", ".join(texts), file=sys.stderr)
         return 2
-    if models := unnamed():
-        print("no weakening shows what these catch: " + ", ".join(models), file=sys.stderr)
+    if models := unmatched():
+        print("models without a weakening, or gone: " + ", ".join(models), file=sys.stderr)
         return 2
     chosen = [w for w in WEAKENINGS if not wanted or w.name in wanted]
     with tempfile.TemporaryDirectory() as directory:
         problems = weaken_all(chosen, Path(directory))
-    if "--table" in arguments:
-        print("\n| weakened | invariant | caught by |\n|---|---|---|")
-        for w in chosen:
-            print(f"| {w.what} | {w.invariant} | `{w.suite}::{w.model}` |")
     print(f"{len(chosen) - problems} passed, {problems} failed")
     return 1 if problems else 0
 
