@@ -1210,14 +1210,10 @@ def stale():
 
 
 def unmatched():
-    """The models without a weakening, and those of weakenings that are not there.
-
-    `embedder` is about the code in its own file.
-    """
+    """The models without a weakening, and those of weakenings that are not there."""
     named = {model for _, model in PAIRS}
     models = set()
-    suites = (ROOT / "loom-tests" / "tests").glob("*.rs")
-    for suite in (suite for suite in suites if suite.stem != "embedder"):
+    for suite in (ROOT / "loom-tests" / "tests").glob("*.rs"):
         names = re.findall(r"#\[test\]\nfn (\w+)", suite.read_text())
         models |= {f"{suite.stem}::{name}" for name in names}
     return sorted(models ^ named)

@@ -15,13 +15,16 @@
 
 // Each page can be read in the repository, too: the links at its end lead to files there. Of two
 // definitions the first one counts, here the item of `links.md`, or the picture itself, since
-// rustdoc copies no files.
+// rustdoc copies no files. Programs follow their pages; packages of their own build them.
 #[doc = include_str!("guide/pictures.md")]
 #[doc = include_str!("guide/keys.md")]
 pub mod keys {}
 
 #[doc = include_str!("guide/links.md")]
 #[doc = include_str!("guide/production.md")]
+#[doc = "```rust,ignore"]
+#[doc = include_str!("guide/production.rs")]
+#[doc = "```"]
 pub mod production {}
 
 #[doc = include_str!("guide/links.md")]
@@ -30,6 +33,9 @@ pub mod async_code {}
 
 #[doc = include_str!("guide/links.md")]
 #[doc = include_str!("guide/loom.md")]
+#[doc = "```rust,ignore"]
+#[doc = include_str!("guide/embedder.rs")]
+#[doc = "```"]
 pub mod loom {}
 
 #[doc = include_str!("guide/links.md")]

@@ -1,4 +1,4 @@
-//! Code of an embedder in every interleaving: the model that `src/guide/loom.md` shows.
+//! Code of an embedder in every interleaving: a reserve that two threads share.
 #![cfg(loom)]
 
 use std::time::Duration;
