@@ -5,7 +5,6 @@
     reason = "these tests call one unsafe function after another"
 )]
 
-use std::collections::HashSet;
 use std::ffi::{CStr, CString};
 use std::path::Path;
 use std::ptr;
@@ -109,35 +108,6 @@ fn plain_store(directory: &Path, more: &str) -> String {
         "store = sqlite:{}/leases.db\nnamespace = orders\nplain = true\nbest-effort = true\n{more}",
         directory.display()
     )
-}
-
-#[test]
-fn ids_of_all_threads_and_calls_are_distinct() {
-    let directory = tempfile::tempdir().unwrap();
-    let ids = open(&local(directory.path(), "capacity = 8192")).unwrap();
-    let of_threads = thread::scope(|scope| {
-        let threads: Vec<_> = (0..4)
-            .map(|_| {
-                scope.spawn(|| {
-                    let mut mine: Vec<u64> = (0..10_000).map(|_| ids.take().unwrap()).collect();
-                    let mut batch = [0; 100];
-                    for _ in 0..100 {
-                        let count = ids.take_batch(&mut batch).unwrap();
-                        mine.extend(&batch[..count]);
-                    }
-                    mine
-                })
-            })
-            .collect();
-        threads
-            .into_iter()
-            .flat_map(|thread| thread.join().unwrap())
-            .collect::<Vec<_>>()
-    });
-    let distinct: HashSet<_> = of_threads.iter().collect();
-    assert_eq!(distinct.len(), of_threads.len());
-    assert!(of_threads.len() > 40_000);
-    assert_eq!(ids.stats().issued, of_threads.len() as u64);
 }
 
 #[test]
