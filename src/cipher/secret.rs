@@ -89,8 +89,6 @@ impl Secret {
     /// [`SecretError::FileLength`] or [`SecretError::FileDigit`], each with the path.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self, SecretError> {
         let path = path.as_ref();
-        // One byte more than allowed, to tell a file at the limit from a longer one.
-        let mut buffer = Zeroizing::new([0; FILE_LIMIT + 1]);
         let unreadable = |source| SecretError::FileUnreadable {
             path: path.to_owned(),
             source,
@@ -103,13 +101,17 @@ impl Secret {
                 reason,
             });
         }
-        let length = read_up_to(file, buffer.as_mut_slice()).map_err(unreadable)?;
-        let contents = &buffer[..length];
-        if let Ok(bytes) = contents.try_into() {
+        // More room than is needed: `read_to_end` reads straight into it and never moves it, so that
+        // no copy is left behind.
+        let mut contents = Zeroizing::new(Vec::with_capacity(256));
+        // One byte more than allowed, to tell a file at the limit from a longer one.
+        let mut file = file.take(FILE_LIMIT as u64 + 1);
+        let length = file.read_to_end(&mut contents).map_err(unreadable)?;
+        if let Ok(bytes) = contents[..].try_into() {
             return Ok(Self(bytes));
         }
         let digits = if length > FILE_LIMIT {
-            contents
+            &contents[..]
         } else {
             contents.trim_ascii_end()
         };
@@ -247,20 +249,6 @@ enum HexFault {
     Digit { position: usize },
 }
 
-/// Fills `buffer` from `reader` until either ends; the number of bytes read.
-fn read_up_to(mut reader: impl Read, buffer: &mut [u8]) -> io::Result<usize> {
-    let mut length = 0;
-    while length < buffer.len() {
-        match reader.read(&mut buffer[length..]) {
-            Ok(0) => break,
-            Ok(count) => length += count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(length)
-}
-
 impl FromStr for Secret {
     type Err = SecretError;
 
@@ -383,34 +371,6 @@ impl Error for SecretError {
 mod tests {
     use super::*;
 
-    /// Gives one byte at a time, and is interrupted before each.
-    struct Slow {
-        bytes: Vec<u8>,
-        interrupted: bool,
-    }
-
-    impl Read for Slow {
-        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-            assert!(!buffer.is_empty(), "there is no room for more");
-            self.interrupted = !self.interrupted;
-            if self.interrupted {
-                return Err(io::ErrorKind::Interrupted.into());
-            }
-            let Some(byte) = self.bytes.pop() else {
-                return Ok(0);
-            };
-            buffer[0] = byte;
-            Ok(1)
-        }
-    }
-
-    fn slow(bytes: &[u8]) -> Slow {
-        Slow {
-            bytes: bytes.iter().rev().copied().collect(),
-            interrupted: false,
-        }
-    }
-
     #[test]
     fn what_is_written_is_what_is_read() {
         let bytes = *b"\x00\x01\x0f\x10\x7f\x80\x9a\xff\xf0\x55\xaa\x33\xcc\x12\xed\xb7";
@@ -426,28 +386,5 @@ mod tests {
         assert_eq!(Secret::from_file(&path).unwrap().expose(), &bytes);
         let error = secret.to_new_file(&path).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
-    }
-
-    #[test]
-    fn a_read_goes_on_to_the_end_of_either() {
-        let mut buffer = [0; 4];
-        assert_eq!(read_up_to(slow(b"abc"), &mut buffer).unwrap(), 3);
-        assert_eq!(&buffer, b"abc\0");
-        assert_eq!(read_up_to(slow(b"defghi"), &mut buffer).unwrap(), 4);
-        assert_eq!(&buffer, b"defg");
-    }
-
-    #[test]
-    fn a_read_that_fails_is_an_error() {
-        struct Broken(u32);
-        impl Read for Broken {
-            fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
-                self.0 += 1;
-                assert!(self.0 < 10, "it reads for ever");
-                Err(io::ErrorKind::BrokenPipe.into())
-            }
-        }
-        let error = read_up_to(Broken(0), &mut [0; 4]).unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
     }
 }
