@@ -103,7 +103,8 @@ LOOK_THEN_IDLE = """\
 """
 
 LOOK_AFTER_SETTLING = """\
-        open.close();
+        stripe.request.close();
+        unserved.keep();
         stripe.assist.free();
 
         // R4: first the request is closed, then the level is looked at.
@@ -111,12 +112,14 @@ LOOK_AFTER_SETTLING = """\
 """
 LOOK_BEFORE_SETTLING = """\
         let level = stripe.ring.settled_level();
-        open.close();
+        stripe.request.close();
+        unserved.keep();
         stripe.assist.free();
 """
 
 SETTLE_THEN_LOOK = """\
-        unserved.settle();
+        self.requests.settle(wanted);
+        unserved.keep();
         // R4: first the bit is cleared, then the stripes' requests are looked at.
         if self.stripes.iter().any(|stripe| stripe.request.is_open()) {
             self.requests.request(FillCause::Threshold);
@@ -124,7 +127,8 @@ SETTLE_THEN_LOOK = """\
 """
 LOOK_THEN_SETTLE = """\
         let any = self.stripes.iter().any(|stripe| stripe.request.is_open());
-        unserved.settle();
+        self.requests.settle(wanted);
+        unserved.keep();
         if any {
             self.requests.request(FillCause::Threshold);
         }
@@ -491,7 +495,7 @@ WEAKENINGS = [
     Weakening(
         "unserved-forgotten", "R4",
         "a request is cleared when a producer takes it on, and a panic loses it",
-        SERVE, "        self.requests.reopen(self.wanted);\n", "        self.requests.settle(self.wanted);\n",
+        SERVE, "Undo(|| self.requests.reopen(wanted));", "Undo(|| self.requests.settle(wanted));",
         ["fill::a_producer_that_dies_half_way_leaves_its_request_open"],
     ),
     Weakening(
@@ -975,7 +979,7 @@ WEAKENINGS = [
     Weakening(
         "refused-forgotten", "R4",
         "a stripe whose fill is refused has no request any more",
-        SERVE, "            self.request.reopen();\n", "            self.request.close();\n",
+        SERVE, "                stripe.request.reopen();\n", "                stripe.request.close();\n",
         ["stripes::a_run_that_is_refused_against_a_fill"],
     ),
     Weakening(

@@ -1,4 +1,4 @@
-//! Catches panics of other people's code.
+//! Catches panics of other people's code, and undoes what they leave half done.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -11,4 +11,19 @@ pub(crate) fn catching<T>(work: impl FnOnce() -> T) -> Option<T> {
     catch_unwind(AssertUnwindSafe(work))
         .map_err(std::mem::forget)
         .ok()
+}
+
+/// Undoes something when it is dropped, at a panic or an early return, unless it is kept.
+pub(crate) struct Undo<F: Fn()>(pub(crate) F);
+
+impl<F: Fn()> Undo<F> {
+    pub(crate) fn keep(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl<F: Fn()> Drop for Undo<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
 }

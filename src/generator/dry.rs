@@ -11,6 +11,7 @@ use crate::events;
 use crate::fill::RecallMark;
 use crate::id::Id;
 use crate::timeline::Refused;
+use crate::unwind::Undo;
 
 impl CachedGenerator {
     /// A take that was not done at once.
@@ -48,7 +49,7 @@ impl CachedGenerator {
         let (had, rest) = out.split_at_mut(have);
         // If a hook, a clock or a subscriber panics, the IDs taken so far go
         // back.
-        let taken = Taken::new(self, had, mark);
+        let taken = Undo(move || self.give_back(had, mark));
         events::ran_dry(&self.shared.ran_dry);
         let answer = self.shared.on_empty;
         if let Some(hook) = &self.shared.hook {
@@ -116,7 +117,7 @@ impl CachedGenerator {
         while done < out.len() {
             let (had, rest) = out.split_at_mut(done);
             // If a clock panics now, they go into the ring.
-            let taken = Taken::new(self, had, mark);
+            let taken = Undo(move || self.give_back(had, mark));
             match self.filler.make_in_place(rest) {
                 Ok(made) => {
                     self.shared.dry.made_in_place(made);
@@ -149,33 +150,4 @@ pub(super) enum Dry {
     Done(Result<usize, TakeError>),
     /// It has none, and waits: at most for this long, if it blocks its thread.
     Waits(Duration),
-}
-
-/// IDs that go back into the ring when this is dropped.
-pub(super) struct Taken<'a> {
-    generator: &'a CachedGenerator,
-    ids: &'a [Id],
-    /// From before they were taken.
-    mark: RecallMark,
-}
-
-impl<'a> Taken<'a> {
-    pub(super) fn new(generator: &'a CachedGenerator, ids: &'a [Id], mark: RecallMark) -> Self {
-        Self {
-            generator,
-            ids,
-            mark,
-        }
-    }
-
-    /// Leaves them with the consumer.
-    pub(super) fn keep(self) {
-        std::mem::forget(self);
-    }
-}
-
-impl Drop for Taken<'_> {
-    fn drop(&mut self) {
-        self.generator.give_back(self.ids, self.mark);
-    }
 }

@@ -2,10 +2,10 @@
 
 use super::cached::CachedGenerator;
 use super::direct::DirectGenerator;
-use super::dry::Taken;
 use super::empty::TakeError;
 use super::id_source::Iter;
 use crate::id::Id;
+use crate::unwind::Undo;
 
 /// Adds them to a generator with `take_batch` and `take_all`.
 macro_rules! several {
@@ -80,7 +80,7 @@ impl CachedGenerator {
         while done < out.len() {
             let (had, rest) = out.split_at_mut(done);
             // They also go back if a clock or a hook panics.
-            let taken = Taken::new(self, had, mark);
+            let taken = Undo(move || self.give_back(had, mark));
             let count = self.take_batch(rest)?;
             taken.keep();
             let had = done;

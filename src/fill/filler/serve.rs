@@ -5,12 +5,13 @@ use std::time::{Duration, Instant};
 use super::{BLOCK, Filler};
 use crate::events;
 use crate::fill::policy::{FillCause, RingFull};
-use crate::fill::requests::{Requests, StripeRequest, Wanted};
+use crate::fill::requests::Wanted;
 use crate::fill::stripe::Stripe;
 use crate::id::Id;
 use crate::sync;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::timeline::Refused;
+use crate::unwind::Undo;
 
 /// A block that lacks fewer IDs than this is published as it is. Where runs are long,
 /// filling it up would start the next run off its alignment.
@@ -91,10 +92,7 @@ impl Filler {
         // have settled them meanwhile, counting on this one. And a scheduled fill,
         // which only the timetable asks for, may have retired IDs that it could not
         // replace.
-        let unserved = Unserved {
-            requests: &self.requests,
-            wanted,
-        };
+        let unserved = Undo(|| self.requests.reopen(wanted));
         if wanted.includes(FillCause::Scheduled) {
             self.retire();
         }
@@ -113,7 +111,8 @@ impl Filler {
             });
         self.report(cause, made, started.elapsed(), outcome);
         outcome?;
-        unserved.settle();
+        self.requests.settle(wanted);
+        unserved.keep();
         // R4: first the bit is cleared, then the stripes' requests are looked at.
         if self.stripes.iter().any(|stripe| stripe.request.is_open()) {
             self.requests.request(FillCause::Threshold);
@@ -138,10 +137,18 @@ impl Filler {
         takes_asked: bool,
         made: &mut u64,
     ) -> Result<u64, Refused> {
-        // Puts the request back, as `Unserved` does.
-        let open = OpenRequest::of(stripe, takes_asked);
+        // R4: a request that takes have asked for was open when the producer chose the stripe.
+        // Another may have closed it since, and found no room because of this one's permits: then
+        // it counts on this one, which so has to put it back if it fails.
+        let was_open = takes_asked || stripe.request.is_open();
+        let unserved = Undo(|| {
+            if was_open {
+                stripe.request.reopen();
+            }
+        });
         self.fill_stripe(stripe, made)?;
-        open.close();
+        stripe.request.close();
+        unserved.keep();
         stripe.assist.free();
 
         // R4: first the request is closed, then the level is looked at.
@@ -222,57 +229,5 @@ impl Minted<'_> {
 impl Drop for Minted<'_> {
     fn drop(&mut self) {
         self.filler.count_given_up(self.count);
-    }
-}
-
-/// Requests that a producer has taken on and not yet served.
-struct Unserved<'a> {
-    requests: &'a Requests,
-    wanted: Wanted,
-}
-
-impl Unserved<'_> {
-    fn settle(self) {
-        self.requests.settle(self.wanted);
-        std::mem::forget(self);
-    }
-}
-
-impl Drop for Unserved<'_> {
-    fn drop(&mut self) {
-        self.requests.reopen(self.wanted);
-    }
-}
-
-/// The request of a stripe, if it was open, that a producer has taken on and not yet
-/// served.
-///
-/// R4: one that takes have asked for was open when the producer chose the stripe. Another
-/// may have closed it since, and found no room because of this one's permits: then it counts
-/// on this one, which so has to put it back if it fails.
-struct OpenRequest<'a> {
-    request: &'a StripeRequest,
-    was_open: bool,
-}
-
-impl<'a> OpenRequest<'a> {
-    fn of(stripe: &'a Stripe, takes_asked: bool) -> Self {
-        Self {
-            request: &stripe.request,
-            was_open: takes_asked || stripe.request.is_open(),
-        }
-    }
-
-    fn close(self) {
-        self.request.close();
-        std::mem::forget(self);
-    }
-}
-
-impl Drop for OpenRequest<'_> {
-    fn drop(&mut self) {
-        if self.was_open {
-            self.request.reopen();
-        }
     }
 }
