@@ -12,7 +12,6 @@ use std::time::Duration;
 
 use super::counters::DryCounters;
 use super::empty::{EmptyHook, OnEmpty, TakeError};
-use super::inspector::Inspector;
 use super::lease_hold::{LeaseHold, Shutdown};
 #[cfg(feature = "metrics")]
 use crate::cipher::Backend;
@@ -20,10 +19,10 @@ use crate::describe::opaque_debug;
 use crate::events::Throttle;
 use crate::fill::{Filler, Producers, RecallMark, Stripe};
 use crate::id::Id;
-use crate::layout::{Layout, LayoutError, Parts};
 use crate::lease::Lease;
 use crate::per_core::PerCore;
 use crate::per_core::stocks::Stocks;
+use crate::source::Source;
 
 /// Hands out unique 64-bit IDs from rings that producer threads keep full.
 ///
@@ -193,42 +192,20 @@ impl CachedGenerator {
         }
     }
 
-    /// The tick, node and sequence of `id`; see [`Inspector::inspect`].
-    ///
-    /// # Errors
-    ///
-    /// [`LayoutError`] if the ID was not made with this layout and secret, as
-    /// far as that shows.
-    #[doc(alias = "decode")]
-    pub fn inspect(&self, id: Id) -> Result<Parts, LayoutError> {
-        self.inspector().inspect(id)
-    }
-
-    /// The layout of the IDs.
-    pub fn layout(&self) -> &Layout {
-        self.filler.source().timeline().layout()
-    }
-
     #[cfg(feature = "metrics")]
     pub(crate) fn backend(&self) -> Backend {
-        self.filler.source().cipher().backend()
+        self.source().cipher().backend()
     }
 
-    /// An inspector for this generator's IDs, for use elsewhere.
-    pub fn inspector(&self) -> Inspector {
-        let source = self.filler.source();
-        Inspector::new(*source.timeline().layout(), source.cipher().clone())
+    /// Makes the IDs, before they lie in the stripes.
+    pub(super) fn source(&self) -> &Source {
+        self.filler.source()
     }
 
     /// The leases that new IDs come from at this moment: the one that was given,
     /// or those that a store granted. Allocates.
     pub fn leases(&self) -> Vec<Lease> {
-        self.filler.source().timeline().leases()
-    }
-
-    /// Whether this is a forked child of the process that built it.
-    pub(crate) fn is_forked(&self) -> bool {
-        self.filler.source().timeline().is_forked()
+        self.source().timeline().leases()
     }
 
     /// Whether a lease from a store is in force at this moment: there is one, and the clock

@@ -44,12 +44,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::empty::TakeError;
-use super::inspector::Inspector;
 use super::lease_hold::{LeaseHold, Shutdown};
 use crate::id::Id;
-use crate::layout::{Layout, LayoutError, Parts};
 use crate::lease::Lease;
-use crate::lease::protocol::LeaseStatus;
 use crate::source::Source;
 use crate::sync::atomic::AtomicUsize;
 use crate::sync::atomic::Ordering::Relaxed;
@@ -121,15 +118,15 @@ impl Default for ClockPolicy {
 #[derive(Clone)]
 pub struct DirectGenerator {
     lanes: Arc<[Source]>,
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
 }
 
 /// What the clones share besides the lanes.
-struct Shared {
+pub(super) struct Shared {
     /// The lane in use; a hint.
     active: AtomicUsize,
     policy: ClockPolicy,
-    leases: LeaseHold,
+    pub(super) leases: LeaseHold,
 }
 
 impl DirectGenerator {
@@ -187,26 +184,9 @@ impl DirectGenerator {
         Ok(done)
     }
 
-    /// The tick, node and sequence of `id`; see [`Inspector::inspect`].
-    ///
-    /// # Errors
-    ///
-    /// [`LayoutError`] if the ID was not made with this layout and secret, as
-    /// far as that shows.
-    #[doc(alias = "decode")]
-    pub fn inspect(&self, id: Id) -> Result<Parts, LayoutError> {
-        self.inspector().inspect(id)
-    }
-
-    /// The layout of the IDs.
-    pub fn layout(&self) -> &Layout {
-        self.lanes[0].timeline().layout()
-    }
-
-    /// An inspector for this generator's IDs, for use elsewhere.
-    pub fn inspector(&self) -> Inspector {
-        let source = &self.lanes[0];
-        Inspector::new(*source.timeline().layout(), source.cipher().clone())
+    /// That of the first lane, of the layout and the secret of all.
+    pub(super) fn source(&self) -> &Source {
+        &self.lanes[0]
     }
 
     /// The leases that IDs come from at this moment, divided as the
@@ -214,15 +194,6 @@ impl DirectGenerator {
     pub fn leases(&self) -> Vec<Lease> {
         let timelines = self.lanes.iter().map(Source::timeline);
         timelines.flat_map(Timeline::leases).collect()
-    }
-
-    /// The status of the leases from a store; none if the lease was given.
-    pub fn lease_status(&self) -> Option<LeaseStatus> {
-        if self.is_forked() {
-            None
-        } else {
-            self.shared.leases.status()
-        }
     }
 
     /// Whether a lease is in force at this moment; see
@@ -257,10 +228,6 @@ impl DirectGenerator {
         if !self.is_forked() {
             self.shared.leases.invalidate(&self.lanes);
         }
-    }
-
-    fn is_forked(&self) -> bool {
-        self.lanes[0].timeline().is_forked()
     }
 
     /// `waits_since` is when this take first had to wait, for the bound.

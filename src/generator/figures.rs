@@ -5,7 +5,6 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::cached::CachedGenerator;
 use super::stats::{FillCounts, Stats};
 use crate::fill::FillCause;
-use crate::lease::protocol::LeaseStatus;
 use crate::timeline::RefusalCounts;
 
 impl CachedGenerator {
@@ -60,16 +59,6 @@ impl CachedGenerator {
             borrow_limit: timeline.borrow_limit(),
             lease_end_unix_ms: timeline.end_unix_ms(),
             now_unix_ms: timeline.clock().unix_ms(),
-        }
-    }
-
-    /// The status of the leases from a store; none if the lease was given.
-    pub fn lease_status(&self) -> Option<LeaseStatus> {
-        // A child has a copy of the renewal state's lock, but nobody to unlock it.
-        if self.is_forked() {
-            None
-        } else {
-            self.shared.leases.status()
         }
     }
 }

@@ -92,9 +92,9 @@ fn other_names_are_found_by_the_search_of_the_docs() {
         ("generator/cached.rs", "generate", "fn take("),
         ("generator/cached.rs", "next_id", "fn take("),
         ("generator/cached.rs", "try_take", "fn take("),
-        ("generator/cached.rs", "decode", "fn inspect("),
+        ("generator/common.rs", "decode", "fn inspect("),
         ("generator/cached.rs", "close", "fn shutdown("),
-        ("generator/several.rs", "take_many", "fn take_vec("),
+        ("generator/common.rs", "take_many", "fn take_vec("),
         ("generator/figures.rs", "len", "fn stats("),
     ] {
         let path = format!("{}/src/{file}", env!("CARGO_MANIFEST_DIR"));

@@ -1,14 +1,18 @@
-//! Takes of as many IDs as were asked for, or none.
+//! What both generators have: takes of as many IDs as were asked for, or none, and what they
+//! tell of themselves and of an ID.
 
 use super::cached::CachedGenerator;
 use super::direct::DirectGenerator;
 use super::empty::TakeError;
 use super::id_source::Iter;
+use super::inspector::Inspector;
 use crate::id::Id;
+use crate::layout::{Layout, LayoutError, Parts};
+use crate::lease::protocol::LeaseStatus;
 use crate::unwind::Undo;
 
-/// Adds them to a generator with `take_batch` and `take_all`.
-macro_rules! several {
+/// For a generator with `take_batch`, `take_all`, `source` and `shared.leases`.
+macro_rules! common {
     ($generator:ident, $left:literal) => {
         impl $generator {
             /// Takes exactly `N` IDs into an array, without allocating.
@@ -50,6 +54,42 @@ macro_rules! several {
             pub fn iter(&self) -> Iter<'_, Self> {
                 Iter::new(self)
             }
+
+            /// The tick, node and sequence of `id`; see [`Inspector::inspect`].
+            ///
+            /// # Errors
+            ///
+            /// [`LayoutError`] if the ID was not made with this layout and secret, as
+            /// far as that shows.
+            #[doc(alias = "decode")]
+            pub fn inspect(&self, id: Id) -> Result<Parts, LayoutError> {
+                self.inspector().inspect(id)
+            }
+
+            /// The layout of the IDs.
+            pub fn layout(&self) -> &Layout {
+                self.source().timeline().layout()
+            }
+
+            /// An inspector for this generator's IDs, for use elsewhere.
+            pub fn inspector(&self) -> Inspector {
+                Inspector::new(*self.layout(), self.source().cipher().clone())
+            }
+
+            /// The status of the leases from a store; none if the lease was given.
+            pub fn lease_status(&self) -> Option<LeaseStatus> {
+                // A child has a copy of the renewal state's lock, but nobody to unlock it.
+                if self.is_forked() {
+                    None
+                } else {
+                    self.shared.leases.status()
+                }
+            }
+
+            /// Whether this is a forked child of the process that built it.
+            pub(crate) fn is_forked(&self) -> bool {
+                self.source().timeline().is_forked()
+            }
         }
 
         impl<'a> IntoIterator for &'a $generator {
@@ -63,11 +103,11 @@ macro_rules! several {
     };
 }
 
-several!(
+common!(
     CachedGenerator,
     "Where it fails half-way, the IDs that it had go back into the rings, as far as there is room and none is too old."
 );
-several!(
+common!(
     DirectGenerator,
     "Where it fails half-way, the IDs that it had are lost, and never issued again."
 );
