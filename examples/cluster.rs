@@ -1,4 +1,13 @@
-//! The part that the services of both clusters share: all but the store.
+//! A service of any number of processes, on any number of machines, that leases its nodes from a
+//! server. Start it several times at once.
+//!
+//! ```sh
+//! cargo run --release --features etcd,postgres --example cluster -- \
+//!     --init etcd://localhost:2379
+//! ```
+//!
+//! Stop the server while it runs, and start it again: the IDs go on. Without a server at hand,
+//! `.ci/with-etcd` and `.ci/with-postgres` run a command with one of its own.
 
 use std::env;
 use std::error::Error;
@@ -7,7 +16,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use ringflake::lease::{
-    Fingerprint, History, Holder, Init, LeaseStatus, LeaseStore, Namespace, StoreError, StoreLimits,
+    Fingerprint, History, Holder, Init, LeaseStatus, LeaseStore, Namespace, OpenOptions,
+    StoreError, StoreLimits, open,
 };
 use ringflake::{CachedGenerator, Clock, Layout, Secret, SystemClock};
 
@@ -22,17 +32,17 @@ const LEASE_DURATION: Duration = Duration::from_secs(300);
 const HORIZON: Duration = Duration::from_secs(330);
 
 /// What the command line says.
-pub(crate) struct Arguments {
-    pub(crate) url: String,
+struct Arguments {
+    url: String,
     init: bool,
     running_time: Duration,
 }
 
 impl Arguments {
     /// Reads them; ends the process with its usage where there is no URL.
-    pub(crate) fn read(example: &str, variable: &str, form: &str) -> Self {
+    fn read() -> Self {
         let mut found = Self {
-            url: env::var(variable).unwrap_or_default(),
+            url: env::var("RINGFLAKE_STORE").unwrap_or_default(),
             init: false,
             running_time: Duration::from_secs(10),
         };
@@ -50,24 +60,25 @@ impl Arguments {
             }
         }
         if wrong || found.url.is_empty() {
-            eprintln!("usage: {example} [--init] [--seconds N] [{form}]");
-            eprintln!("without a URL, that of the variable {variable} is taken");
+            eprintln!("usage: cluster [--init] [--seconds N] [URL]");
+            eprintln!("without a URL, that of the variable RINGFLAKE_STORE is taken");
             process::exit(2);
         }
         found
     }
 }
 
-/// Makes IDs until the time is over.
-pub(crate) fn run(
-    mut store: impl LeaseStore + 'static,
-    arguments: &Arguments,
-) -> Result<(), Box<dyn Error>> {
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments = Arguments::read();
+    // Nothing is connected yet, so this fails for a wrong URL only. A URL names every member of an
+    // etcd cluster: each is tried in turn. TLS and more are parameters of it, such as ?ca=FILE.
+    let options = OpenOptions::new().timeout(Duration::from_secs(10));
+    let mut store = open(&arguments.url, &options)?;
     // The same one in every process. A service reads it from a file:
     // `Secret::from_file`.
     let secret = Secret::from_hex("000102030405060708090a0b0c0d0e0f")?;
     if arguments.init {
-        initialise(&mut store, &secret)?;
+        initialise(&mut *store, &secret)?;
     }
 
     let ids = CachedGenerator::builder(LAYOUT)
@@ -99,7 +110,7 @@ pub(crate) fn run(
 
 /// Makes the namespace, unless it exists. In production this is a step of the deployment and not of
 /// each start, since `New` is true only once: a lost namespace must be made again as `Unknown`.
-fn initialise(store: &mut impl LeaseStore, secret: &Secret) -> Result<(), Box<dyn Error>> {
+fn initialise(store: &mut dyn LeaseStore, secret: &Secret) -> Result<(), Box<dyn Error>> {
     let space = Namespace::new(NAMESPACE, &LAYOUT, Fingerprint::of(secret))?;
     let init = Init::new(History::New, SystemClock.unix_ms())
         .with_limits(StoreLimits::default().with_horizon(HORIZON));
