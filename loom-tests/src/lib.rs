@@ -15,11 +15,16 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Wake, Waker};
 
 #[cfg(loom)]
 pub use loom::thread;
 #[cfg(not(loom))]
 pub use std::thread;
+
+use ringflake::{
+    CachedGenerator, CachedGeneratorBuilder, Layout, ManualClock, OnEmpty, StaticLease,
+};
 
 /// What one thread of a model does.
 pub type Role<T> = Box<dyn FnOnce() -> T + Send>;
@@ -95,4 +100,41 @@ pub fn epoch_from(unix_ms: u64) -> u64 {
         return unix_ms;
     }
     unix_ms + 1000 * CALLS.fetch_add(1, Ordering::Relaxed) as u64
+}
+
+/// The time of the clock of [`plain`].
+pub const NOW: u64 = 1_763_000_000_000;
+
+/// A plain generator, so that IDs are raws: Randflake's bits, from an epoch of its own on.
+pub fn plain() -> CachedGeneratorBuilder {
+    let layout = Layout::builder()
+        .epoch_unix_ms(epoch_from(Layout::RANDFLAKE.epoch_unix_ms()))
+        .build()
+        .unwrap();
+    CachedGenerator::builder(layout)
+        .plain()
+        .lease(StaticLease::assume_unique(layout, 0..1))
+        .clock(ManualClock::new(NOW))
+        .on_empty(OnEmpty::Error)
+}
+
+/// U1, R1: none of these came twice.
+pub fn assert_distinct<T: Ord>(mut taken: Vec<T>) {
+    let count = taken.len();
+    taken.sort_unstable();
+    taken.dedup();
+    assert_eq!(taken.len(), count, "U1: none twice");
+}
+
+/// Unparks this thread.
+pub fn waker() -> Waker {
+    struct Unparks(thread::Thread);
+
+    impl Wake for Unparks {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+
+    Arc::new(Unparks(thread::current())).into()
 }

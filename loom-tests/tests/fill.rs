@@ -5,41 +5,23 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use ringflake::{
-    CachedGenerator, CachedGeneratorBuilder, Clock, Id, Layout, ManualClock, OnEmpty, PaddingFill,
-    RingBuffer, StaticLease, ThresholdFill, WaitingRoom,
+    CachedGenerator, CachedGeneratorBuilder, Clock, Id, OnEmpty, PaddingFill, RingBuffer,
+    ThresholdFill, WaitingRoom,
 };
-use ringflake_loom_tests::{Role, epoch_from, explore, race, thread};
-
-const NOW: u64 = 1_763_000_000_000;
+use ringflake_loom_tests::{NOW, Role, assert_distinct, explore, plain, race, thread};
 
 /// A plain generator, so that IDs are raws, with `capacity` slots and a
 /// threshold at the capacity: every take asks for a fill, and none assists.
 fn builder(capacity: usize) -> CachedGeneratorBuilder {
-    // Randflake's bits, from an epoch of its own on.
-    let layout = Layout::builder()
-        .epoch_unix_ms(epoch_from(Layout::RANDFLAKE.epoch_unix_ms()))
-        .build()
-        .unwrap();
-    CachedGenerator::builder(layout)
-        .plain()
-        .lease(StaticLease::assume_unique(layout, 0..1))
-        .clock(ManualClock::new(NOW))
+    plain()
         .capacity(capacity)
         .threshold_fill(ThresholdFill::slots(capacity))
         .assist_fill(None)
-        .on_empty(OnEmpty::Error)
 }
 
 fn taking(ids: &CachedGenerator, times: usize) -> Role<Vec<Id>> {
     let ids = ids.clone();
     Box::new(move || (0..times).filter_map(|_| ids.take().ok()).collect())
-}
-
-fn assert_distinct(mut taken: Vec<Id>) {
-    let count = taken.len();
-    taken.sort_unstable();
-    taken.dedup();
-    assert_eq!(taken.len(), count, "U1: no ID twice");
 }
 
 /// A role that does nothing, so that the other one is a spawned thread.

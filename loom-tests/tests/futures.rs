@@ -5,24 +5,10 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Poll, Wake, Waker};
+use std::task::{Poll, Waker};
 
 use ringflake::{Id, RingBuffer, WaitingFuture, WaitingRoom};
-use ringflake_loom_tests::{Role, explore, race, thread};
-
-/// Unparks a thread.
-struct Unparks(thread::Thread);
-
-impl Wake for Unparks {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
-/// Unparks this thread.
-fn waker() -> Waker {
-    Arc::new(Unparks(thread::current())).into()
-}
+use ringflake_loom_tests::{Role, explore, race, thread, waker};
 
 /// The consumers of a ring with two slots.
 #[derive(Clone)]

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringflake::{
-    CachedGenerator, Handle, Id, Layout, Lease, LeaseTimeline, ManualClock, ModelLane, OnEmpty,
-    PaddingFill, Refused, StaticLease, TakeError, ThresholdFill,
+    CachedGenerator, Handle, Id, Layout, Lease, LeaseTimeline, ManualClock, ModelLane, PaddingFill,
+    Refused, TakeError, ThresholdFill,
 };
-use ringflake_loom_tests::{Role, epoch_from, explore, race, thread};
+use ringflake_loom_tests::{Role, assert_distinct, explore, plain, race, thread};
 
 const EPOCH: u64 = 1_000_000;
 
@@ -58,14 +58,11 @@ fn claiming_from(timeline: &Arc<LeaseTimeline>, lane: ModelLane) -> Role<Vec<u64
     Box::new(move || timeline.claim_from(lane, 1).into_iter().flatten().collect())
 }
 
-fn assert_distinct_and_within(mut taken: Vec<u64>, owned: &[Vec<u64>]) {
-    taken.sort_unstable();
-    let count = taken.len();
-    taken.dedup();
-    assert_eq!(taken.len(), count, "U1: none twice");
-    for raw in taken {
-        assert!(owned.concat().contains(&raw), "U2: {raw} was never granted");
+fn assert_distinct_and_within(taken: Vec<u64>, owned: &[Vec<u64>]) {
+    for raw in &taken {
+        assert!(owned.concat().contains(raw), "U2: {raw} was never granted");
     }
+    assert_distinct(taken);
 }
 
 /// U1, U2: a claim that is under way while its lane is closed and opened for
@@ -191,28 +188,15 @@ fn claims_move_on_to_the_other_lane() {
     });
 }
 
-/// Randflake's bits, from an epoch of its own on.
-fn layout_of_its_own() -> Layout {
-    Layout::builder()
-        .epoch_unix_ms(epoch_from(Layout::RANDFLAKE.epoch_unix_ms()))
-        .build()
-        .unwrap()
-}
-
 /// S4: when `invalidate` returns, no ID from before can be taken any more,
 /// wherever the producer was.
 #[test]
 fn invalidate_against_fill() {
     explore(1, Some(3), |_| {
-        let layout = layout_of_its_own();
-        let ids = CachedGenerator::builder(layout)
-            .plain()
-            .lease(StaticLease::assume_unique(layout, 0..1))
-            .clock(ManualClock::new(1_763_000_000_000))
+        let ids = plain()
             .capacity(1)
             .padding_fill(PaddingFill::InBackground)
             .threshold_fill(ThresholdFill::slots(1))
-            .on_empty(OnEmpty::Error)
             .build()
             .unwrap();
         ids.invalidate();
@@ -226,14 +210,9 @@ fn invalidate_against_fill() {
 /// A generator that is not filled again, and a handle that has handed out one ID of its
 /// stock.
 fn with_a_stock(slots: usize) -> (CachedGenerator, Handle) {
-    let layout = layout_of_its_own();
-    let ids = CachedGenerator::builder(layout)
-        .plain()
-        .lease(StaticLease::assume_unique(layout, 0..1))
-        .clock(ManualClock::new(1_763_000_000_000))
+    let ids = plain()
         .capacity(slots)
         .threshold_fill(None)
-        .on_empty(OnEmpty::Error)
         .build()
         .unwrap();
     let mut handle = ids.handle().unwrap();
@@ -340,14 +319,9 @@ fn invalidate_against_restock_and_drop() {
 #[test]
 fn invalidate_against_a_batch_that_panics() {
     explore(2, Some(3), |first| {
-        let layout = layout_of_its_own();
-        let ids = CachedGenerator::builder(layout)
-            .plain()
-            .lease(StaticLease::assume_unique(layout, 0..1))
-            .clock(ManualClock::new(1_763_000_000_000))
+        let ids = plain()
             .capacity(2)
             .threshold_fill(None)
-            .on_empty(OnEmpty::Error)
             .on_empty_hook(|_| resume_unwind(Box::new("the hook breaks")))
             .build()
             .unwrap();

@@ -4,7 +4,7 @@
 //! section, where its plan says so.
 
 use ringflake::{Id, Stripes, run_on_core, run_on_cores};
-use ringflake_loom_tests::{Role, explore, race};
+use ringflake_loom_tests::{Role, assert_distinct, explore, race};
 
 /// A core without a stock: what a thread finds that is interrupted in a section.
 const ABORTED: usize = usize::MAX;
@@ -45,13 +45,14 @@ fn assert_found(taken: &[Id], takes: usize) {
 }
 
 /// R1: none of `taken` came twice, and the counts are those of what happened.
-fn assert_exact(stripes: &Stripes, mut taken: Vec<Id>, made: u64) {
-    let count = taken.len();
-    taken.sort_unstable();
-    taken.dedup();
-    assert_eq!(taken.len(), count, "R1: no ID twice");
+fn assert_exact(stripes: &Stripes, taken: Vec<Id>, made: u64) {
     let (issued, retired) = stripes.issued_and_retired();
-    assert_eq!(issued, count as u64, "R1: what is counted was given out");
+    assert_eq!(
+        issued,
+        taken.len() as u64,
+        "R1: what is counted was given out"
+    );
+    assert_distinct(taken);
     let kept = (stripes.level() + stripes.in_stocks()) as u64;
     assert_eq!(issued + retired + kept, made, "R1: none is lost");
 }

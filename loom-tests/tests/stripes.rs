@@ -1,31 +1,20 @@
 //! Several rings: takes that move IDs between them, requests of each, recalls of all.
 
-use std::sync::Arc;
-use std::task::{Poll, Wake, Waker};
+use std::task::{Poll, Waker};
 
 use ringflake::{
-    CachedGenerator, CachedGeneratorBuilder, Id, Layout, ManualClock, OnEmpty, PaddingFill,
-    StaticLease, Stripes, ThresholdFill, run_on_core,
+    CachedGenerator, CachedGeneratorBuilder, Id, OnEmpty, PaddingFill, Stripes, ThresholdFill,
+    run_on_core,
 };
-use ringflake_loom_tests::{Role, epoch_from, explore, race, thread};
-
-const NOW: u64 = 1_763_000_000_000;
+use ringflake_loom_tests::{Role, assert_distinct, explore, plain, race, thread, waker};
 
 /// A plain generator, so that IDs are raws, with two stripes of `slots` each.
 fn builder(slots: usize) -> CachedGeneratorBuilder {
-    let layout = Layout::builder()
-        .epoch_unix_ms(epoch_from(Layout::RANDFLAKE.epoch_unix_ms()))
-        .build()
-        .unwrap();
-    CachedGenerator::builder(layout)
-        .plain()
-        .lease(StaticLease::assume_unique(layout, 0..1))
-        .clock(ManualClock::new(NOW))
+    plain()
         .capacity(2 * slots)
         .stripes(2)
         .threshold_fill(None)
         .assist_fill(None)
-        .on_empty(OnEmpty::Error)
 }
 
 fn taking(ids: &CachedGenerator, core: usize, times: usize) -> Role<Vec<Id>> {
@@ -34,13 +23,6 @@ fn taking(ids: &CachedGenerator, core: usize, times: usize) -> Role<Vec<Id>> {
         run_on_core(core);
         (0..times).filter_map(|_| ids.take().ok()).collect()
     })
-}
-
-fn assert_distinct(mut taken: Vec<Id>) {
-    let count = taken.len();
-    taken.sort_unstable();
-    taken.dedup();
-    assert_eq!(taken.len(), count, "U1: no ID twice");
 }
 
 /// R1: IDs that one take moves to its own stripe while another takes from both are
@@ -434,18 +416,9 @@ fn all_but_the_last(count: usize) -> (Stripes, Vec<Id>, Vec<Id>) {
     (stripes, taken, last)
 }
 
-/// Unparks a thread.
-struct Unparks(thread::Thread);
-
-impl Wake for Unparks {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
 /// Polls a take until it is ready.
 fn block_on_take(stripes: &Stripes) -> Vec<Id> {
-    let waker = Waker::from(Arc::new(Unparks(thread::current())));
+    let waker = waker();
     let mut take = stripes.taking();
     loop {
         match take.poll(&waker) {
@@ -487,7 +460,7 @@ fn a_wait_for_an_id_against_a_take() {
     explore(3, Some(2), |first| {
         let (stripes, mut taken, last) = all_but_the_last(2);
         let ready = |stripes: &Stripes| {
-            let waker = Waker::from(Arc::new(Unparks(thread::current())));
+            let waker = waker();
             let mut ready = stripes.ready();
             while ready.poll(true, &waker).is_pending() {
                 thread::park();
