@@ -22,7 +22,7 @@
 //! |---|---|
 //! | none | some 25 s: each fault on one store, each store with some, every control |
 //! | `RINGFLAKE_LONG=1` | some two minutes of both processors: every fault on every store |
-//! | `RINGFLAKE_FAULTS=long` | hours: a thousand kills a store, a minute without a server, what is rare besides, one store after the other |
+//! | `RINGFLAKE_FAULTS=long` | some 40 minutes: a thousand kills a store, a minute without a server, what is rare besides, one store after the other |
 //! | `RINGFLAKE_FAULT_SCENARIOS=NAME` | of those, only the scenarios whose name contains this |
 //! | `RINGFLAKE_REQUIRE_SERVERS` | a server that is missing is a failure |
 //!
