@@ -16,7 +16,6 @@ use crate::id::{Id, ParseIdError};
 use crate::layout::ParseLayoutError;
 use crate::layout::{Layout, LayoutError, LayoutField};
 use crate::lease::protocol::PlanError;
-use crate::lease::table::TableError;
 use crate::lease::{
     Block, Confirmed, Epoch, Fence, Fingerprint, LeaseError, Namespace, NamespaceError, Obstacle,
     OpenError, StoreError, StoreFailure, StoreFailureKind, StoreLimits, fault,
@@ -239,14 +238,6 @@ fn lease_errors() -> String {
         Scheme { scheme: "foo".into() },
         FeatureOff { feature: "etcd" },
         Invalid { scheme: "redis", reason: "the database is a number".into() },
-    });
-    text += &messages!(plain, TableError {
-        Unavailable(broken()),
-        Denied(broken()),
-        NotDurable { store: "redis at db:6379".into(), reason: "appendonly is no".into() },
-        Copied { store: "a".into(), recorded: "inode 1".into(), found: "inode 2".into() },
-        TableMissing(broken()),
-        Corrupt { detail: "sqlite:leases.db is damaged".into(), source: None },
     });
     text
 }

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ringflake::ManualClock;
 use ringflake::lease::table::{
-    Commit, Description, Key, MemoryTable, Put, Query, Snapshot, Table, TableError, Txn,
+    Commit, Description, Key, MemoryTable, Put, Query, Snapshot, Table, Txn,
 };
 use ringflake::lease::{
     Acquire, Block, Confirmed, Grant, Incarnation, Init, LeaseStore, Leases, Listing,
@@ -792,12 +792,12 @@ impl FlawedTable {
 }
 
 impl Table for FlawedTable {
-    fn read(&mut self, query: &Query) -> Result<Snapshot, TableError> {
+    fn read(&mut self, query: &Query) -> Result<Snapshot, StoreError> {
         let snapshot = self.table.read(query)?;
         Ok(self.show(snapshot))
     }
 
-    fn commit(&mut self, txn: &Txn, instead: &Query) -> Result<Commit, TableError> {
+    fn commit(&mut self, txn: &Txn, instead: &Query) -> Result<Commit, StoreError> {
         self.let_rival_act(txn);
         let Some(mut written) = self.written(txn) else {
             return Ok(Commit::Done);
@@ -822,7 +822,7 @@ impl Table for FlawedTable {
         })
     }
 
-    fn describe(&mut self) -> Result<Description, TableError> {
+    fn describe(&mut self) -> Result<Description, StoreError> {
         self.table.describe()
     }
 }

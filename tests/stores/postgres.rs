@@ -7,7 +7,6 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 
-use ringflake::lease::table::TableError;
 use ringflake::lease::table::{Commit, Description, PostgresTable, Query, Snapshot, Table, Txn};
 use ringflake::lease::{
     Durability, Fence, Floor, Grant, LeaseStore, Leases, OpenOptions, PostgresStore, Renew,
@@ -527,18 +526,18 @@ fn renewals_make_no_multixacts() {
 struct Counted<'a>(PostgresTable, &'a AtomicU64);
 
 impl Table for Counted<'_> {
-    fn read(&mut self, query: &Query) -> Result<Snapshot, TableError> {
+    fn read(&mut self, query: &Query) -> Result<Snapshot, StoreError> {
         self.0.read(query)
     }
 
-    fn commit(&mut self, txn: &Txn, instead: &Query) -> Result<Commit, TableError> {
+    fn commit(&mut self, txn: &Txn, instead: &Query) -> Result<Commit, StoreError> {
         let commit = self.0.commit(txn, instead)?;
         let is_conflict = matches!(commit, Commit::Conflict(_));
         self.1.fetch_add(u64::from(is_conflict), Relaxed);
         Ok(commit)
     }
 
-    fn describe(&mut self) -> Result<Description, TableError> {
+    fn describe(&mut self) -> Result<Description, StoreError> {
         self.0.describe()
     }
 }

@@ -24,7 +24,7 @@ use crate::lease::store::record::StoreRecord;
 use crate::lease::store::report::{Listing, StoreReport};
 use crate::lease::store::request::{Acquire, Floor, Init, Renew};
 use crate::lease::store::table::{
-    Blocks, ClockError, Commit, Key, Put, Query, Snapshot, StoreTime, Table, TableError, Txn,
+    Blocks, ClockError, Commit, Key, Put, Query, Snapshot, StoreTime, Table, Txn,
 };
 use crate::lease::store::voucher::Voucher;
 
@@ -513,27 +513,6 @@ fn refuse_traces(
         return Err(namespace.history_unknown(reason));
     }
     Ok(())
-}
-
-impl From<TableError> for StoreError {
-    fn from(error: TableError) -> Self {
-        match error {
-            TableError::Unavailable(source) => Self::Unavailable { source },
-            TableError::Denied(source) => Self::Denied { source },
-            TableError::NotDurable { store, reason } => Self::NotDurable { store, reason },
-            TableError::Copied {
-                store,
-                recorded,
-                found,
-            } => Self::Copied {
-                store,
-                recorded,
-                found,
-            },
-            TableError::TableMissing(source) => Self::TableMissing { source },
-            TableError::Corrupt { detail, source } => Self::Corrupt { detail, source },
-        }
-    }
 }
 
 impl From<ClockError> for StoreError {

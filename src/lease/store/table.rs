@@ -69,7 +69,7 @@
 //!   [repaired](crate::lease::StoreRecord::repaired) mark lies above all that can have been granted
 //!   by the time of the commit, since `not_after` bounds that time.
 //! * **S2** An operation answers with a grant only after `Done`. `Unknown` becomes
-//!   [`StoreError::Ambiguous`](crate::lease::StoreError::Ambiguous).
+//!   [`StoreError::Ambiguous`].
 //! * **S5** Every commit but that of `init` compares the record, which was verified against the
 //!   caller's namespace. `init` compares the entry of each fingerprint of the secret, so of two
 //!   that use one secret the second finds the first.
@@ -112,7 +112,7 @@
 //! * While [`Snapshot::time`] is an error, reject every commit whose `not_before_unix_ms` is
 //!   above 0.
 //! * A commit that writes `check` takes every permission that the grant of a block takes.
-//! * Without tables, a commit that does not create them is [`TableError::TableMissing`].
+//! * Without tables, a commit that does not create them is [`StoreError::TableMissing`].
 //! * A table that can be copied, as a file can, rejects all commits to a copy that nobody
 //!   [adopted](Txn::adopts). Its original has the same blocks to grant. A database on a server that
 //!   has others names its incarnation `SERVER/database D`: then [`Leases`](crate::lease::Leases)
@@ -173,8 +173,8 @@ pub use self::redis::RedisTable;
 pub(in crate::lease) use self::session::{ServerTable, Session};
 #[cfg(feature = "sqlite")]
 pub use self::sqlite::SqliteTable;
-use crate::describe::describe;
 use crate::lease::block::Block;
+use crate::lease::error::StoreError;
 use crate::lease::fingerprint::Fingerprint;
 use crate::lease::store::key::StoreKey;
 use crate::lease::store::record::Incarnation;
@@ -188,25 +188,22 @@ use crate::lease::store::report::Durability;
 ///
 /// Methods block the caller until their own time-out. A table that has lost its connection
 /// opens a new one at the next call.
+///
+/// # Errors
+/// A table fails with [`StoreError::Unavailable`], [`Denied`](StoreError::Denied),
+/// [`NotDurable`](StoreError::NotDurable), [`Copied`](StoreError::Copied),
+/// [`TableMissing`](StoreError::TableMissing) or [`Corrupt`](StoreError::Corrupt). Nothing was
+/// written then: a commit that may have been applied is [`Commit::Unknown`].
 pub trait Table: Send + fmt::Debug {
     /// Reads entries, the server's time and its incarnation. A missing table reads as empty.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    fn read(&mut self, query: &Query) -> Result<Snapshot, TableError>;
+    fn read(&mut self, query: &Query) -> Result<Snapshot, StoreError>;
 
     /// Applies all puts if every condition holds. If one does not, returns what `instead`
     /// reads. With [`Txn::creates`], creates missing tables first.
-    ///
-    /// # Errors
-    /// [`TableError`], and nothing was written.
-    fn commit(&mut self, txn: &Txn, instead: &Query) -> Result<Commit, TableError>;
+    fn commit(&mut self, txn: &Txn, instead: &Query) -> Result<Commit, StoreError>;
 
     /// Describes the server, and its durability under the current settings.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    fn describe(&mut self) -> Result<Description, TableError>;
+    fn describe(&mut self) -> Result<Description, StoreError>;
 
     /// See [`LeaseStore::key`](crate::lease::LeaseStore::key).
     fn key(&self) -> Option<StoreKey> {
@@ -221,15 +218,15 @@ pub trait Table: Send + fmt::Debug {
 
 /// A box of a table is a table.
 impl<T: Table + ?Sized> Table for Box<T> {
-    fn read(&mut self, query: &Query) -> Result<Snapshot, TableError> {
+    fn read(&mut self, query: &Query) -> Result<Snapshot, StoreError> {
         (**self).read(query)
     }
 
-    fn commit(&mut self, txn: &Txn, instead: &Query) -> Result<Commit, TableError> {
+    fn commit(&mut self, txn: &Txn, instead: &Query) -> Result<Commit, StoreError> {
         (**self).commit(txn, instead)
     }
 
-    fn describe(&mut self) -> Result<Description, TableError> {
+    fn describe(&mut self) -> Result<Description, StoreError> {
         (**self).describe()
     }
 
@@ -424,7 +421,7 @@ pub struct Txn {
     pub creates: bool,
     /// Whether somebody vouches that the table at hand is the one to go on with. A table that
     /// knows that it is a copy of another rejects all commits but these, with
-    /// [`TableError::Copied`]. After one, its incarnation is that of the snapshots before.
+    /// [`StoreError::Copied`]. After one, its incarnation is that of the snapshots before.
     pub adopts: bool,
 }
 
@@ -463,63 +460,6 @@ pub enum Commit {
     Conflict(Snapshot),
     /// It may have been applied.
     Unknown(Box<dyn Error + Send + Sync>),
-}
-
-/// Why a table could not be read or written. Nothing was written.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum TableError {
-    /// The server can't be reached, or is not able to do it at present.
-    Unavailable(Box<dyn Error + Send + Sync>),
-    /// The server refused the login.
-    Denied(Box<dyn Error + Send + Sync>),
-    /// The server is set up so that it can forget what it has confirmed.
-    NotDurable {
-        /// Which server, without credentials.
-        store: String,
-        /// The setting, its value, and what it should be.
-        reason: String,
-    },
-    /// The table is a copy, and its original may still be in use.
-    Copied {
-        /// Which table, without credentials.
-        store: String,
-        /// The place that it was written for.
-        recorded: String,
-        /// The place at hand.
-        found: String,
-    },
-    /// The server has no such table, or a part of it is lost. A commit that
-    /// [creates](Txn::creates) brings back what is missing.
-    TableMissing(Box<dyn Error + Send + Sync>),
-    /// The server's data is not a table of ringflake.
-    Corrupt {
-        /// The content, and its place.
-        detail: String,
-        /// The driver's error, if it was the driver that failed.
-        source: Option<Box<dyn Error + Send + Sync>>,
-    },
-}
-
-describe! {
-    TableError;
-
-    Self::Unavailable(source) | Self::Denied(source) | Self::TableMissing(source) => via source;
-    Self::NotDurable { store, reason } => "{store} is not durable: {reason}";
-    Self::Copied { store, recorded, found } => "{store} was written for {recorded}, and is {found}";
-    Self::Corrupt { detail, .. } => "{detail}";
-}
-
-impl Error for TableError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Unavailable(source) | Self::Denied(source) | Self::TableMissing(source) => {
-                source.source()
-            }
-            Self::NotDurable { .. } | Self::Copied { .. } => None,
-            Self::Corrupt { source, .. } => source.as_deref().map(|source| source as _),
-        }
-    }
 }
 
 /// A server, as it is set up now.

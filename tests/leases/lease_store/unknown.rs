@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ringflake::lease::table::{
-    Blocks, Commit, Description, Key, MemoryTable, Query, Snapshot, Table, TableError, Txn,
+    Blocks, Commit, Description, Key, MemoryTable, Query, Snapshot, Table, Txn,
 };
 use ringflake::lease::{
     Acquire, Confirmed, Fingerprint, Floor, Grant, History, Incarnation, Init, LeaseStore, Leases,
@@ -66,12 +66,12 @@ impl WatchedTable {
 }
 
 impl Table for WatchedTable {
-    fn read(&mut self, query: &Query) -> Result<Snapshot, TableError> {
+    fn read(&mut self, query: &Query) -> Result<Snapshot, StoreError> {
         self.watch().calls.push(Call::Read);
         self.table.read(query)
     }
 
-    fn commit(&mut self, txn: &Txn, instead: &Query) -> Result<Commit, TableError> {
+    fn commit(&mut self, txn: &Txn, instead: &Query) -> Result<Commit, StoreError> {
         let lost = {
             let mut watch = self.watch();
             let commits = watch.calls.iter().filter(|call| **call == Call::Commit);
@@ -95,7 +95,7 @@ impl Table for WatchedTable {
         Ok(outcome)
     }
 
-    fn describe(&mut self) -> Result<Description, TableError> {
+    fn describe(&mut self) -> Result<Description, StoreError> {
         self.watch().calls.push(Call::Describe);
         self.table.describe()
     }

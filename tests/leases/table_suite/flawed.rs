@@ -8,11 +8,10 @@ use std::thread;
 use std::time::Duration;
 
 use ringflake::SystemClock;
-use ringflake::lease::Incarnation;
 use ringflake::lease::table::{
-    Blocks, Commit, Description, Key, MemoryTable, Query, Snapshot, StoreTime, Table, TableError,
-    Txn,
+    Blocks, Commit, Description, Key, MemoryTable, Query, Snapshot, StoreTime, Table, Txn,
 };
+use ringflake::lease::{Incarnation, StoreError};
 
 /// Long enough for another thread to come between, on a busy machine too.
 const MEANWHILE: Duration = Duration::from_millis(10);
@@ -44,7 +43,7 @@ impl FlawedTable {
         }
     }
 
-    fn stored(&mut self, keys: &[Key], blocks: Option<Blocks>) -> Result<Snapshot, TableError> {
+    fn stored(&mut self, keys: &[Key], blocks: Option<Blocks>) -> Result<Snapshot, StoreError> {
         let keys = keys.to_vec();
         self.table.read(&Query { keys, blocks })
     }
@@ -55,7 +54,7 @@ impl FlawedTable {
         txn: &Txn,
         instead: &Query,
         is_first: impl Fn(&Key, Option<&str>) -> bool,
-    ) -> Result<Commit, TableError> {
+    ) -> Result<Commit, StoreError> {
         let mut part = txn.clone();
         part.puts.clear();
         if let conflict @ Commit::Conflict(_) = self.table.commit(&part, instead)? {
@@ -69,8 +68,8 @@ impl FlawedTable {
     }
 }
 
-fn corrupt(detail: &str) -> TableError {
-    TableError::Corrupt {
+fn corrupt(detail: &str) -> StoreError {
+    StoreError::Corrupt {
         detail: detail.to_owned(),
         source: None,
     }
@@ -81,7 +80,7 @@ fn namespace_of(key: &Key) -> &str {
 }
 
 impl Table for FlawedTable {
-    fn read(&mut self, query: &Query) -> Result<Snapshot, TableError> {
+    fn read(&mut self, query: &Query) -> Result<Snapshot, StoreError> {
         let mut snapshot = self.table.read(query)?;
         let Snapshot {
             entries,
@@ -138,7 +137,7 @@ impl Table for FlawedTable {
         Ok(snapshot)
     }
 
-    fn commit(&mut self, txn: &Txn, instead: &Query) -> Result<Commit, TableError> {
+    fn commit(&mut self, txn: &Txn, instead: &Query) -> Result<Commit, StoreError> {
         let mut changed = txn.clone();
         let Txn { puts, compare, .. } = &mut changed;
         let is_written = |key: &Key| txn.puts.iter().any(|put| put.key == *key);
@@ -207,7 +206,7 @@ impl Table for FlawedTable {
         }
     }
 
-    fn describe(&mut self) -> Result<Description, TableError> {
+    fn describe(&mut self) -> Result<Description, StoreError> {
         let mut description = self.table.describe()?;
         if self.check == "the_server_is_described" {
             description.store.clear();

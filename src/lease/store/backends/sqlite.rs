@@ -193,12 +193,12 @@ impl SqliteStore {
 
     /// Sees that the file's directory keeps files, before one is made there.
     pub(crate) fn admit(&mut self) -> Result<(), StoreError> {
-        Ok(self.table_mut().admit().map(drop)?)
+        self.table_mut().admit().map(drop)
     }
 
     /// Sees that the file can be written, if there is one, and changes nothing.
     pub(crate) fn try_to_write(&mut self) -> Result<(), StoreError> {
-        Ok(self.table_mut().try_to_write()?)
+        self.table_mut().try_to_write()
     }
 
     /// Refuses what is out of range, and a caller's clock that is far from this machine's,

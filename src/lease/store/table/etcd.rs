@@ -40,11 +40,9 @@ use self::gateway::{Gateway, Reply};
 use self::history::History;
 use self::wire::{Header, RangeReply, Span, TxnReply};
 use super::failure::Failure;
-use super::{
-    Blocks, ClockError, Commit, Description, Key, Query, Snapshot, StoreTime, Table, TableError,
-    Txn,
-};
+use super::{Blocks, ClockError, Commit, Description, Key, Query, Snapshot, StoreTime, Table, Txn};
 use crate::lease::block::Block;
+use crate::lease::error::StoreError;
 use crate::lease::store::connect::deadline::Deadline;
 use crate::lease::store::key::StoreKey;
 use crate::lease::store::options::{OpenError, OpenOptions};
@@ -265,12 +263,12 @@ impl EtcdTable {
 }
 
 impl Table for EtcdTable {
-    fn read(&mut self, query: &Query) -> Result<Snapshot, TableError> {
+    fn read(&mut self, query: &Query) -> Result<Snapshot, StoreError> {
         let read = self.read_by(query, &Deadline::after(self.timeout));
         read.map_err(Failure::into_error)
     }
 
-    fn commit(&mut self, txn: &Txn, instead: &Query) -> Result<Commit, TableError> {
+    fn commit(&mut self, txn: &Txn, instead: &Query) -> Result<Commit, StoreError> {
         let deadline = Deadline::after(self.timeout);
         if !self.admits(txn) {
             let snapshot = self.read_by(instead, &deadline);
@@ -318,10 +316,10 @@ impl Table for EtcdTable {
         Ok(Commit::Done)
     }
 
-    fn describe(&mut self) -> Result<Description, TableError> {
+    fn describe(&mut self) -> Result<Description, StoreError> {
         let deadline = Deadline::after(self.timeout);
         let nothing = json!({});
-        let mut ask = |path| -> Result<Value, TableError> {
+        let mut ask = |path| -> Result<Value, StoreError> {
             let reply: Result<Reply<Value>, _> = self.gateway.ask(path, &nothing, &deadline);
             Ok(reply.map_err(Failure::into_error)?.body)
         };
@@ -331,7 +329,7 @@ impl Table for EtcdTable {
         if !alarms.is_empty() {
             let alarms: Vec<_> = alarms.iter().filter_map(Value::as_str).collect();
             let text = format!("etcd has raised an alarm: {}", alarms.join(", "));
-            return Err(TableError::Unavailable(text.into()));
+            return Err(StoreError::unavailable(text));
         }
         let members = list(&ask("/v3/cluster/member/list")?["members"]);
         let leader = members

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use super::TableError;
+use crate::lease::error::StoreError;
 
 /// The driver's error, or a text of our own.
 pub(in crate::lease) type Cause = Box<dyn Error + Send + Sync>;
@@ -54,7 +54,7 @@ pub(in crate::lease) enum Failure {
     /// Not all rows were as expected, and nothing was written.
     Short(Cause),
     /// The table can't be used as it is.
-    Refused(TableError),
+    Refused(StoreError),
     /// Certainly nothing was done.
     NotDone(Cause),
     /// The server refused the login.
@@ -90,7 +90,7 @@ impl Failure {
     }
 
     pub(super) fn corrupt(detail: impl Into<String>, source: Option<Cause>) -> Self {
-        Self::Refused(TableError::Corrupt {
+        Self::Refused(StoreError::Corrupt {
             detail: detail.into(),
             source,
         })
@@ -108,17 +108,17 @@ impl Failure {
     }
 
     /// The error of a call that has not committed.
-    pub(super) fn into_error(self) -> TableError {
+    pub(super) fn into_error(self) -> StoreError {
         match self {
             Self::Refused(error) => error,
-            Self::Denied(cause) => TableError::Denied(cause),
-            Self::NoTable(cause) => TableError::TableMissing(cause),
-            Self::Short(cause) => TableError::Corrupt {
+            Self::Denied(cause) => StoreError::Denied { source: cause },
+            Self::NoTable(cause) => StoreError::TableMissing { source: cause },
+            Self::Short(cause) => StoreError::Corrupt {
                 detail: "the database does not keep all rows that are written".to_owned(),
                 source: Some(cause),
             },
             Self::Again(cause) | Self::NotDone(cause) | Self::Unknown(cause) => {
-                TableError::Unavailable(cause)
+                StoreError::Unavailable { source: cause }
             }
         }
     }

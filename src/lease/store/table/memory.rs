@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
-use super::{
-    Blocks, Commit, Description, Key, Put, Query, Snapshot, StoreTime, Table, TableError, Txn,
-};
+use super::{Blocks, Commit, Description, Key, Put, Query, Snapshot, StoreTime, Table, Txn};
 use crate::clock::Clock;
 use crate::lease::block::Block;
+use crate::lease::error::StoreError;
 use crate::lease::store::record::Incarnation;
 use crate::lease::store::report::Durability;
 use crate::sync::{Mutex, MutexGuard};
@@ -135,11 +134,11 @@ impl Server {
 }
 
 impl Table for MemoryTable {
-    fn read(&mut self, query: &Query) -> Result<Snapshot, TableError> {
+    fn read(&mut self, query: &Query) -> Result<Snapshot, StoreError> {
         Ok(self.server().read(query))
     }
 
-    fn commit(&mut self, txn: &Txn, instead: &Query) -> Result<Commit, TableError> {
+    fn commit(&mut self, txn: &Txn, instead: &Query) -> Result<Commit, StoreError> {
         let mut server = self.server();
         if !server.holds(txn) {
             return Ok(Commit::Conflict(server.read(instead)));
@@ -150,7 +149,7 @@ impl Table for MemoryTable {
         Ok(Commit::Done)
     }
 
-    fn describe(&mut self) -> Result<Description, TableError> {
+    fn describe(&mut self) -> Result<Description, StoreError> {
         Ok(Description::new("memory", Durability::Volatile))
     }
 }

@@ -7,7 +7,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::failure::Failure;
-use super::{Commit, Description, Key, Query, Snapshot, Table, TableError, Txn};
+use super::{Commit, Description, Key, Query, Snapshot, Table, Txn};
+use crate::lease::error::StoreError;
 use crate::lease::store::connect::deadline::{self, Deadline};
 use crate::lease::store::connect::durability::DurabilityGate;
 use crate::lease::store::key::StoreKey;
@@ -33,7 +34,7 @@ impl Failure {
     pub(super) fn admit(gate: &mut DurabilityGate, weaknesses: &[String]) -> Result<(), Self> {
         match gate.refusal(weaknesses) {
             None => Ok(()),
-            Some(reason) => Err(Self::Refused(TableError::NotDurable {
+            Some(reason) => Err(Self::Refused(StoreError::NotDurable {
                 store: gate.store().to_owned(),
                 reason,
             })),
@@ -179,13 +180,13 @@ impl<S: Session> ServerTable<S> {
 }
 
 impl<S: Session> Table for ServerTable<S> {
-    fn read(&mut self, query: &Query) -> Result<Snapshot, TableError> {
+    fn read(&mut self, query: &Query) -> Result<Snapshot, StoreError> {
         let [trusted, _] = S::TRUSTED;
         let read = self.run(trusted, |session| session.read(query));
         read.map_err(Failure::into_error)
     }
 
-    fn commit(&mut self, txn: &Txn, instead: &Query) -> Result<Commit, TableError> {
+    fn commit(&mut self, txn: &Txn, instead: &Query) -> Result<Commit, StoreError> {
         let [_, trusted] = S::TRUSTED;
         if txn.creates {
             // With a deadline of its own: what is late here was not committed.
@@ -215,7 +216,7 @@ impl<S: Session> Table for ServerTable<S> {
         }
     }
 
-    fn describe(&mut self) -> Result<Description, TableError> {
+    fn describe(&mut self) -> Result<Description, StoreError> {
         let described = self.run(IDLE, |session| {
             session.inspect()?;
             let gate = session.gate();

@@ -36,8 +36,9 @@ pub(in crate::lease) use self::schema::Kind;
 use self::session::Access;
 use self::transaction::{FilePast, Transaction};
 pub(in crate::lease) use self::witness::Verdict;
-use super::{Commit, Description, Key, Query, Snapshot, StoreTime, Table, TableError, Txn};
+use super::{Commit, Description, Key, Query, Snapshot, StoreTime, Table, Txn};
 use crate::clock::{Clock, SystemClock};
+use crate::lease::error::StoreError;
 use crate::lease::store::key::StoreKey;
 use crate::lease::store::options::{OpenError, OpenOptions};
 use crate::lease::store::record::Incarnation;
@@ -99,7 +100,7 @@ impl SqliteTable {
     }
 
     /// Sees that the file's directory keeps files, before one is made there.
-    pub(in crate::lease) fn admit(&mut self) -> Result<Durability, TableError> {
+    pub(in crate::lease) fn admit(&mut self) -> Result<Durability, StoreError> {
         self.location.admit()
     }
 
@@ -107,31 +108,31 @@ impl SqliteTable {
     pub(in crate::lease) fn begin(
         &mut self,
         access: Access,
-    ) -> Result<Option<Transaction>, TableError> {
+    ) -> Result<Option<Transaction>, StoreError> {
         let deadline = self.deadline();
         Transaction::begin(&mut self.location, self.kind, &self.clock, access, deadline)
     }
 
     /// Creates the file, without any content, unless it exists, and begins a transaction.
-    pub(in crate::lease) fn create(&mut self) -> Result<Option<Transaction>, TableError> {
+    pub(in crate::lease) fn create(&mut self) -> Result<Option<Transaction>, StoreError> {
         self.location.create()?;
         self.begin(Access::Write)
     }
 
     /// Begins a change to the file, if there is one, and undoes it.
-    pub(in crate::lease) fn try_to_write(&mut self) -> Result<(), TableError> {
+    pub(in crate::lease) fn try_to_write(&mut self) -> Result<(), StoreError> {
         let opened = self.begin(Access::Write)?;
         opened.map_or(Ok(()), |opened| opened.refuse_copy())
     }
 
     /// What may be missing in the file.
-    pub(in crate::lease) fn past(&mut self) -> Result<FilePast, TableError> {
+    pub(in crate::lease) fn past(&mut self) -> Result<FilePast, StoreError> {
         let opened = self.begin(Access::Read)?;
         Ok(opened.map(|opened| opened.past()).unwrap_or_default())
     }
 
     /// The records of all namespaces, by key.
-    pub(in crate::lease) fn records(&mut self) -> Result<Vec<(Key, String)>, TableError> {
+    pub(in crate::lease) fn records(&mut self) -> Result<Vec<(Key, String)>, StoreError> {
         let opened = self.begin(Access::Read)?;
         opened.map_or(Ok(Vec::new()), |opened| opened.records())
     }
@@ -142,12 +143,12 @@ impl SqliteTable {
     }
 
     /// The outcome of a commit that may not create the tables it is for.
-    fn without_tables(&self, txn: &Txn) -> Result<Commit, TableError> {
+    fn without_tables(&self, txn: &Txn) -> Result<Commit, StoreError> {
         match txn.compare.iter().any(|(_, expected)| expected.is_some()) {
             true => Ok(Commit::Conflict(self.nothing())),
-            false => Err(TableError::TableMissing(
-                format!("{} has no tables", self.name()).into(),
-            )),
+            false => Err(StoreError::TableMissing {
+                source: format!("{} has no tables", self.name()).into(),
+            }),
         }
     }
 
@@ -163,14 +164,14 @@ impl SqliteTable {
 }
 
 impl Table for SqliteTable {
-    fn read(&mut self, query: &Query) -> Result<Snapshot, TableError> {
+    fn read(&mut self, query: &Query) -> Result<Snapshot, StoreError> {
         let Some(opened) = self.begin(Access::Read)? else {
             return Ok(self.nothing());
         };
         opened.select(query)
     }
 
-    fn commit(&mut self, txn: &Txn, instead: &Query) -> Result<Commit, TableError> {
+    fn commit(&mut self, txn: &Txn, instead: &Query) -> Result<Commit, StoreError> {
         let opened = match txn.creates {
             true => self.create()?,
             false => self.begin(Access::Write)?,
@@ -195,7 +196,7 @@ impl Table for SqliteTable {
         opened.commit()
     }
 
-    fn describe(&mut self) -> Result<Description, TableError> {
+    fn describe(&mut self) -> Result<Description, StoreError> {
         match self.begin(Access::Read)? {
             Some(opened) => opened.inspect(),
             None => {

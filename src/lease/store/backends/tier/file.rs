@@ -121,7 +121,7 @@ fn end(opened: Transaction, operation: &'static str) -> Result<(), StoreError> {
 
 fn put(opened: &mut Transaction, key: Key, value: String) -> Result<(), StoreError> {
     let rank = None;
-    Ok(opened.put(&Put { key, value, rank })?)
+    opened.put(&Put { key, value, rank })
 }
 
 /// Makes a copy a file of its own, unless processes live that take the machine for another one:
@@ -142,7 +142,7 @@ fn part_from_original(opened: &mut Transaction, path: &Path) -> Result<(), Store
             ),
         });
     }
-    Ok(opened.part_from_original()?)
+    opened.part_from_original()
 }
 
 fn read(opened: &Transaction, namespace: &Namespace) -> Result<GrantLog, StoreError> {
@@ -200,11 +200,11 @@ fn write(opened: &mut Transaction, before: &GrantLog, after: &GrantLog) -> Resul
 }
 
 fn put_block(opened: &mut Transaction, name: &str, state: &BlockState) -> Result<(), StoreError> {
-    Ok(opened.put(&Put {
+    opened.put(&Put {
         key: Key::block(name, state.block),
         value: encode_block(state),
         rank: Some(state.hwm_end),
-    })?)
+    })
 }
 
 #[cfg(test)]

@@ -2,8 +2,9 @@
 
 use super::TableSuite;
 use super::connection::{all_of, block, guarded, keys, lowest_of, put, written};
+use crate::lease::error::StoreError;
 use crate::lease::fingerprint::Fingerprint;
-use crate::lease::store::table::{Commit, Key, Query, TableError, Txn};
+use crate::lease::store::table::{Commit, Key, Query, Txn};
 
 /// Texts that a server may change without anybody asking for it.
 fn texts() -> Vec<String> {
@@ -72,7 +73,7 @@ impl TableSuite<'_> {
                 assert_eq!(table.value(&before).as_deref(), Some("made"));
             }
             // Without tables.
-            Err(TableError::TableMissing(_)) => assert_eq!(table.value(&before), None),
+            Err(StoreError::TableMissing { .. }) => assert_eq!(table.value(&before), None),
             other => panic!("{other:?}, of a commit that creates nothing"),
         }
         table.must_commit(&txn(&first, true));

@@ -5,12 +5,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::filesystem;
-use super::session::unavailable;
 use super::system;
+use crate::lease::error::StoreError;
 use crate::lease::store::connect::durability::DurabilityGate;
 use crate::lease::store::options::{OpenError, OpenOptions};
 use crate::lease::store::report::Durability;
-use crate::lease::store::table::TableError;
 
 /// The path of the file, and whether the place keeps files.
 #[derive(Debug)]
@@ -59,10 +58,10 @@ impl Location {
 
     /// Sees that the file is there, and in a place that keeps it; answers how well. None
     /// if there is no file.
-    pub(super) fn find(&mut self) -> Result<Option<Durability>, TableError> {
+    pub(super) fn find(&mut self) -> Result<Option<Durability>, StoreError> {
         match self.path.metadata() {
             Ok(found) if found.is_file() => self.judge(&self.path.clone()).map(Some),
-            Ok(_) => Err(unavailable(format!(
+            Ok(_) => Err(StoreError::unavailable(format!(
                 "{} is not a file: give the path of one",
                 self.path.display()
             ))),
@@ -76,23 +75,23 @@ impl Location {
 
     /// Makes the file, without any content, unless it exists. Its name is durable
     /// when this returns.
-    pub(super) fn create(&mut self) -> Result<(), TableError> {
+    pub(super) fn create(&mut self) -> Result<(), StoreError> {
         self.admit()?;
         create_file(&self.path).map_err(|error| failed(&self.path, &error))
     }
 
     /// Sees that the directory is there, and keeps files; answers how well.
-    pub(super) fn admit(&mut self) -> Result<Durability, TableError> {
+    pub(super) fn admit(&mut self) -> Result<Durability, StoreError> {
         let directory = self.find_directory()?.to_owned();
         self.judge(&directory)
     }
 
-    fn find_directory(&self) -> Result<&Path, TableError> {
+    fn find_directory(&self) -> Result<&Path, StoreError> {
         let directory = self.path.parent().unwrap_or(&self.path);
         match directory.metadata() {
             Ok(found) if found.is_dir() => Ok(directory),
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(directory, &error)),
-            _ => Err(unavailable(format!(
+            _ => Err(StoreError::unavailable(format!(
                 "there is no directory {}: make it, or mount what holds it",
                 directory.display()
             ))),
@@ -100,12 +99,12 @@ impl Location {
     }
 
     /// Refuses a place that does not keep files, unless that was accepted.
-    fn judge(&mut self, path: &Path) -> Result<Durability, TableError> {
+    fn judge(&mut self, path: &Path) -> Result<Durability, StoreError> {
         let objection = filesystem::objection(path).map_err(|error| failed(path, &error))?;
         let durability = Durability::of(objection.as_deref());
         match self.gate.refusal(objection.as_slice()) {
             None => Ok(durability),
-            Some(reason) => Err(TableError::NotDurable {
+            Some(reason) => Err(StoreError::NotDurable {
                 store: self.name().to_owned(),
                 reason,
             }),
@@ -113,8 +112,8 @@ impl Location {
     }
 }
 
-fn failed(path: &Path, error: &io::Error) -> TableError {
-    unavailable(format!("{}: {error}", path.display()))
+fn failed(path: &Path, error: &io::Error) -> StoreError {
+    StoreError::unavailable(format!("{}: {error}", path.display()))
 }
 
 /// Makes an empty file for its owner alone, unless it exists. Its name is durable when this

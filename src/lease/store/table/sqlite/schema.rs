@@ -2,7 +2,8 @@
 
 use rusqlite::{Connection, Row, params};
 
-use super::session::{StepError, corrupt};
+use super::session::StepError;
+use crate::lease::error::StoreError;
 
 /// The version of the tables, as `user_version`.
 const VERSION: i64 = 1;
@@ -86,10 +87,10 @@ pub(super) fn exist(connection: &Connection, store: &str, kind: Kind) -> Result<
                 Kind::Tier => "is the file of a tier: its URL is tier:PATH?upstream=URL",
                 Kind::Store => "is a store: give the tier a file of its own, which need not exist",
             };
-            Err(corrupt(format!("{store} {advice}")).into())
+            Err(StoreError::corrupt(format!("{store} {advice}")).into())
         }
         (Some(_), VERSION) => Ok(true),
-        (Some(_), version) => Err(corrupt(format!(
+        (Some(_), version) => Err(StoreError::corrupt(format!(
             "{store} has tables of version {version}, and this program reads version {VERSION}: \
              use a program at least as new as the one that wrote it"
         ))
@@ -100,7 +101,7 @@ pub(super) fn exist(connection: &Connection, store: &str, kind: Kind) -> Result<
             if (application, version, things) == (0, 0, 0) {
                 return Ok(false);
             }
-            Err(corrupt(format!(
+            Err(StoreError::corrupt(format!(
                 "{store} is the database of another application (its ID is {application:#x}, and \
                  it has {things} tables and indexes): give the store a file of its own"
             ))
@@ -123,7 +124,7 @@ pub(super) fn inspect(connection: &Connection, store: &str) -> Result<(), StepEr
     if found == "ok" {
         return Ok(());
     }
-    Err(corrupt(format!("{store} is damaged: {found}")).into())
+    Err(StoreError::corrupt(format!("{store} is damaged: {found}")).into())
 }
 
 /// The file's record of itself.
@@ -146,7 +147,7 @@ impl FileRow {
         let sql = "SELECT name, identity, token, life, life_began_unix_ms \
                    FROM ringflake_file";
         let number = |column: &str, value: i64| {
-            u64::try_from(value).map_err(|_| corrupt(format!("{column} is {value}")))
+            u64::try_from(value).map_err(|_| StoreError::corrupt(format!("{column} is {value}")))
         };
         let read = |row: &Row<'_>| {
             Ok(Self {

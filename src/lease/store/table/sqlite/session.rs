@@ -41,7 +41,6 @@
 //! and rarely even that: on a full disk the journal fails before, at the first
 //! change.
 
-use std::error::Error;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -50,7 +49,8 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use super::locked::Locked;
 use super::process::Operation;
 use super::queue;
-use crate::lease::store::table::{Commit, TableError};
+use crate::lease::error::StoreError;
+use crate::lease::store::table::Commit;
 
 /// The rights of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,13 +62,13 @@ pub(in crate::lease) enum Access {
 /// A failure inside a transaction, before its commit.
 #[derive(Debug)]
 pub(super) enum StepError {
-    Table(TableError),
+    Store(StoreError),
     Driver(rusqlite::Error),
 }
 
-impl From<TableError> for StepError {
-    fn from(error: TableError) -> Self {
-        Self::Table(error)
+impl From<StoreError> for StepError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
     }
 }
 
@@ -80,9 +80,9 @@ impl From<rusqlite::Error> for StepError {
 
 impl StepError {
     /// As an error of the store with this name. Nothing was written.
-    pub(super) fn into_error(self, store: &str) -> TableError {
+    pub(super) fn into_error(self, store: &str) -> StoreError {
         let error = match self {
-            Self::Table(error) => return error,
+            Self::Store(error) => return error,
             Self::Driver(error) => error,
         };
         let detail = match error.sqlite_error_code() {
@@ -93,25 +93,12 @@ impl StepError {
             Some(ErrorCode::Unknown | ErrorCode::ConstraintViolation) | None => {
                 format!("the tables in {store} are not as they were created")
             }
-            Some(_) => return unavailable(error),
+            Some(_) => return StoreError::unavailable(error),
         };
-        TableError::Corrupt {
+        StoreError::Corrupt {
             detail,
             source: Some(error.into()),
         }
-    }
-}
-
-/// An error of which nothing more is known than that nothing was written.
-pub(super) fn unavailable(source: impl Into<Box<dyn Error + Send + Sync>>) -> TableError {
-    TableError::Unavailable(source.into())
-}
-
-/// The file holds something else than it should.
-pub(super) fn corrupt(detail: String) -> TableError {
-    TableError::Corrupt {
-        detail,
-        source: None,
     }
 }
 
@@ -135,7 +122,7 @@ impl Session {
             Access::Read => None,
             Access::Write => queue::lock(path, deadline),
         };
-        let operation = Operation::begin().map_err(unavailable)?;
+        let operation = Operation::begin().map_err(StoreError::unavailable)?;
         // Without NOFOLLOW: a link is resolved, and the journal lies beside the
         // file itself. Without URI: the path is a path.
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -151,7 +138,7 @@ impl Session {
         match access {
             Access::Read => connection.execute_batch("BEGIN")?,
             Access::Write if connection.is_readonly("main")? => {
-                return Err(unavailable(format!(
+                return Err(StoreError::unavailable(format!(
                     "this process may not write to {}: give it the right to, or run it as the \
                      owner",
                     path.display()
@@ -208,20 +195,21 @@ impl Session {
     }
 
     /// Ends the transaction. Once this returns [`Commit::Done`], it is durable.
-    pub(super) fn commit(self) -> Result<Commit, TableError> {
-        self.wait_until_deadline().map_err(unavailable)?;
+    pub(super) fn commit(self) -> Result<Commit, StoreError> {
+        self.wait_until_deadline()
+            .map_err(StoreError::unavailable)?;
         match self.connection.execute_batch("COMMIT") {
             Ok(()) => Ok(Commit::Done),
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
-                Err(unavailable(error))
+                Err(StoreError::unavailable(error))
             }
             Err(error) => Ok(Commit::Unknown(error.into())),
         }
     }
 }
 
-fn not_kept(path: &Path, pragma: &str, found: &str) -> TableError {
-    TableError::NotDurable {
+fn not_kept(path: &Path, pragma: &str, found: &str) -> StoreError {
+    StoreError::NotDurable {
         store: format!("sqlite:{}", path.display()),
         reason: format!("SQLite keeps its setting {pragma} at {found}"),
     }

@@ -11,14 +11,13 @@ use super::identity;
 use super::location::Location;
 use super::process::Operation;
 use super::schema::{self, FileRow, Kind};
-use super::session::{Access, Session, StepError, corrupt, unavailable};
+use super::session::{Access, Session, StepError};
 use super::witness::{self, Note, Verdict, Witness};
 use crate::clock::Clock;
+use crate::lease::error::StoreError;
 use crate::lease::store::record::Incarnation;
 use crate::lease::store::report::Durability;
-use crate::lease::store::table::{
-    Commit, Description, Key, Put, Query, Snapshot, StoreTime, TableError, Txn,
-};
+use crate::lease::store::table::{Commit, Description, Key, Put, Query, Snapshot, StoreTime, Txn};
 
 /// A transaction on a file. Dropping it undoes it.
 #[derive(Debug)]
@@ -74,7 +73,7 @@ impl Transaction {
         clock: &Arc<dyn Clock>,
         access: Access,
         deadline: Instant,
-    ) -> Result<Option<Self>, TableError> {
+    ) -> Result<Option<Self>, StoreError> {
         /// A file in WAL mode can be written between a look at it and one at its note.
         const LOOKS: u32 = 3;
 
@@ -97,7 +96,7 @@ impl Transaction {
         clock: &Arc<dyn Clock>,
         access: Access,
         deadline: Instant,
-    ) -> Result<Option<Self>, TableError> {
+    ) -> Result<Option<Self>, StoreError> {
         let arrived_unix_ms = clock.unix_ms();
         let Some(durability) = location.find()? else {
             return Ok(None);
@@ -107,7 +106,7 @@ impl Transaction {
         let session = Session::begin(&path, access, deadline);
         let (operation, session) = session.map_err(|error| error.into_error(&store))?;
         let mut opened = Self {
-            identity: identity::identity(&path).map_err(unavailable)?,
+            identity: identity::identity(&path).map_err(StoreError::unavailable)?,
             store,
             kind,
             path,
@@ -128,7 +127,7 @@ impl Transaction {
     }
 
     /// Creates the tables in a file without any content.
-    pub(in crate::lease) fn create_tables(&mut self) -> Result<(), TableError> {
+    pub(in crate::lease) fn create_tables(&mut self) -> Result<(), StoreError> {
         if self.file.is_none() {
             self.run(|connection| schema::create(connection, self.kind))?;
             self.is_changed = true;
@@ -139,20 +138,22 @@ impl Transaction {
 
     /// Compares the file with its note, once it has tables. A transaction that writes locks the
     /// note.
-    fn look_at_file(&mut self, access: Access) -> Result<(), TableError> {
+    fn look_at_file(&mut self, access: Access) -> Result<(), StoreError> {
         if !self.run(|connection| schema::exist(connection, &self.store, self.kind))? {
             return Ok(());
         }
         let row = self.run(FileRow::read)?;
-        let found = self.path.metadata().map_err(unavailable)?;
+        let found = self.path.metadata().map_err(StoreError::unavailable)?;
         let device = witness::device(&found);
         let note = match access {
             _ if !witness::is_possible() => None,
             Access::Read => witness::peek(&row.name),
             Access::Write => {
                 let locked = Witness::lock(&row.name, &found, self.deadline);
-                let witness = self.witness.insert(locked.map_err(unavailable)?);
-                witness.note().map_err(unavailable)?
+                let witness = self
+                    .witness
+                    .insert(locked.map_err(StoreError::unavailable)?);
+                witness.note().map_err(StoreError::unavailable)?
             }
         };
         let verdict = match witness::is_possible() {
@@ -221,10 +222,10 @@ impl Transaction {
     }
 
     /// Refuses a copy.
-    pub(super) fn refuse_copy(&self) -> Result<(), TableError> {
+    pub(super) fn refuse_copy(&self) -> Result<(), StoreError> {
         match self.copied() {
             None => Ok(()),
-            Some((recorded, found)) => Err(TableError::Copied {
+            Some((recorded, found)) => Err(StoreError::Copied {
                 store: self.store.clone(),
                 recorded: recorded.to_owned(),
                 found: found.to_owned(),
@@ -234,7 +235,7 @@ impl Transaction {
 
     /// Gives a copy another name, so that it shares no note with its original. It is adopted by
     /// the commit.
-    pub(in crate::lease) fn part_from_original(&mut self) -> Result<(), TableError> {
+    pub(in crate::lease) fn part_from_original(&mut self) -> Result<(), StoreError> {
         let name = self.run(schema::draw)?;
         if let Some(file) = &mut self.file {
             file.row.name = name;
@@ -253,7 +254,7 @@ impl Transaction {
         self.unix_ms
     }
 
-    pub(super) fn holds(&self, txn: &Txn) -> Result<bool, TableError> {
+    pub(super) fn holds(&self, txn: &Txn) -> Result<bool, StoreError> {
         let window = txn.not_before_unix_ms..=txn.not_after_unix_ms;
         let incarnation = self.incarnation();
         if !window.contains(&self.unix_ms)
@@ -269,7 +270,7 @@ impl Transaction {
         Ok(true)
     }
 
-    pub(super) fn select(&self, query: &Query) -> Result<Snapshot, TableError> {
+    pub(super) fn select(&self, query: &Query) -> Result<Snapshot, StoreError> {
         let (entries, complete) = match self.has_tables() {
             false => (Entries::new(), true),
             true => self.run(|connection| entries::select(connection, query))?,
@@ -288,32 +289,32 @@ impl Transaction {
     }
 
     /// All entries of a namespace.
-    pub(in crate::lease) fn entries_of(&self, namespace: &str) -> Result<Entries, TableError> {
+    pub(in crate::lease) fn entries_of(&self, namespace: &str) -> Result<Entries, StoreError> {
         let prefix = format!("{namespace}/");
         let found = self.run(|connection| entries::with_prefix(connection, &prefix))?;
         Ok(found.into_iter().collect())
     }
 
     /// The value of an entry.
-    pub(in crate::lease) fn get(&self, key: &Key) -> Result<Option<String>, TableError> {
+    pub(in crate::lease) fn get(&self, key: &Key) -> Result<Option<String>, StoreError> {
         self.run(|connection| entries::get(connection, key))
     }
 
     /// Every record of a namespace.
-    pub(super) fn records(&self) -> Result<Vec<(Key, String)>, TableError> {
+    pub(super) fn records(&self) -> Result<Vec<(Key, String)>, StoreError> {
         match self.has_tables() {
             true => self.run(entries::records),
             false => Ok(Vec::new()),
         }
     }
 
-    pub(in crate::lease) fn put(&mut self, put: &Put) -> Result<(), TableError> {
+    pub(in crate::lease) fn put(&mut self, put: &Put) -> Result<(), StoreError> {
         self.is_changed = true;
         self.run(|connection| entries::put(connection, put))
     }
 
     /// Looks for damage, and describes the store.
-    pub(super) fn inspect(&self) -> Result<Description, TableError> {
+    pub(super) fn inspect(&self) -> Result<Description, StoreError> {
         if self.has_tables() {
             self.run(|connection| schema::inspect(connection, &self.store))?;
         }
@@ -327,19 +328,19 @@ impl Transaction {
     fn run<T>(
         &self,
         step: impl FnOnce(&Connection) -> Result<T, StepError>,
-    ) -> Result<T, TableError> {
+    ) -> Result<T, StoreError> {
         step(self.session.connection()).map_err(|error| error.into_error(&self.store))
     }
 
     /// Counts the write, and ends the transaction between the two notes of it. What is adopted
     /// by it is this file, in this life.
-    pub(in crate::lease) fn commit(mut self) -> Result<Commit, TableError> {
+    pub(in crate::lease) fn commit(mut self) -> Result<Commit, StoreError> {
         if !self.is_changed {
             return Ok(Commit::Done);
         }
         let life = self.life();
         let Some(mut file) = self.file.take() else {
-            return Err(corrupt(format!("{} has no tables", self.store)));
+            return Err(StoreError::corrupt(format!("{} has no tables", self.store)));
         };
         let token = self.run(schema::draw)?;
         let before = std::mem::replace(&mut file.row.token, token);
@@ -362,7 +363,7 @@ impl Transaction {
                 }
                 witness.write(&note, &self.path)
             };
-            lock().map_err(unavailable)?;
+            lock().map_err(StoreError::unavailable)?;
         }
         let ended = self.session.commit()?;
         if let (Commit::Done, Some(witness)) = (&ended, &mut self.witness) {
