@@ -216,29 +216,6 @@ pub trait Table: Send + fmt::Debug {
     }
 }
 
-/// A box of a table is a table.
-impl<T: Table + ?Sized> Table for Box<T> {
-    fn read(&mut self, query: &Query) -> Result<Snapshot, StoreError> {
-        (**self).read(query)
-    }
-
-    fn commit(&mut self, txn: &Txn, instead: &Query) -> Result<Commit, StoreError> {
-        (**self).commit(txn, instead)
-    }
-
-    fn describe(&mut self) -> Result<Description, StoreError> {
-        (**self).describe()
-    }
-
-    fn key(&self) -> Option<StoreKey> {
-        (**self).key()
-    }
-
-    fn rest(&mut self, at_least: Duration) {
-        (**self).rest(at_least);
-    }
-}
-
 /// The key of an entry. Keys are ordered as their texts are.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(String);
