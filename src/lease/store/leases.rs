@@ -24,7 +24,7 @@ use crate::lease::store::record::StoreRecord;
 use crate::lease::store::report::{Listing, StoreReport};
 use crate::lease::store::request::{Acquire, Floor, Init, Renew};
 use crate::lease::store::table::{
-    Blocks, ClockError, Commit, Key, Put, Query, Snapshot, StoreTime, Table, Txn,
+    Blocks, Commit, Key, Put, Query, Snapshot, StoreTime, Table, Txn,
 };
 use crate::lease::store::voucher::Voucher;
 
@@ -513,10 +513,4 @@ fn refuse_traces(
         return Err(namespace.history_unknown(reason));
     }
     Ok(())
-}
-
-impl From<ClockError> for StoreError {
-    fn from(error: ClockError) -> Self {
-        Self::unavailable(error.0)
-    }
 }

@@ -342,8 +342,8 @@ pub struct Snapshot {
     /// Whether `entries` has all blocks of the namespace; true unless the limit of
     /// [`Blocks::Lowest`] has left some out.
     pub complete: bool,
-    /// The server's time.
-    pub time: Result<StoreTime, ClockError>,
+    /// The server's time, or why it shows none. Without it no grant can be decided.
+    pub time: Result<StoreTime, String>,
     /// The server's incarnation.
     pub incarnation: Incarnation,
 }
@@ -376,10 +376,6 @@ impl StoreTime {
         client_unix_ms.clamp(earliest, self.latest_unix_ms)
     }
 }
-
-/// Why a server does not show its time, without which no grant can be decided.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ClockError(pub String);
 
 /// Writes, and the conditions under which they are done.
 #[derive(Clone, Debug, PartialEq, Eq)]

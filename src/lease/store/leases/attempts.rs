@@ -72,7 +72,8 @@ impl Attempts {
     /// The server's time in a snapshot, to be compared with a caller's time from before the
     /// operation.
     pub(super) fn time(&self, snapshot: &Snapshot) -> Result<StoreTime, StoreError> {
-        let mut time = snapshot.time.clone()?;
+        let time = snapshot.time.clone();
+        let mut time = time.map_err(StoreError::unavailable)?;
         // Earlier calls of the operation took time, too.
         if !self.is_repeatable {
             let elapsed = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);

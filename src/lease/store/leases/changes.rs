@@ -321,7 +321,7 @@ impl<T: Table> Leases<T> {
             seen: &seen,
             block_value,
         };
-        let time = snapshot.time.clone().map_err(StoreError::from);
+        let time = snapshot.time.clone().map_err(StoreError::unavailable);
         let unix_ms = time.map(|time| time.unix_ms);
         let after = change.decide(&observed, known, unix_ms)?;
         change.add(txn, &observed, &after);

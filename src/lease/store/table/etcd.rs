@@ -40,7 +40,7 @@ use self::gateway::{Gateway, Reply};
 use self::history::History;
 use self::wire::{Header, RangeReply, Span, TxnReply};
 use super::failure::Failure;
-use super::{Blocks, ClockError, Commit, Description, Key, Query, Snapshot, StoreTime, Table, Txn};
+use super::{Blocks, Commit, Description, Key, Query, Snapshot, StoreTime, Table, Txn};
 use crate::lease::block::Block;
 use crate::lease::error::StoreError;
 use crate::lease::store::connect::deadline::Deadline;
@@ -155,7 +155,7 @@ impl EtcdTable {
         Ok(Snapshot {
             entries,
             complete,
-            time: time.ok_or_else(|| ClockError("the reply has no date".to_owned())),
+            time: time.ok_or_else(|| "the reply has no date".to_owned()),
             incarnation,
         })
     }
