@@ -20,36 +20,21 @@ impl Stage {
     /// The verdict where the server returned nothing, or nothing that says what was done.
     pub(super) fn verdict(self) -> Verdict {
         match self {
-            Self::Before => Verdict::NotDone,
-            Self::Commit => Verdict::Unknown,
+            Self::Before => Failure::NotDone,
+            Self::Commit => Failure::Unknown,
         }
     }
 }
 
-/// The meaning of a server's error code at a stage.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
-    /// Rolled back; the same transaction may succeed if it is repeated.
-    Again,
-    /// A table is missing.
-    NoTable,
-    /// Only some of the rows were as expected, and the transaction was rolled back.
-    Short,
-    /// The tables, or what is in them, are not ours.
-    Corrupt,
-    /// The login was refused, or is missing.
-    Denied,
-    /// Certainly nothing was done.
-    NotDone,
-    /// Perhaps it was done.
-    Unknown,
-}
+/// The failure that an error code stands for, once it has its cause.
+pub(super) type Verdict = fn(Cause) -> Failure;
 
 /// Why a step was not completed.
 #[derive(Debug)]
 pub(in crate::lease) enum Failure {
-    /// A repetition may succeed.
+    /// Rolled back; the same transaction may succeed if it is repeated.
     Again(Cause),
+    /// A table is missing.
     NoTable(Cause),
     /// Not all rows were as expected, and nothing was written.
     Short(Cause),
@@ -57,32 +42,22 @@ pub(in crate::lease) enum Failure {
     Refused(StoreError),
     /// Certainly nothing was done.
     NotDone(Cause),
-    /// The server refused the login.
+    /// The login was refused, or is missing.
     Denied(Cause),
     /// Perhaps it was done.
     Unknown(Cause),
 }
 
 impl Failure {
-    /// The server returned an error.
-    pub(super) fn of(verdict: Verdict, cause: Cause) -> Self {
-        match verdict {
-            Verdict::Again => Self::Again(cause),
-            Verdict::NoTable => Self::NoTable(cause),
-            Verdict::Short => Self::Short(cause),
-            Verdict::Denied => Self::Denied(cause),
-            Verdict::NotDone => Self::NotDone(cause),
-            Verdict::Unknown => Self::Unknown(cause),
-            Verdict::Corrupt => Self::corrupt(
-                "the server rejects a statement that its tables should allow",
-                Some(cause),
-            ),
-        }
-    }
-
     /// The server returned nothing, or nothing that makes sense.
     pub(super) fn silence(stage: Stage, cause: Cause) -> Self {
-        Self::of(stage.verdict(), cause)
+        stage.verdict()(cause)
+    }
+
+    /// The tables, or what is in them, are not ours.
+    pub(super) fn rejected(cause: Cause) -> Self {
+        let detail = "the server rejects a statement that its tables should allow";
+        Self::corrupt(detail, Some(cause))
     }
 
     pub(super) fn not_done(cause: impl Into<Cause>) -> Self {
@@ -122,6 +97,13 @@ impl Failure {
             }
         }
     }
+}
+
+/// The name of the failure.
+#[cfg(test)]
+pub(super) fn name_of(verdict: Verdict) -> String {
+    let text = format!("{:?}", verdict("cause".into()));
+    text.split('(').next().unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]

@@ -220,10 +220,7 @@ impl Gateway {
         body: &Value,
         deadline: &Deadline,
     ) -> Result<Reply<T>, Failure> {
-        let broken = |error: ureq::Error| {
-            let verdict = verdict::of_transport(&error);
-            Failure::of(verdict, error.into())
-        };
+        let broken = |error: ureq::Error| verdict::of_transport(&error)(error.into());
         let (Some(host), Some(client)) = (self.member(), &self.client) else {
             return Err(Failure::not_done("there is no member to ask"));
         };
@@ -279,14 +276,14 @@ fn refusal(status: u16, text: &str) -> Failure {
             let message = reply["message"].as_str().unwrap_or_default();
             let verdict = verdict::of_refusal(code, message);
             let text = format!("etcd refused with code {code}: {message}");
-            Failure::of(verdict, text.into())
+            verdict(text.into())
         }
         _ if status == 404 => Failure::not_done(
             "HTTP status 404: the member has no JSON gateway (--enable-grpc-gateway)",
         ),
         _ => {
             let text = format!("HTTP status {status}");
-            Failure::of(verdict::of_status(status), text.into())
+            verdict::of_status(status)(text.into())
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use std::io;
 
-use crate::lease::store::table::failure::Verdict;
+use crate::lease::store::table::failure::{Failure, Verdict};
 
-/// The verdict on a refusal by etcd: a code of gRPC and a message. [`Verdict::Again`] is for a
+/// The verdict on a refusal by etcd: a code of gRPC and a message. [`Failure::Again`] is for a
 /// token that has expired.
 ///
 /// Codes that mean "not done" come from checks before a request is proposed to the cluster, or
@@ -24,17 +24,17 @@ pub(super) fn of_refusal(code: u64, message: &str) -> Verdict {
     const UNAUTHENTICATED: u64 = 16;
 
     match code {
-        UNAUTHENTICATED => Verdict::Again,
-        INVALID_ARGUMENT if message.contains("revision of auth store is old") => Verdict::Again,
+        UNAUTHENTICATED => Failure::Again,
+        INVALID_ARGUMENT if message.contains("revision of auth store is old") => Failure::Again,
         INVALID_ARGUMENT
             if message.contains("invalid user ID or password")
                 || message.contains("user name is empty") =>
         {
-            Verdict::Denied
+            Failure::Denied
         }
         INVALID_ARGUMENT | NOT_FOUND | PERMISSION_DENIED | RESOURCE_EXHAUSTED
-        | FAILED_PRECONDITION | OUT_OF_RANGE | UNIMPLEMENTED | DATA_LOSS => Verdict::NotDone,
-        _ => Verdict::Unknown,
+        | FAILED_PRECONDITION | OUT_OF_RANGE | UNIMPLEMENTED | DATA_LOSS => Failure::NotDone,
+        _ => Failure::Unknown,
     }
 }
 
@@ -42,9 +42,9 @@ pub(super) fn of_refusal(code: u64, message: &str) -> Verdict {
 /// without the gateway, or a proxy before it.
 pub(super) fn of_status(status: u16) -> Verdict {
     if (300..500).contains(&status) {
-        Verdict::NotDone
+        Failure::NotDone
     } else {
-        Verdict::Unknown
+        Failure::Unknown
     }
 }
 
@@ -58,9 +58,9 @@ pub(super) fn of_transport(error: &ureq::Error) -> Verdict {
         | Error::TlsRequired
         | Error::BadUri(_)
         | Error::Http(_)
-        | Error::Timeout(Timeout::Resolve | Timeout::Connect) => Verdict::NotDone,
-        Error::Io(error) if error.kind() == io::ErrorKind::ConnectionRefused => Verdict::NotDone,
-        _ => Verdict::Unknown,
+        | Error::Timeout(Timeout::Resolve | Timeout::Connect) => Failure::NotDone,
+        Error::Io(error) if error.kind() == io::ErrorKind::ConnectionRefused => Failure::NotDone,
+        _ => Failure::Unknown,
     }
 }
 
@@ -69,6 +69,7 @@ mod tests {
     use ureq::Timeout;
 
     use super::*;
+    use crate::lease::store::table::failure::name_of;
 
     #[test]
     fn all_but_a_refusal_that_is_known_is_unknown() {
@@ -76,44 +77,36 @@ mod tests {
             (
                 3,
                 "etcdserver: too many operations in txn request",
-                Verdict::NotDone,
+                "NotDone",
             ),
-            (3, "etcdserver: user name is empty", Verdict::Denied),
-            (
-                3,
-                "etcdserver: revision of auth store is old",
-                Verdict::Again,
-            ),
-            (
-                8,
-                "etcdserver: mvcc: database space exceeded",
-                Verdict::NotDone,
-            ),
-            (16, "etcdserver: invalid auth token", Verdict::Again),
-            (2, "unknown", Verdict::Unknown),
-            (4, "context deadline exceeded", Verdict::Unknown),
-            (14, "etcdserver: leader changed", Verdict::Unknown),
-            (99, "what is this", Verdict::Unknown),
+            (3, "etcdserver: user name is empty", "Denied"),
+            (3, "etcdserver: revision of auth store is old", "Again"),
+            (8, "etcdserver: mvcc: database space exceeded", "NotDone"),
+            (16, "etcdserver: invalid auth token", "Again"),
+            (2, "unknown", "Unknown"),
+            (4, "context deadline exceeded", "Unknown"),
+            (14, "etcdserver: leader changed", "Unknown"),
+            (99, "what is this", "Unknown"),
         ] {
-            assert_eq!(of_refusal(code, message), verdict, "{code} {message}");
+            assert_eq!(
+                name_of(of_refusal(code, message)),
+                verdict,
+                "{code} {message}"
+            );
         }
-        for (status, verdict) in [
-            (404, Verdict::NotDone),
-            (200, Verdict::Unknown),
-            (502, Verdict::Unknown),
-        ] {
-            assert_eq!(of_status(status), verdict, "{status}");
+        for (status, verdict) in [(404, "NotDone"), (200, "Unknown"), (502, "Unknown")] {
+            assert_eq!(name_of(of_status(status)), verdict, "{status}");
         }
         let io = |kind| ureq::Error::Io(io::Error::from(kind));
         for (error, verdict) in [
-            (ureq::Error::HostNotFound, Verdict::NotDone),
-            (ureq::Error::Timeout(Timeout::Connect), Verdict::NotDone),
-            (io(io::ErrorKind::ConnectionRefused), Verdict::NotDone),
-            (ureq::Error::Timeout(Timeout::Global), Verdict::Unknown),
-            (io(io::ErrorKind::ConnectionReset), Verdict::Unknown),
-            (io(io::ErrorKind::UnexpectedEof), Verdict::Unknown),
+            (ureq::Error::HostNotFound, "NotDone"),
+            (ureq::Error::Timeout(Timeout::Connect), "NotDone"),
+            (io(io::ErrorKind::ConnectionRefused), "NotDone"),
+            (ureq::Error::Timeout(Timeout::Global), "Unknown"),
+            (io(io::ErrorKind::ConnectionReset), "Unknown"),
+            (io(io::ErrorKind::UnexpectedEof), "Unknown"),
         ] {
-            assert_eq!(of_transport(&error), verdict, "{error}");
+            assert_eq!(name_of(of_transport(&error)), verdict, "{error}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The meaning of the error codes of MySQL and MariaDB. Both document them; where they
 //! share a number it has one meaning.
 
-use crate::lease::store::table::failure::{Stage, Verdict};
+use crate::lease::store::table::failure::{Failure, Stage, Verdict};
 
 /// The verdict on an error with this code.
 pub(super) fn verdict(code: u16, stage: Stage) -> Verdict {
@@ -10,14 +10,14 @@ pub(super) fn verdict(code: u16, stage: Stage) -> Verdict {
         // commit too. A lock that was not to be had in time: the caller rolls
         // back what is left.
         // So does that of a row that was changed since the snapshot (MariaDB).
-        1213 | 1205 | 1020 => Verdict::Again,
+        1213 | 1205 | 1020 => Failure::Again,
         // Refused before it was begun: a table is missing; a privilege is; the
         // server is read-only, or logs statements.
-        1146 => Verdict::NoTable,
-        1044 | 1045 | 1142 | 1143 | 1227 | 1290 | 1665 | 1792 | 1836 => Verdict::NotDone,
+        1146 => Failure::NoTable,
+        1044 | 1045 | 1142 | 1143 | 1227 | 1290 | 1665 | 1792 | 1836 => Failure::NotDone,
         // A column is missing or takes other values, a row is missing that
         // another one names, a check fails, a table is not what it says.
-        1034 | 1054 | 1264 | 1265 | 1364 | 1366 | 1406 | 1452 | 3819 | 4025 => Verdict::Corrupt,
+        1034 | 1054 | 1264 | 1265 | 1364 | 1366 | 1406 | 1452 | 3819 | 4025 => Failure::rejected,
         _ => stage.verdict(),
     }
 }
@@ -41,23 +41,23 @@ pub(super) fn is_denial(code: u16) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lease::store::table::failure::name_of;
 
     #[test]
     fn codes_mean_what_the_manuals_say() {
         use Stage::{Before, Commit};
-        use Verdict::{Again, Corrupt, NoTable, NotDone, Unknown};
 
         for (code, name, before, commit) in [
-            (1213, "ER_LOCK_DEADLOCK", Again, Again),
-            (1146, "ER_NO_SUCH_TABLE", NoTable, NoTable),
-            (1045, "ER_ACCESS_DENIED_ERROR", NotDone, NotDone),
-            (1054, "ER_BAD_FIELD_ERROR", Corrupt, Corrupt),
-            (1053, "ER_SERVER_SHUTDOWN", NotDone, Unknown),
-            (1180, "ER_ERROR_DURING_COMMIT", NotDone, Unknown),
-            (1317, "ER_QUERY_INTERRUPTED", NotDone, Unknown),
+            (1213, "ER_LOCK_DEADLOCK", "Again", "Again"),
+            (1146, "ER_NO_SUCH_TABLE", "NoTable", "NoTable"),
+            (1045, "ER_ACCESS_DENIED_ERROR", "NotDone", "NotDone"),
+            (1054, "ER_BAD_FIELD_ERROR", "Refused", "Refused"),
+            (1053, "ER_SERVER_SHUTDOWN", "NotDone", "Unknown"),
+            (1180, "ER_ERROR_DURING_COMMIT", "NotDone", "Unknown"),
+            (1317, "ER_QUERY_INTERRUPTED", "NotDone", "Unknown"),
         ] {
             for (stage, expected) in [(Before, before), (Commit, commit)] {
-                assert_eq!(verdict(code, stage), expected, "{name} {stage:?}");
+                assert_eq!(name_of(verdict(code, stage)), expected, "{name} {stage:?}");
             }
         }
     }

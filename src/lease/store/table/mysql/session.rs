@@ -343,5 +343,5 @@ fn failure(error: Error, stage: Stage) -> Failure {
         Error::MySqlError(reply) => verdict(reply.code, stage),
         _ => stage.verdict(),
     };
-    Failure::of(verdict, error.into())
+    verdict(error.into())
 }

@@ -225,7 +225,7 @@ impl PgSession {
         answer.map_err(|error| match error.as_db_error() {
             Some(reply) => {
                 let verdict = verdict(reply.code().code(), is_fatal(reply), stage);
-                Failure::of(verdict, error.into())
+                verdict(error.into())
             }
             None => Failure::silence(stage, self.wire.explain(error)),
         })

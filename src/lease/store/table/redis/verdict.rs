@@ -11,15 +11,18 @@ use crate::lease::store::table::failure::{Failure, Verdict};
 /// first write. The codes are listed nevertheless, so that an unknown code counts as unknown.
 fn verdict(error: &RedisError) -> Verdict {
     if matches!(error.kind(), ErrorKind::Io | ErrorKind::Parse) {
-        return Verdict::Unknown;
+        return Failure::Unknown;
     }
     match error.code() {
-        Some("WRONGTYPE") => Verdict::Corrupt,
+        Some("WRONGTYPE") => |cause| {
+            let detail = "a key of ringflake has another type in Redis";
+            Failure::corrupt(detail, Some(cause))
+        },
         Some(
             "ASK" | "BUSY" | "CLUSTERDOWN" | "CROSSSLOT" | "DENIED" | "LOADING" | "MASTERDOWN"
             | "MISCONF" | "MOVED" | "NOAUTH" | "NOPERM" | "NOREPLICAS" | "NOSCRIPT" | "OOM"
             | "READONLY" | "TRYAGAIN" | "WRONGPASS",
-        ) => Verdict::NotDone,
+        ) => Failure::NotDone,
         // NOPERM within a script, before Redis 7.2. The script's keys were checked when it was
         // called, and the user lacks the command for all of them.
         Some("ERR")
@@ -27,9 +30,9 @@ fn verdict(error: &RedisError) -> Verdict {
                 .detail()
                 .is_some_and(|it| it.starts_with(NO_PERMISSION)) =>
         {
-            Verdict::NotDone
+            Failure::NotDone
         }
-        _ => Verdict::Unknown,
+        _ => Failure::Unknown,
     }
 }
 
@@ -37,13 +40,7 @@ const NO_PERMISSION: &str = "The user executing the script can't run this comman
 
 /// The failure of a script.
 pub(super) fn failure(error: RedisError) -> Failure {
-    match verdict(&error) {
-        Verdict::Corrupt => Failure::corrupt(
-            "a key of ringflake has another type in Redis",
-            Some(error.into()),
-        ),
-        verdict => Failure::of(verdict, error.into()),
-    }
+    verdict(&error)(error.into())
 }
 
 /// The failure of a command before any script.
@@ -59,6 +56,7 @@ mod tests {
     use std::io;
 
     use super::*;
+    use crate::lease::store::table::failure::name_of;
 
     fn reply(line: &str) -> RedisError {
         let bytes = format!("-{line}\r\n").into_bytes();
@@ -73,30 +71,30 @@ mod tests {
         for (line, expected) in [
             (
                 "READONLY You can't write against a read only replica.",
-                Verdict::NotDone,
+                "NotDone",
             ),
             (
                 "OOM command not allowed when used memory > 'maxmemory'.",
-                Verdict::NotDone,
+                "NotDone",
             ),
             (
                 "NOPERM this user has no permissions to run the 'evalsha' command",
-                Verdict::NotDone,
+                "NotDone",
             ),
             (
                 "WRONGTYPE Operation against a key holding the wrong kind of value",
-                Verdict::Corrupt,
+                "Refused",
             ),
             (
                 "ERR The user executing the script can't run this command or subcommand \
                  script: 231e3f, on @user_script:152.",
-                Verdict::NotDone,
+                "NotDone",
             ),
-            ("ERR Error running script", Verdict::Unknown),
-            ("EXECABORT aborted", Verdict::Unknown),
-            ("NEWCODE what is this", Verdict::Unknown),
+            ("ERR Error running script", "Unknown"),
+            ("EXECABORT aborted", "Unknown"),
+            ("NEWCODE what is this", "Unknown"),
         ] {
-            assert_eq!(verdict(&reply(line)), expected, "{line}");
+            assert_eq!(name_of(verdict(&reply(line))), expected, "{line}");
         }
         for kind in [
             io::ErrorKind::TimedOut,
@@ -104,9 +102,9 @@ mod tests {
             io::ErrorKind::UnexpectedEof,
         ] {
             let error = RedisError::from(io::Error::from(kind));
-            assert_eq!(verdict(&error), Verdict::Unknown, "{error}");
+            assert_eq!(name_of(verdict(&error)), "Unknown", "{error}");
         }
         let garbage = redis::parse_redis_value(b"*1\r\n?").unwrap_err();
-        assert_eq!(verdict(&garbage), Verdict::Unknown);
+        assert_eq!(name_of(verdict(&garbage)), "Unknown");
     }
 }
