@@ -110,6 +110,13 @@ fn s9_a_copied_file_gives_up_what_the_original_has() {
     let mut elsewhere = machine.process_at(machine.at("copy.db"));
     let renewed = kit::renew(&mut elsewhere, &space(), &grant);
     assert_eq!(fenced(renewed), Fence::Upstream);
+    // Although the step failed.
+    let raw = Connection::open(machine.at("copy.db")).unwrap();
+    let sql = "SELECT group_concat(DISTINCT value ->> 'standing') FROM ringflake
+        WHERE key LIKE '%/upstream/%'";
+    let standing: String = raw.query_row(sql, [], |row| row.get(0)).unwrap();
+    assert_eq!(standing, "closed");
+    drop(raw);
     for _ in 0..5 {
         machine.acquire(&mut elsewhere);
         machine.acquire(&mut process);
