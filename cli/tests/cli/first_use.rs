@@ -194,6 +194,7 @@ fn root_makes_nothing_in_a_directory_of_another_user() {
         "generate",
         "generate --plain",
         "generate --namespace orders",
+        &format!("generate --data-dir {data}/a/b"),
         "keygen",
         &format!("keygen --out {data}/a.key"),
         init,
