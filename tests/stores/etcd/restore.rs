@@ -28,10 +28,10 @@ fn a_restore_under_another_token_raises_the_floor() {
 #[test]
 fn a_restore_under_the_same_token_is_noticed_by_the_raft_term() {
     let mut etcd = started!(Etcd::start());
-    // A restart is an election.
+    let (mut old, space) = etcd.with("term", 17);
+    // A restart is an election, whose term the next write notes.
     etcd.stop(0);
     etcd.restart(0);
-    let (mut old, space) = etcd.with("term", 17);
     let mut kept = take(&mut old, &space, 60);
     let snapshot = etcd.snapshot("snapshot");
     let by_100 = Renew::new(&kept, kept.ticks.end + 100, now());
