@@ -1,12 +1,4 @@
-//! A table in an etcd cluster.
-//!
-//! | promise | by |
-//! |---|---|
-//! | T1 | a transaction that compares values; a majority has it on disk before the reply |
-//! | T2 | a transaction of reads, and further reads at its revision |
-//! | T3 | the `Date` of a reply, to the second; a commit takes one that was read before |
-//! | T4 | [`history`], kept under `ringflake/.history` and compared in every commit |
-//! | T5 | [`verdict`]: what may have reached the cluster is unknown |
+//! A table in an etcd cluster. ARCHITECTURE.md shows how it keeps T1 to T5.
 //!
 //! etcd's own interface has no time, but its JSON gateway sends the date that HTTP asks for. The
 //! time of the member then lies in `[date, date + 1 s)`. Decisions use the beginning of that

@@ -1,12 +1,4 @@
-//! A table in a Redis.
-//!
-//! | promise | by |
-//! |---|---|
-//! | T1 | one script compares and writes, and nothing runs beside it; [`durability`] |
-//! | T2 | one script |
-//! | T3 | `TIME`, in the script |
-//! | T4 | `run_id/master_replid` of `INFO`, in the script |
-//! | T5 | [`verdict`](mod@verdict): what may have reached the server is unknown |
+//! A table in a Redis. ARCHITECTURE.md shows how it keeps T1 to T5.
 //!
 //! Replicas may lack a commit that was done; what follows is at
 //! [`RedisStore`](crate::lease::RedisStore).

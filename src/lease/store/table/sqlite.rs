@@ -1,12 +1,4 @@
-//! A table in a file of SQLite's.
-//!
-//! | promise | by |
-//! |---|---|
-//! | T1 | one transaction under the file's write lock, synced before it is confirmed ([`session`]) |
-//! | T2 | one read transaction |
-//! | T3 | the machine's clock, read once the lock is held |
-//! | T4 | the file's identity and its life ([`identity`], [`witness`]) |
-//! | T5 | a `COMMIT` that fails with anything but "busy" is unknown |
+//! A table in a file of SQLite's. ARCHITECTURE.md shows how it keeps T1 to T5.
 //!
 //! A copy of the file can be read. A commit to it is refused, unless it
 //! [adopts](Txn::adopts) the copy.
