@@ -180,6 +180,11 @@ fn an_error_names_the_line_and_what_is_allowed() {
         ("[resp]\nlisten = 5", 2, ["addresses", "off"]),
         ("[log]\n\nlevel = \"loud\"", 3, ["\"loud\"", "warn, info"]),
         ("drain = \"5\"", 1, ["unit", "90s"]),
+        (
+            "drain = \"184467440 737095516 15s 1000ms\"",
+            1,
+            ["unit", "90s"],
+        ),
         ("[namespaces.a]\nlayout = \"x\"", 2, ["\"x\"", "randflake"]),
         ("[namespaces.a]\nid-width = \"x\"", 2, ["\"x\"", "js-safe"]),
         ("namespaces.a.init-if-new = \"x\"", 1, ["\"x\"", "unknown"]),

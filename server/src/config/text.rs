@@ -8,8 +8,13 @@ pub(super) const OFF: &str = "off";
 
 /// A time, such as `90s`.
 pub fn parse_time(text: &str) -> Result<Duration, String> {
-    let time = humantime::parse_duration(text);
-    time.map_err(|_| "give a number and its unit, such as 500ms, 90s or 2min".to_owned())
+    /// humantime panics at sums beyond its range; so many digits can't add up.
+    const DIGITS: usize = 9;
+    let is_short = text.bytes().filter(u8::is_ascii_digit).count() <= DIGITS;
+    let time = is_short.then(|| humantime::parse_duration(text).ok());
+    time.flatten().ok_or_else(|| {
+        "give a number and its unit, of at most 9 digits in all, such as 500ms or 90s".to_owned()
+    })
 }
 
 /// An address of this machine with its port.
