@@ -68,7 +68,7 @@ use tokio::sync::mpsc;
 
 use self::app::App;
 pub(crate) use self::app::DRAIN_TIME;
-use self::listen::Listening;
+use self::connection::Shared;
 #[cfg(test)]
 use crate::counters::Counters;
 use crate::counters::NamedCounters;
@@ -108,11 +108,11 @@ impl HttpServer {
         let app = Arc::new(App::new(setup, drain_time, others)?);
         #[cfg(test)]
         let counters = [Arc::clone(&app.counters)];
-        let listening = Listening::new(app, draining, task);
+        let shared = Shared::new(app, draining, task);
         {
             let _in_runtime = runtime.enter();
             for listener in listeners {
-                let accepting = listening.clone().accept_from(listener)?;
+                let accepting = shared.clone().accept_from(listener)?;
                 runtime.spawn(accepting);
             }
         }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use axum::http::Request;
 
-use super::buffer_permit::{SMALL_BYTES, StrangerPermits};
+use super::buffer_permit::{ClientBudgets, SMALL_BYTES, StrangerPermits};
 use super::deadlines::{Deadlines, Times};
 use super::namespace_metrics::NamespaceMetrics;
 use super::problem::{Kind, Problem};
@@ -115,12 +115,10 @@ fn refused(error: &OpenError) -> Problem {
     }
 }
 
-/// Memory for the answers of a connection.
+/// The budgets of a connection and its permits as a stranger.
 #[derive(Debug)]
 pub(super) struct Buffers {
-    pub(super) budget: ClientBudget,
-    /// Of answers that grow with the number of namespaces.
-    pub(super) figures: ClientBudget,
+    pub(super) budgets: ClientBudgets,
     pub(super) stranger: StrangerPermits,
 }
 

@@ -34,7 +34,7 @@ pub(super) fn require(rights: &Access, head: &Parts, role: Role) -> Result<(), P
 
 fn log(rights: &Access, head: &Parts, role: Role, namespace: Option<&str>, problem: &Problem) {
     if let Some(context) = head.extensions.get::<Context>() {
-        let client = context.buffers.budget.client().to_string();
+        let client = context.buffers.budgets.answers.client().to_string();
         let token = token(&head.headers).ok().flatten();
         rights.log_refusal(&client, role, token, namespace, problem.kind.name);
     }

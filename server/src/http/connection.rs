@@ -1,7 +1,8 @@
 //! One connection, from its first byte to its end.
 
+use std::convert::Infallible;
 use std::future::{Future, poll_fn};
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
@@ -10,15 +11,17 @@ use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::time::Sleep;
 
 use super::app::{App, Buffers};
-use super::buffer_permit::{BYTES_PER_ACTIVE, ClientBudgets, StrangerPermits};
+use super::buffer_permit::{BYTES_PER_ACTIVE, Budgets, ClientBudgets, StrangerPermits};
 use super::call::Calls;
 use super::cross_origin::Hosts;
 use super::deadlines::{Check, Deadlines, Tap, Watched};
-use crate::buffer_budget::{BufferPermit, ClientBudget};
+use crate::buffer_budget::BufferPermit;
+use crate::clients::Clients;
+use crate::handshake::Handshakes;
 
 /// A head that is not longer is read before hyper's buffers are made.
 const FIRST_BYTES: usize = 512;
@@ -45,6 +48,7 @@ pub(super) fn http1() -> http1::Builder {
     http1
 }
 
+/// What all listeners and connections share.
 #[derive(Clone)]
 pub(super) struct Shared {
     pub(super) app: Arc<App>,
@@ -52,6 +56,11 @@ pub(super) struct Shared {
     pub(super) http1: http1::Builder,
     pub(super) draining: watch::Receiver<bool>,
     pub(super) hosts: Hosts,
+    pub(super) clients: Arc<Clients>,
+    pub(super) budgets: Arc<Budgets>,
+    pub(super) handshakes: Arc<Handshakes>,
+    /// Held by every task until its end.
+    pub(super) task: mpsc::Sender<Infallible>,
 }
 
 /// Serves the connection until its end. `tls_permit` is its part of the strangers' memory, with
@@ -72,6 +81,7 @@ pub(super) async fn serve<S>(
         http1,
         draining,
         hosts,
+        ..
     } = shared;
     let (now, times) = (Instant::now(), app.times());
     let deadlines = Arc::new(Deadlines::new(times, now));
@@ -89,11 +99,9 @@ pub(super) async fn serve<S>(
         deadlines.set_stranger(now);
     }
     let buffers = Arc::new(Buffers {
-        budget: budgets.answers.clone(),
-        figures: budgets.figures.clone(),
+        budgets,
         stranger: StrangerPermits::new(tls_permit),
     });
-    let stranger = &buffers.stranger;
     let calls = Calls {
         app,
         router,
@@ -102,14 +110,19 @@ pub(super) async fn serve<S>(
         hosts,
     };
     while let Some(is_probe) = begins(&mut stream, &mut supervisor).await {
-        let permit = activate(is_probe, &budgets, stranger, &mut supervisor);
-        let Some(_permit) = permit.await else { return };
+        // `None` if the connection has to be closed before.
+        let permit = tokio::select! {
+            biased;
+            permit = activate(is_probe, &buffers) => permit,
+            _ = supervisor.next() => None,
+        };
+        let Some(_permit) = permit else { return };
         let connection = http1.serve_connection(TokioIo::new(stream), calls.clone());
         let Some((again, has_ended)) = Box::pin(run(connection, &mut supervisor)).await else {
             return;
         };
         stream = again;
-        stranger.set_active(None);
+        buffers.stranger.set_active(None);
         if has_ended {
             break;
         }
@@ -128,35 +141,15 @@ async fn linger<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S, patience: Dura
 
 /// Waits for the permits of a connection with a request. A health check takes one of its client's
 /// four probe permits instead, if one is free.
-async fn activate(
-    is_probe: bool,
-    budgets: &ClientBudgets,
-    stranger: &StrangerPermits,
-    supervisor: &mut Supervisor,
-) -> Option<BufferPermit> {
+async fn activate(is_probe: bool, buffers: &Buffers) -> Option<BufferPermit> {
+    let Buffers { budgets, stranger } = buffers;
     if is_probe && let Some(permit) = budgets.probes.try_acquire(BYTES_PER_ACTIVE) {
         return Some(permit);
     }
     if stranger.needs_active() {
-        stranger.set_active(Some(active(&budgets.strangers, supervisor).await?));
+        stranger.set_active(Some(budgets.strangers.acquire(BYTES_PER_ACTIVE).await?));
     }
-    active(&budgets.active, supervisor).await
-}
-
-/// Waits for a permit to be active. `None` if the connection has to be closed before.
-async fn active(budget: &ClientBudget, supervisor: &mut Supervisor) -> Option<BufferPermit> {
-    let permit = budget.acquire(BYTES_PER_ACTIVE);
-    let mut permit = pin!(permit);
-    loop {
-        tokio::select! {
-            biased;
-            permit = permit.as_mut() => return permit,
-            event = supervisor.next() => match event {
-                Event::Idle | Event::Overdue => return None,
-                Event::Drain => {}
-            },
-        }
-    }
+    budgets.active.acquire(BYTES_PER_ACTIVE).await
 }
 
 /// Waits for the head of a request, or for as much of it as is kept outside of hyper, and puts
@@ -172,10 +165,7 @@ where
         let read = tokio::select! {
             biased;
             read = stream.read(&mut first[count..]) => read.ok()?,
-            event = supervisor.next() => match event {
-                Event::Idle | Event::Overdue => return None,
-                Event::Drain => continue,
-            },
+            _ = supervisor.next() => return None,
         };
         count += read;
         if read == 0 || count == FIRST_BYTES || head_length(&first[..count]).is_some() {
@@ -226,8 +216,6 @@ where
         };
         match event {
             Ok(Event::Overdue) => return None,
-            // The next answer has `Connection: close`.
-            Ok(Event::Drain) => {}
             Ok(Event::Idle) => Pin::new(&mut connection).graceful_shutdown(),
             Err(has_ended) => {
                 let http1::Parts { io, read_buf, .. } = connection.into_parts();
@@ -239,7 +227,7 @@ where
     }
 }
 
-/// Reports when a connection has to change.
+/// Reports when a connection has to end.
 struct Supervisor {
     deadlines: Arc<Deadlines>,
     draining: watch::Receiver<bool>,
@@ -250,7 +238,6 @@ struct Supervisor {
 }
 
 enum Event {
-    Drain,
     /// It has been quiet for too long, and should be closed gracefully.
     Idle,
     /// It has to be closed at once.
@@ -266,7 +253,8 @@ impl Supervisor {
                     let now = Instant::now();
                     self.deadlines.drain(now);
                     self.timer.as_mut().reset((now + self.drain_time).into());
-                    return Event::Drain;
+                    // The next answer has `Connection: close`.
+                    continue;
                 }
                 () = self.timer.as_mut() => {}
             }

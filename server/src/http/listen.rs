@@ -27,18 +27,7 @@ use crate::tls::Tls;
 /// Held by every connection until its end.
 type Admission = clients::Admission<mpsc::Sender<Infallible>>;
 
-/// What all listeners share.
-#[derive(Clone)]
-pub(super) struct Listening {
-    shared: Shared,
-    clients: Arc<Clients>,
-    budgets: Arc<Budgets>,
-    handshakes: Arc<Handshakes>,
-    /// Held by every task until its end.
-    task: mpsc::Sender<Infallible>,
-}
-
-impl Listening {
+impl Shared {
     pub(super) fn new(
         app: Arc<App>,
         draining: watch::Receiver<bool>,
@@ -52,19 +41,17 @@ impl Listening {
             clients: Arc::new(Clients::new(&app.setup.limits)),
             budgets: Arc::new(Budgets::new()),
             handshakes: Arc::new(Handshakes::new(Protocol::Http)),
-            shared: Shared {
-                router: routes::router(Arc::clone(&app)),
-                http1: http1(),
-                app,
-                draining,
-                hosts,
-            },
+            router: routes::router(Arc::clone(&app)),
+            http1: http1(),
+            app,
+            draining,
+            hosts,
             task,
         }
     }
 
     fn tls(&self) -> Option<&Tls> {
-        self.shared.app.setup.tls.as_deref()
+        self.app.setup.tls.as_deref()
     }
 
     /// Accepts from this listener until the server has drained, and closes it then. Clients that
@@ -79,9 +66,9 @@ impl Listening {
     ) -> io::Result<impl Future<Output = ()> + Send> {
         let acceptor = Acceptor::new(listener, "http")?;
         Ok(async move {
-            let counters = &self.shared.app.counters;
-            let drain_time = self.shared.app.drain_time;
-            let mut draining = self.shared.draining.clone();
+            let counters = &self.app.counters;
+            let drain_time = self.app.drain_time;
+            let mut draining = self.draining.clone();
             let mut drained = pin!(drained(&mut draining, drain_time));
             while let Some((stream, client, _)) = acceptor.next(drained.as_mut()).await {
                 let is_proxied = self.is_proxied() && matches!(stream, Stream::Tcp(_));
@@ -96,7 +83,7 @@ impl Listening {
 
     /// Whether connections on TCP begin with the header of a proxy.
     fn is_proxied(&self) -> bool {
-        self.shared.app.setup.config.proxy_protocol
+        self.app.setup.config.proxy_protocol
     }
 
     fn spawn(self, stream: Stream, client: Client, admission: Admission) {
@@ -117,15 +104,10 @@ async fn drained(draining: &mut watch::Receiver<bool>, time: Duration) {
 }
 
 /// A connection of a proxy, for the client that it names.
-async fn proxied(
-    listening: Listening,
-    mut stream: TcpStream,
-    proxy: Client,
-    mut admission: Admission,
-) {
-    let app = &listening.shared.app;
-    let mut draining = listening.shared.draining.clone();
-    let header = listening.handshakes.read_header(&mut stream, proxy);
+async fn proxied(shared: Shared, mut stream: TcpStream, proxy: Client, mut admission: Admission) {
+    let app = &shared.app;
+    let mut draining = shared.draining.clone();
+    let header = shared.handshakes.read_header(&mut stream, proxy);
     let header = tokio::select! {
         header = tokio::time::timeout(app.setup.limits.request_time, header) => header,
         () = drained(&mut draining, app.drain_time) => return,
@@ -135,39 +117,38 @@ async fn proxied(
     // No address is a health check of the proxy itself.
     let client = address.map_or(proxy, |address| address.ip().into());
     if admission.identify(client) {
-        tcp(listening, stream, client, admission).await;
+        tcp(shared, stream, client, admission).await;
     } else {
-        Stream::Tcp(stream).turn_away(listening.tls().is_some(), &full());
+        Stream::Tcp(stream).turn_away(shared.tls().is_some(), &full());
     }
 }
 
 /// `_admission` is held until the end.
-async fn tcp(listening: Listening, stream: TcpStream, client: Client, _admission: Admission) {
-    let budgets = listening.budgets.client(client);
-    let Some(tls) = listening.tls() else {
-        return serve(stream, Tap::default(), None, budgets, listening.shared).await;
+async fn tcp(shared: Shared, stream: TcpStream, client: Client, _admission: Admission) {
+    let budgets = shared.budgets.client(client);
+    let Some(tls) = shared.tls() else {
+        return serve(stream, Tap::default(), None, budgets, shared).await;
     };
     let config = tls.of(Protocol::Http);
     // It is larger by far, and a connection without TLS has no room for it.
-    Box::pin(with_tls(listening, config, stream, budgets)).await;
+    Box::pin(with_tls(shared, config, stream, budgets)).await;
 }
 
 async fn with_tls(
-    listening: Listening,
+    shared: Shared,
     config: Arc<ServerConfig>,
     stream: TcpStream,
     budgets: ClientBudgets,
 ) {
-    let Listening {
-        shared, handshakes, ..
-    } = listening;
     let most = shared.app.setup.limits.request_time;
     let tap = Tap::default();
     let stream = tap.inspect(stream);
     let mut draining = shared.draining.clone();
     let counters = &shared.app.counters;
     // Waiting for a permit counts as part of the handshake.
-    let handshake = handshakes.accept_tls(config, stream, &budgets.strangers, counters);
+    let handshake = shared
+        .handshakes
+        .accept_tls(config, stream, &budgets.strangers, counters);
     let handshake = tokio::select! {
         done = tokio::time::timeout(most, handshake) => done,
         // No request has begun.
@@ -180,12 +161,12 @@ async fn with_tls(
 }
 
 /// `_admission` is held until the end.
-async fn unix(listening: Listening, stream: UnixStream, client: Client, _admission: Admission) {
-    let budgets = listening.budgets.client(client);
+async fn unix(shared: Shared, stream: UnixStream, client: Client, _admission: Admission) {
+    let budgets = shared.budgets.client(client);
     let shared = Shared {
         // No web page can connect to a Unix socket.
         hosts: Hosts::All,
-        ..listening.shared
+        ..shared
     };
     serve(stream, Tap::default(), None, budgets, shared).await;
 }

@@ -53,7 +53,9 @@ async fn reserved(
     }
     let bytes = BYTES_PER_NAMESPACE * (1 + app.setup.namespaces.all().len());
     let context = Context::of(&request)?;
-    let permit = context.reserve(&context.buffers.figures, bytes).await?;
+    let permit = context
+        .reserve(&context.buffers.budgets.figures, bytes)
+        .await?;
     let (head, body) = next.run(request).await.into_parts();
     // It is whole already.
     let bytes = to_bytes(body, usize::MAX).await.unwrap_or_default();

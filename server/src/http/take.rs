@@ -75,7 +75,9 @@ async fn answer(
         format: request.format,
     };
     let bytes = writer.most_bytes(&namespace.name, request.count);
-    let permit = context.reserve(&context.buffers.budget, bytes).await?;
+    let permit = context
+        .reserve(&context.buffers.budgets.answers, bytes)
+        .await?;
     let mut out = Vec::with_capacity(bytes);
     writer.head(&namespace.name, &mut out);
     let generator = &namespace.generator;
