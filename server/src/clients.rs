@@ -7,10 +7,9 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use crate::config::Limits;
-use crate::counters::{Counters, add_shared};
 use crate::lock::lock;
 
 /// Connections that are counted together.
@@ -76,7 +75,7 @@ impl Clients {
 
     /// Whether this client may have one more connection; then it is counted. One whose client is
     /// not known yet counts only in the table.
-    fn enter(&self, client: Option<Client>) -> bool {
+    pub(crate) fn enter(&self, client: Option<Client>) -> bool {
         let mut table = lock(&self.table);
         let may = match client {
             Some(client) => self.count(&mut table, client),
@@ -87,7 +86,7 @@ impl Clients {
     }
 
     /// The same for a connection in the table whose client has become known.
-    fn identify(&self, client: Client) -> bool {
+    pub(crate) fn identify(&self, client: Client) -> bool {
         let mut table = lock(&self.table);
         table.all -= 1;
         let may = self.count(&mut table, client);
@@ -108,7 +107,7 @@ impl Clients {
         may
     }
 
-    fn leave(&self, client: Option<Client>) {
+    pub(crate) fn leave(&self, client: Option<Client>) {
         let mut table = lock(&self.table);
         table.all -= 1;
         let Some(client) = client else { return };
@@ -118,57 +117,6 @@ impl Clients {
                 table.counts.remove(&client);
             }
         }
-    }
-}
-
-/// The place of an open connection in the table, which is freed on drop. Counts the connection.
-pub(crate) struct Admission<T> {
-    /// `None` until the client is known.
-    client: Option<Client>,
-    clients: Arc<Clients>,
-    counters: Arc<Counters>,
-    /// A server has ended when the last of these is dropped.
-    _task: T,
-}
-
-impl<T> Admission<T> {
-    /// `None` if the table is full, or the client has its share of it. The `client` is `None` if
-    /// the header of a proxy will name it.
-    pub(crate) fn new(
-        client: Option<Client>,
-        clients: &Arc<Clients>,
-        counters: &Arc<Counters>,
-        task: T,
-    ) -> Option<Self> {
-        if !clients.enter(client) {
-            add_shared(&counters.turned_away, 1);
-            return None;
-        }
-        add_shared(&counters.accepted, 1);
-        Some(Self {
-            client,
-            clients: Arc::clone(clients),
-            counters: Arc::clone(counters),
-            _task: task,
-        })
-    }
-
-    /// Sets the client of a connection that had none. Returns whether that client may have one more.
-    pub(crate) fn identify(&mut self, client: Client) -> bool {
-        let may = self.clients.identify(client);
-        if may {
-            self.client = Some(client);
-        } else {
-            add_shared(&self.counters.turned_away, 1);
-        }
-        may
-    }
-}
-
-impl<T> Drop for Admission<T> {
-    fn drop(&mut self) {
-        self.clients.leave(self.client);
-        add_shared(&self.counters.closed, 1);
     }
 }
 

@@ -57,14 +57,12 @@ mod routes;
 mod take;
 mod take_request;
 
-use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::mpsc;
 
 use self::app::App;
 pub(crate) use self::app::DRAIN_TIME;
@@ -72,12 +70,12 @@ use self::connection::Shared;
 #[cfg(test)]
 use crate::counters::Counters;
 use crate::counters::NamedCounters;
+use crate::handshake::Tasks;
 use crate::setup::Setup;
 
 pub(crate) struct HttpServer {
     runtime: Runtime,
-    /// Each task has a sender; when all are gone, this ends.
-    tasks: mpsc::Receiver<Infallible>,
+    tasks: Tasks,
     #[cfg(test)]
     counters: [Arc<Counters>; 1],
 }
@@ -103,12 +101,10 @@ impl HttpServer {
             .enable_time()
             .build()?;
         let listeners = std::mem::take(&mut setup.listeners);
-        let draining = setup.drain.subscribe();
-        let (task, tasks) = mpsc::channel(1);
         let app = Arc::new(App::new(setup, drain_time, others)?);
         #[cfg(test)]
         let counters = [Arc::clone(&app.counters)];
-        let shared = Shared::new(app, draining, task);
+        let (shared, tasks) = Shared::new(app);
         {
             let _in_runtime = runtime.enter();
             for listener in listeners {
@@ -132,15 +128,9 @@ impl HttpServer {
     /// Waits until all connections have ended after the drain has begun, at most until
     /// `deadline`; then ends the rest. Returns whether all ended by themselves.
     pub(crate) fn join(self, deadline: Instant) -> bool {
-        let Self {
-            runtime, mut tasks, ..
-        } = self;
-        let ended = runtime.block_on(async {
-            let all = tasks.recv();
-            tokio::time::timeout_at(deadline.into(), all).await.is_ok()
-        });
+        let ended = self.tasks.join(deadline);
         // Opening a namespace can't be interrupted.
-        runtime.shutdown_timeout(LAST_PATIENCE);
+        self.runtime.shutdown_timeout(LAST_PATIENCE);
         ended
     }
 }

@@ -78,10 +78,8 @@ mod spin;
 mod transaction;
 mod turn;
 
-use std::convert::Infallible;
 use std::io;
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -89,8 +87,9 @@ use tokio::runtime::{Builder, Handle};
 use tokio::sync::watch;
 
 use self::context::{Announced, Shared, Worker};
+use crate::config::Protocol;
 use crate::counters::Counters;
-use crate::lock::lock;
+use crate::handshake::{Handshakes, Tasks};
 use crate::setup::Setup;
 
 /// Namespaces that the connections of one worker open at once.
@@ -103,8 +102,7 @@ pub(crate) struct RespServer {
     workers: Vec<JoinHandle<()>>,
     shared: Arc<Shared>,
     stop: watch::Sender<bool>,
-    /// Disconnected once every accept loop and connection has ended.
-    tasks: Mutex<mpsc::Receiver<Infallible>>,
+    tasks: Tasks,
 }
 
 impl RespServer {
@@ -113,19 +111,23 @@ impl RespServer {
     /// # Errors
     /// No thread or event loop can be created, or a listener can't be registered.
     pub(crate) fn start(setup: Setup) -> io::Result<Self> {
-        let config = setup.config;
-        let workers = config.workers;
-        let (task, tasks) = mpsc::channel();
+        let workers = setup.config.workers;
         let (stop, stopped) = watch::channel(false);
         let mut shared = Shared::new(
-            setup.rights,
-            setup.limits,
-            setup.namespaces,
+            Arc::clone(&setup.rights),
+            setup.limits.clone(),
+            Arc::clone(&setup.namespaces),
             setup.drain.clone(),
             workers,
         );
-        shared.proxy_protocol = config.proxy_protocol;
-        shared.has_tls = setup.tls.is_some();
+        let (handshakes, tasks) = Handshakes::new(
+            Protocol::Resp,
+            &setup,
+            Duration::ZERO,
+            &shared.counters[0],
+            accept::FULL.to_vec(),
+        );
+        let config = setup.config;
         shared.announced = config.announce.as_deref().and_then(Announced::new);
         shared.key_prefix = config.key_prefix;
         shared.colon = config.colon;
@@ -134,8 +136,7 @@ impl RespServer {
             workers: Vec::new(),
             shared: Arc::clone(&shared),
             stop,
-            // For `Sync`: `join` alone uses it.
-            tasks: Mutex::new(tasks),
+            tasks,
         };
         let mut handles = Vec::new();
         for index in 0..workers {
@@ -143,18 +144,15 @@ impl RespServer {
             handles.push(handle);
             server.workers.push(thread);
         }
-        let draining = setup.drain.subscribe();
         let first = handles[0].clone();
         let handles: Arc<[Handle]> = handles.into();
         let _in_runtime = first.enter();
         for listener in setup.listeners {
             let accepting = accept::accept_from(
                 listener,
-                setup.tls.clone(),
+                Arc::clone(&handshakes),
                 Arc::clone(&shared),
                 Arc::clone(&handles),
-                draining.clone(),
-                task.clone(),
             )?;
             first.spawn(accepting);
         }
@@ -169,9 +167,7 @@ impl RespServer {
     /// Waits until all connections have ended after the drain has begun. Closes what is left
     /// at `deadline`. Returns whether nothing was left.
     pub(crate) fn join(self, deadline: Instant) -> bool {
-        let patience = deadline.saturating_duration_since(Instant::now());
-        let ended = lock(&self.tasks).recv_timeout(patience);
-        ended == Err(RecvTimeoutError::Disconnected)
+        self.tasks.join(deadline)
     }
 }
 

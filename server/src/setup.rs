@@ -20,3 +20,22 @@ pub(crate) struct Setup {
     pub(crate) limits: Limits,
     pub(crate) drain: Drain,
 }
+
+#[cfg(test)]
+impl Setup {
+    /// For two workers, without listeners.
+    pub(crate) fn of(rights: Arc<Access>, namespaces: Namespaces) -> Self {
+        Self {
+            listeners: Vec::new(),
+            config: ProtocolConfig {
+                workers: 2,
+                ..ProtocolConfig::default()
+            },
+            namespaces: Arc::new(namespaces),
+            rights,
+            tls: None,
+            limits: Limits::default(),
+            drain: Drain::default(),
+        }
+    }
+}

@@ -1,6 +1,5 @@
 //! One connection, from its first byte to its end.
 
-use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -10,8 +9,8 @@ use std::time::{Duration, Instant};
 use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::sync::{mpsc, watch};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
+use tokio::sync::watch;
 use tokio::time::Sleep;
 
 use super::app::{App, Buffers};
@@ -20,17 +19,12 @@ use super::call::Calls;
 use super::cross_origin::Hosts;
 use super::deadlines::{Check, Deadlines, Tap, Watched};
 use crate::buffer_budget::BufferPermit;
-use crate::clients::Clients;
-use crate::handshake::Handshakes;
+use crate::handshake::{Handshakes, linger};
 
 /// A head that is not longer is read before hyper's buffers are made.
 const FIRST_BYTES: usize = 512;
 
 const HEAD_BYTES: usize = 16 << 10;
-
-/// How long a connection that ends waits for the client to close its side. If it were closed while
-/// input is unread, the system would drop the end of the answer.
-const LINGER: Duration = Duration::from_millis(500);
 
 /// Header fields of a request.
 const FIELDS: usize = 64;
@@ -56,11 +50,8 @@ pub(super) struct Shared {
     pub(super) http1: http1::Builder,
     pub(super) draining: watch::Receiver<bool>,
     pub(super) hosts: Hosts,
-    pub(super) clients: Arc<Clients>,
     pub(super) budgets: Arc<Budgets>,
     pub(super) handshakes: Arc<Handshakes>,
-    /// Held by every task until its end.
-    pub(super) task: mpsc::Sender<Infallible>,
 }
 
 /// Serves the connection until its end. `tls_permit` is its part of the strangers' memory, with
@@ -128,15 +119,6 @@ pub(super) async fn serve<S>(
         }
     }
     Box::pin(linger(stream, times.drain)).await;
-}
-
-/// Ends the output, a TLS session properly, and discards input until the client closes.
-async fn linger<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S, patience: Duration) {
-    if let Ok(Ok(())) = tokio::time::timeout(patience, stream.shutdown()).await {
-        let mut discarded = [0; 2048];
-        let ended = async { while matches!(stream.read(&mut discarded).await, Ok(1..)) {} };
-        let _ = tokio::time::timeout(LINGER, ended).await;
-    }
 }
 
 /// Waits for the permits of a connection with a request. A health check takes one of its client's

@@ -1,15 +1,12 @@
 //! Accepting connections.
 
-use std::convert::Infallible;
 use std::future::Future;
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustls::ServerConfig;
 use tokio::net::{TcpStream, UnixStream};
-use tokio::sync::{mpsc, watch};
 
 use super::app::App;
 use super::buffer_permit::{Budgets, ClientBudgets};
@@ -18,40 +15,30 @@ use super::cross_origin::Hosts;
 use super::deadlines::Tap;
 use super::problem::{Kind, PROBLEM_JSON, Problem};
 use super::routes;
-use crate::clients::{self, Client, Clients};
+use crate::clients::Client;
 use crate::config::Protocol;
-use crate::handshake::Handshakes;
+use crate::handshake::{Admission, Handshakes, Tasks};
 use crate::listener::{Acceptor, Listener, Stream};
-use crate::tls::Tls;
-
-/// Held by every connection until its end.
-type Admission = clients::Admission<mpsc::Sender<Infallible>>;
 
 impl Shared {
-    pub(super) fn new(
-        app: Arc<App>,
-        draining: watch::Receiver<bool>,
-        task: mpsc::Sender<Infallible>,
-    ) -> Self {
-        let hosts = match app.setup.tls {
+    pub(super) fn new(app: Arc<App>) -> (Self, Tasks) {
+        let setup = &app.setup;
+        let hosts = match setup.tls {
             Some(_) => Hosts::All,
-            None => Hosts::Known(app.setup.config.hosts.clone().into()),
+            None => Hosts::Known(setup.config.hosts.clone().into()),
         };
-        Self {
-            clients: Arc::new(Clients::new(&app.setup.limits)),
-            budgets: Arc::new(Budgets::new()),
-            handshakes: Arc::new(Handshakes::new(Protocol::Http)),
+        let (handshakes, tasks) =
+            Handshakes::new(Protocol::Http, setup, app.drain_time, &app.counters, full());
+        let shared = Self {
             router: routes::router(Arc::clone(&app)),
             http1: http1(),
-            app,
-            draining,
+            draining: setup.drain.subscribe(),
             hosts,
-            task,
-        }
-    }
-
-    fn tls(&self) -> Option<&Tls> {
-        self.app.setup.tls.as_deref()
+            budgets: Arc::new(Budgets::new()),
+            handshakes,
+            app,
+        };
+        (shared, tasks)
     }
 
     /// Accepts from this listener until the server has drained, and closes it then. Clients that
@@ -66,96 +53,49 @@ impl Shared {
     ) -> io::Result<impl Future<Output = ()> + Send> {
         let acceptor = Acceptor::new(listener, "http")?;
         Ok(async move {
-            let counters = &self.app.counters;
-            let drain_time = self.app.drain_time;
-            let mut draining = self.draining.clone();
-            let mut drained = pin!(drained(&mut draining, drain_time));
+            let mut drained = pin!(self.handshakes.drained());
             while let Some((stream, client, _)) = acceptor.next(drained.as_mut()).await {
-                let is_proxied = self.is_proxied() && matches!(stream, Stream::Tcp(_));
-                let known = (!is_proxied).then_some(client);
-                match Admission::new(known, &self.clients, counters, self.task.clone()) {
-                    Some(admission) => self.clone().spawn(stream, client, admission),
-                    None => stream.turn_away(self.tls().is_some(), &full()),
+                let shared = self.clone();
+                match self.handshakes.admit(stream, client) {
+                    Some((Stream::Tcp(stream), admission)) => {
+                        drop(tokio::spawn(tcp(shared, stream, client, admission)));
+                    }
+                    Some((Stream::Unix(stream), admission)) => {
+                        drop(tokio::spawn(unix(shared, stream, client, admission)));
+                    }
+                    None => {}
                 }
             }
         })
     }
-
-    /// Whether connections on TCP begin with the header of a proxy.
-    fn is_proxied(&self) -> bool {
-        self.app.setup.config.proxy_protocol
-    }
-
-    fn spawn(self, stream: Stream, client: Client, admission: Admission) {
-        match stream {
-            Stream::Tcp(stream) if self.is_proxied() => {
-                drop(tokio::spawn(proxied(self, stream, client, admission)));
-            }
-            Stream::Tcp(stream) => drop(tokio::spawn(tcp(self, stream, client, admission))),
-            Stream::Unix(stream) => drop(tokio::spawn(unix(self, stream, client, admission))),
-        }
-    }
 }
 
-/// Waits until the server has drained for its `drain_time`.
-async fn drained(draining: &mut watch::Receiver<bool>, time: Duration) {
-    let _ = draining.wait_for(|draining| *draining).await;
-    tokio::time::sleep(time).await;
-}
-
-/// A connection of a proxy, for the client that it names.
-async fn proxied(shared: Shared, mut stream: TcpStream, proxy: Client, mut admission: Admission) {
-    let app = &shared.app;
-    let mut draining = shared.draining.clone();
-    let header = shared.handshakes.read_header(&mut stream, proxy);
-    let header = tokio::select! {
-        header = tokio::time::timeout(app.setup.limits.request_time, header) => header,
-        () = drained(&mut draining, app.drain_time) => return,
+/// `admission` is held until the end.
+async fn tcp(shared: Shared, stream: TcpStream, client: Client, mut admission: Admission) {
+    let identified = admission.identify(stream, client).await;
+    let Some((stream, address)) = identified else {
+        return;
     };
-    // A peer that sends no header is not a proxy, and would not understand a response.
-    let Ok(Ok(address)) = header else { return };
-    // No address is a health check of the proxy itself.
-    let client = address.map_or(proxy, |address| address.ip().into());
-    if admission.identify(client) {
-        tcp(shared, stream, client, admission).await;
-    } else {
-        Stream::Tcp(stream).turn_away(shared.tls().is_some(), &full());
-    }
-}
-
-/// `_admission` is held until the end.
-async fn tcp(shared: Shared, stream: TcpStream, client: Client, _admission: Admission) {
+    let client = address.map_or(client, |address| address.ip().into());
     let budgets = shared.budgets.client(client);
-    let Some(tls) = shared.tls() else {
+    if !admission.has_tls() {
         return serve(stream, Tap::default(), None, budgets, shared).await;
-    };
-    let config = tls.of(Protocol::Http);
+    }
     // It is larger by far, and a connection without TLS has no room for it.
-    Box::pin(with_tls(shared, config, stream, budgets)).await;
+    Box::pin(with_tls(shared, stream, budgets, &admission)).await;
 }
 
 async fn with_tls(
     shared: Shared,
-    config: Arc<ServerConfig>,
     stream: TcpStream,
     budgets: ClientBudgets,
+    admission: &Admission,
 ) {
-    let most = shared.app.setup.limits.request_time;
     let tap = Tap::default();
     let stream = tap.inspect(stream);
-    let mut draining = shared.draining.clone();
-    let counters = &shared.app.counters;
-    // Waiting for a permit counts as part of the handshake.
-    let handshake = shared
-        .handshakes
-        .accept_tls(config, stream, &budgets.strangers, counters);
-    let handshake = tokio::select! {
-        done = tokio::time::timeout(most, handshake) => done,
-        // No request has begun.
-        () = drained(&mut draining, shared.app.drain_time) => return,
-    };
+    let handshake = admission.accept_tls(stream, &budgets.strangers);
     // A handshake that fails or takes too long makes no connection.
-    if let Ok(Some((stream, permit))) = handshake {
+    if let Some((stream, permit)) = handshake.await {
         Box::pin(serve(stream, tap, Some(permit), budgets, shared)).await;
     }
 }

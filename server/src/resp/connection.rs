@@ -29,15 +29,11 @@ use super::session::Session;
 use super::spin;
 use super::turn::NextAction;
 use crate::config::LEAST_BYTES_PER_SECOND;
+use crate::handshake::{LINGER, linger};
 use crate::namespaces::OpenError;
 
 /// Turns in a row before other connections of the worker get theirs.
 const TURNS: usize = 4;
-
-/// How long a connection that ends waits for the client to close its side. If the server
-/// closed first while input is unread, the system would drop replies that are still on their
-/// way.
-const LINGER: Duration = Duration::from_millis(500);
 
 /// How long the reply to a failed authentication waits, and everything behind it.
 const AUTH_DELAY: Duration = Duration::from_millis(200);
@@ -457,23 +453,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
         self.input = Vec::new();
         let patience = self.patience(Waiting::Write);
         let sent = timeout(patience, poll_fn(|context| self.flush(context))).await;
-        if !matches!(sent, Ok(Ok(()))) {
-            return;
+        if let Ok(Ok(())) = sent {
+            let _ = timeout(LINGER, linger(self.stream, LINGER)).await;
         }
-        let lingered = async {
-            poll_fn(|context| Pin::new(&mut self.stream).poll_shutdown(context)).await?;
-            let mut discarded = [0; 2048];
-            loop {
-                let mut buffer = ReadBuf::new(&mut discarded);
-                poll_fn(|context| Pin::new(&mut self.stream).poll_read(context, &mut buffer))
-                    .await?;
-                if buffer.filled().is_empty() {
-                    return io::Result::Ok(());
-                }
-            }
-        };
-        // Whatever comes of it, the connection is closed.
-        let _ = timeout(LINGER, lingered).await;
     }
 }
 

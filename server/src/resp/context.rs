@@ -13,11 +13,10 @@ use ringflake::{Id, TakeError, lease};
 use super::budget::Budget;
 use super::reply::{Errors, Rejection};
 use crate::access::{Access, Role};
-use crate::clients::{Client, Clients};
-use crate::config::{Limits, Protocol};
+use crate::clients::Client;
+use crate::config::Limits;
 use crate::counters::{Counters, add};
 use crate::drain::Drain;
-use crate::handshake::Handshakes;
 use crate::log_limit::LogLimit;
 use crate::namespaces::{Namespace, Namespaces, OpenError};
 
@@ -61,11 +60,7 @@ pub(super) struct Shared {
     pub(super) rights: Arc<Access>,
     pub(super) limits: Limits,
     pub(super) namespaces: Arc<Namespaces>,
-    pub(super) clients: Arc<Clients>,
     pub(super) drain: Drain,
-    /// Whether TCP connections begin with a header of the PROXY protocol.
-    pub(super) proxy_protocol: bool,
-    pub(super) has_tls: bool,
     /// For cluster and Sentinel clients.
     pub(super) announced: Option<Announced>,
     /// The prefix that is cut off from keys.
@@ -73,10 +68,9 @@ pub(super) struct Shared {
     /// What takes the place of colons in keys.
     pub(super) colon: Option<char>,
     pub(super) started: Instant,
-    /// Those of the accept loops first, then those of each worker.
+    /// Those of the accept loops first, which several threads write; then those of each worker.
     pub(super) counters: Vec<Arc<Counters>>,
     pub(super) budget: Budget,
-    pub(super) handshakes: Handshakes,
     auth_failures: LogLimit,
     sessions: AtomicU64,
     contexts: AtomicUsize,
@@ -92,19 +86,15 @@ impl Shared {
     ) -> Self {
         Self {
             rights,
-            clients: Arc::new(Clients::new(&limits)),
             limits,
             namespaces,
             drain,
-            proxy_protocol: false,
-            has_tls: false,
             announced: None,
             key_prefix: String::new(),
             colon: None,
             started: Instant::now(),
             counters: (0..=workers).map(|_| Arc::default()).collect(),
             budget: Budget::default(),
-            handshakes: Handshakes::new(Protocol::Resp),
             auth_failures: LogLimit::default(),
             sessions: AtomicU64::new(0),
             contexts: AtomicUsize::new(0),
@@ -127,11 +117,6 @@ impl Shared {
             Some(_) => "cluster",
             None => "standalone",
         }
-    }
-
-    /// Counters of connections, which several threads write.
-    pub(super) fn accept_counters(&self) -> &Arc<Counters> {
-        &self.counters[0]
     }
 
     /// The number of a new session, from 1.
