@@ -328,60 +328,6 @@ fn clients_that_come_back_at_once_do_not_keep_the_listener_open() {
 }
 
 #[test]
-fn a_token_beyond_its_limits_takes_nothing() {
-    let served = serve("");
-    for protocol in Protocol::ALL {
-        // It begins anew for each protocol.
-        served.set_rights(Access::everybody());
-        served.set_rights(Access::limited(Some("orders"), 5));
-        let address = [127, 0, 0, 2 + protocol as u8];
-        let mut wire = Wire::connect_from(address, served.address(protocol));
-        // What the client learns of a refusal.
-        let mut take = |name: &str, count: usize| match protocol {
-            Protocol::Resp => {
-                let requests = [request(&["AUTH", "t"]), incr(name).repeat(count)].concat();
-                let replies = wire.ask(&requests, 1 + count);
-                let error = replies[1..].iter().map(|reply| match reply {
-                    OwnedFrame::Integer(_) => None,
-                    OwnedFrame::Error(error) => {
-                        error.split(" (retry in ").next().map(str::to_owned)
-                    }
-                    other => panic!("{other:?}"),
-                });
-                error.reduce(|one, other| {
-                    assert_eq!(one, other);
-                    one
-                })?
-            }
-            Protocol::Http => {
-                let path = format!("/v1/ids?namespace={name}&count={count}");
-                let reply = wire.post(&path, &["authorization: Bearer t"]);
-                let comes_back = reply.headers.contains_key("retry-after");
-                (reply.status != 200).then(|| format!("{} {comes_back}", reply.status))
-            }
-        };
-        let [rate, namespace] = match protocol {
-            Protocol::Resp => [
-                "TRYAGAIN this token has used up its rate: ask for less, or try again later",
-                "NOPERM this token may not use this namespace",
-            ],
-            Protocol::Http => ["429 true", "403 false"],
-        };
-        assert_eq!(take("orders", 5), None, "{protocol}");
-        assert_eq!(take("orders", 6).as_deref(), Some(rate));
-        assert_eq!(take("others", 1).as_deref(), Some(namespace));
-        assert_eq!(served.count(protocol, |it| &it.ids), 5);
-    }
-    assert!(
-        served.server().namespaces.get("others").is_none(),
-        "none is opened"
-    );
-    let mut refused = served.server().access.refused();
-    refused.sort_unstable();
-    assert_eq!(refused, ["127.0.0.2 take", "127.0.0.3 take"]);
-}
-
-#[test]
 fn a_client_learns_of_a_failure_what_it_can_do() {
     let served = serve_namespaces("", |name| {
         Err(match name {

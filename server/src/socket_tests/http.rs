@@ -279,31 +279,41 @@ fn a_rate_counts_what_is_asked_for() {
 }
 
 #[test]
-fn an_inspection_beyond_the_limits_of_its_token_is_refused() {
+fn a_request_beyond_the_limits_of_its_token_is_refused() {
     let served = serve("");
     let access = &served.server().access;
     let mut wire = served.connect(Http);
     let reply = wire.post("/v1/ids?namespace=orders", &[]).json();
-    let id = reply["ids"][0].as_str().unwrap();
-    let inspect = format!("/v1/ids/{id}?namespace=orders");
-    for (namespace, spent, status, said) in [
-        (Some("others"), 0, 403, "use one that may use orders"),
-        (None, 9, 429, "the token has used up its rate"),
-        (None, 0, 200, "sequence"),
+    let inspect = format!("/v1/ids/{}", reply["ids"][0].as_str().unwrap());
+    for (role, method, path, said) in [
+        (Role::Inspect, "GET", &*inspect, "sequence"),
+        (Role::Take, "POST", "/v1/ids", "ids"),
     ] {
-        access.replace(Access::everybody());
-        access.replace(Access::limited(namespace, 9));
-        if spent > 0 {
-            access
-                .spend(Role::Inspect, Some(b"t"), "orders", spent)
-                .unwrap();
+        for (namespace, spent, status, said) in [
+            ("others", 0, 403, "use one that may use orders"),
+            ("orders", 9, 429, "the token has used up its rate"),
+            ("orders", 0, 200, said),
+        ] {
+            access.replace(Access::everybody());
+            access.replace(Access::limited(Some(namespace), 9));
+            if spent > 0 {
+                access.spend(role, Some(b"t"), "orders", spent).unwrap();
+            }
+            let path = format!("{path}?namespace=orders");
+            let reply = wire.request(method, &path, &[TOKEN], "");
+            assert_eq!(reply.status, status, "{reply:?}");
+            assert_eq!(reply.headers.contains_key("retry-after"), status == 429);
+            assert!(reply.text().contains(said), "{reply:?}");
         }
-        let reply = wire.request("GET", &inspect, &[TOKEN], "");
-        assert_eq!(reply.status, status, "{reply:?}");
-        assert_eq!(reply.headers.contains_key("retry-after"), status == 429);
-        assert!(reply.text().contains(said), "{reply:?}");
+        assert_eq!(access.spent(role), 1);
+        let path = path.to_owned() + "?namespace=new";
+        assert_eq!(wire.request(method, &path, &[TOKEN], "").status, 403);
     }
-    assert_eq!(access.spent(Role::Inspect), 1);
+    assert!(served.server().namespaces.get("new").is_none());
+    assert_eq!(served.count(Http, |it| &it.ids), 2);
+    let mut refused = access.refused();
+    refused.sort_unstable();
+    assert_eq!(refused, ["127.0.0.1 inspect", "127.0.0.1 take"]);
 }
 
 const BINARY: &str = "accept: application/octet-stream";
