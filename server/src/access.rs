@@ -11,34 +11,18 @@ use ringflake::lease;
 
 use crate::config::{ConfigError, TokenSettings};
 use crate::log_limit::LogLimit;
+use crate::named::named;
 use crate::tokens::{Token, Tokens};
 
-/// A permission of a token. None contains another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Role {
-    /// Takes IDs.
-    Take,
-    /// Reads what an ID consists of.
-    Inspect,
-    /// Reads figures of all namespaces, and settings.
-    Admin,
-}
-
-impl Role {
-    pub(crate) const ALL: [Self; 3] = [Self::Take, Self::Inspect, Self::Admin];
-
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Take => "take",
-            Self::Inspect => "inspect",
-            Self::Admin => "admin",
-        }
-    }
-}
-
-impl fmt::Display for Role {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+named! {
+    /// A permission of a token. None contains another.
+    pub(crate) enum Role {
+        /// Takes IDs.
+        Take = "take",
+        /// Reads what an ID consists of.
+        Inspect = "inspect",
+        /// Reads figures of all namespaces, and settings.
+        Admin = "admin",
     }
 }
 

@@ -38,29 +38,21 @@ pub use self::settings::{
 };
 pub use self::store_url::StoreUrl;
 pub use self::text::{parse_address, parse_addresses, parse_hosts, parse_mode, parse_time};
+use crate::named::named;
 
-/// A protocol that is served.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Protocol {
-    /// The Redis protocol.
-    Resp,
-    /// HTTP/1.1.
-    Http,
+named! {
+    /// A protocol that is served.
+    #[derive(Hash)]
+    #[non_exhaustive]
+    pub enum Protocol {
+        /// The Redis protocol.
+        Resp = "resp",
+        /// HTTP/1.1.
+        Http = "http",
+    }
 }
 
 impl Protocol {
-    /// Both of them.
-    pub const ALL: [Self; 2] = [Self::Resp, Self::Http];
-
-    /// As it is written in the configuration.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Resp => "resp",
-            Self::Http => "http",
-        }
-    }
-
     /// Where it listens unless the configuration says otherwise: both addresses that
     /// `localhost` may have. The second is left out on a machine without IPv6.
     pub const fn default_addresses(self) -> [SocketAddr; 2] {
@@ -73,12 +65,6 @@ impl Protocol {
             SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port),
             SocketAddr::new(IpAddr::V6(Ipv6Addr::LOCALHOST), port),
         ]
-    }
-}
-
-impl std::fmt::Display for Protocol {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(self.name())
     }
 }
 

@@ -36,6 +36,7 @@ mod lock;
 mod log_limit;
 #[cfg(test)]
 mod message_tests;
+mod named;
 mod namespaces;
 mod plan;
 mod proxy_protocol;

@@ -7,6 +7,7 @@ use axum::http::header::ACCEPT;
 use ringflake::Id;
 
 use super::problem::{Kind, Problem};
+use crate::named::named;
 
 /// The form of an answer with IDs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,31 +60,22 @@ fn is_weight_0(parameter: &str) -> bool {
     weight.is_some_and(|weight| weight.parse() == Ok(0.0))
 }
 
-/// How an ID is written as text.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Format {
-    /// The signed number, as `BIGINT` has it.
-    #[default]
-    Decimal,
-    Unsigned,
-    /// Base 32 with the digits 0-9a-v.
-    Text,
-    /// The same with 13 digits, which sorts as the number does.
-    Fixed,
+named! {
+    /// How an ID is written as text.
+    #[derive(Default)]
+    pub(super) enum Format {
+        /// The signed number, as `BIGINT` has it.
+        #[default]
+        Decimal = "decimal",
+        Unsigned = "unsigned",
+        /// Base 32 with the digits 0-9a-v.
+        Text = "text",
+        /// The same with 13 digits, which sorts as the number does.
+        Fixed = "fixed",
+    }
 }
 
 impl Format {
-    pub(super) const ALL: [Self; 4] = [Self::Decimal, Self::Unsigned, Self::Text, Self::Fixed];
-
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Decimal => "decimal",
-            Self::Unsigned => "unsigned",
-            Self::Text => "text",
-            Self::Fixed => "fixed",
-        }
-    }
-
     pub(super) fn named(name: &str) -> Result<Self, Problem> {
         let found = Self::ALL.into_iter().find(|format| format.name() == name);
         found.ok_or_else(|| {

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use ringflake::{Id, TakeError};
 
+use crate::named::named;
+
 /// Which version of the protocol a client speaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Protocol {
@@ -23,29 +25,25 @@ impl Protocol {
     }
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Form {
-    /// A string of decimal digits: the signed number that `INCR` answers.
-    #[default]
-    Decimal,
-    /// A string of decimal digits, never negative.
-    Unsigned,
-    /// Base32hex, as `Id` is displayed.
-    Text,
-    /// The protocol's integer.
-    Integer,
+named! {
+    #[derive(Default)]
+    pub(super) enum Form {
+        /// A string of decimal digits: the signed number that `INCR` answers.
+        #[default]
+        Decimal = "decimal",
+        /// A string of decimal digits, never negative.
+        Unsigned = "unsigned",
+        /// Base32hex, as `Id` is displayed.
+        Text = "text",
+        /// The protocol's integer.
+        Integer = "integer",
+    }
 }
 
 impl Form {
     pub(super) fn by_name(name: &[u8]) -> Option<Self> {
-        [
-            (&b"decimal"[..], Self::Decimal),
-            (b"unsigned", Self::Unsigned),
-            (b"text", Self::Text),
-            (b"integer", Self::Integer),
-        ]
-        .into_iter()
-        .find_map(|(known, form)| name.eq_ignore_ascii_case(known).then_some(form))
+        let is_named = |form: &Self| name.eq_ignore_ascii_case(form.name().as_bytes());
+        Self::ALL.into_iter().find(is_named)
     }
 
     /// The ID that is written so.
