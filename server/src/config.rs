@@ -102,6 +102,7 @@ pub(crate) struct ProtocolConfig {
     pub(crate) proxy_protocol: bool,
     pub(crate) announce: Option<String>,
     pub(crate) key_prefix: String,
+    /// What takes the place of colons in keys.
     pub(crate) colon: Option<char>,
     pub(crate) hosts: Vec<String>,
 }

@@ -86,7 +86,7 @@ use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::watch;
 
-use self::context::{Announced, Shared, Worker};
+use self::context::{Shared, Worker};
 use crate::config::Protocol;
 use crate::counters::Counters;
 use crate::handshake::{Handshakes, Tasks};
@@ -110,28 +110,17 @@ impl RespServer {
     ///
     /// # Errors
     /// No thread or event loop can be created, or a listener can't be registered.
-    pub(crate) fn start(setup: Setup) -> io::Result<Self> {
-        let workers = setup.config.workers;
+    pub(crate) fn start(mut setup: Setup) -> io::Result<Self> {
+        let listeners = std::mem::take(&mut setup.listeners);
         let (stop, stopped) = watch::channel(false);
-        let mut shared = Shared::new(
-            Arc::clone(&setup.rights),
-            setup.limits.clone(),
-            Arc::clone(&setup.namespaces),
-            setup.drain.clone(),
-            workers,
-        );
+        let shared = Arc::new(Shared::new(setup));
         let (handshakes, tasks) = Handshakes::new(
             Protocol::Resp,
-            &setup,
+            &shared.setup,
             Duration::ZERO,
             &shared.counters[0],
             accept::FULL.to_vec(),
         );
-        let config = setup.config;
-        shared.announced = config.announce.as_deref().and_then(Announced::new);
-        shared.key_prefix = config.key_prefix;
-        shared.colon = config.colon;
-        let shared = Arc::new(shared);
         let mut server = Self {
             workers: Vec::new(),
             shared: Arc::clone(&shared),
@@ -139,7 +128,7 @@ impl RespServer {
             tasks,
         };
         let mut handles = Vec::new();
-        for index in 0..workers {
+        for index in 0..shared.setup.config.workers {
             let (handle, thread) = worker(index, stopped.clone())?;
             handles.push(handle);
             server.workers.push(thread);
@@ -147,7 +136,7 @@ impl RespServer {
         let first = handles[0].clone();
         let handles: Arc<[Handle]> = handles.into();
         let _in_runtime = first.enter();
-        for listener in setup.listeners {
+        for listener in listeners {
             let accepting = accept::accept_from(
                 listener,
                 Arc::clone(&handshakes),

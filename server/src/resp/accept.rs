@@ -49,7 +49,7 @@ fn spawn(
     shared: Arc<Shared>,
     worker: &Handle,
 ) {
-    let draining = shared.drain.subscribe();
+    let draining = shared.setup.drain.subscribe();
     match stream {
         Stream::Tcp(socket) => {
             let Ok(socket) = socket.into_std() else {

@@ -90,7 +90,7 @@ pub(super) fn check_queued(
         return Ok(1);
     }
     // `EXEC` opens the namespaces of takes, so a take that would be refused must not be queued.
-    let most = context.shared.limits.count;
+    let most = context.shared.setup.limits.count;
     let take = Take::read(command.name, words.split().1, most)?;
     Ok(take.count.unwrap_or(1).max(1))
 }

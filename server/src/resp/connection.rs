@@ -185,7 +185,7 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
                 }
             }
             let now_waiting = connection.waiting();
-            if shared.drain.has_begun() && now_waiting == Waiting::Idle {
+            if shared.setup.drain.has_begun() && now_waiting == Waiting::Idle {
                 // Bytes may have arrived since the last event. The yield lets the runtime
                 // look, and they are answered.
                 if !looked_again {
@@ -277,7 +277,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
             .session
             .turn(input, &mut worker.context, &mut worker.output);
         let has_progress = used > 0 || !worker.output.is_empty();
-        if used > 0 && self.shared.drain.has_begun() {
+        if used > 0 && self.shared.setup.drain.has_begun() {
             self.drained_by
                 .get_or_insert_with(|| Instant::now() + LINGER);
         }
@@ -388,7 +388,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
             return None;
         }
         let since = self.stranger_since.get_or_insert_with(Instant::now);
-        Some(*since + self.shared.limits.request_time)
+        Some(*since + self.shared.setup.limits.request_time)
     }
 
     fn is_overdue_stranger(&mut self) -> bool {
@@ -401,18 +401,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
     }
 
     fn patience(&self, waiting: Waiting) -> Duration {
+        let limits = &self.shared.setup.limits;
         match waiting {
-            Waiting::Idle if self.session.is_authenticated() => self.shared.limits.idle_time,
-            Waiting::Idle => self
-                .shared
-                .limits
-                .idle_time
-                .min(self.shared.limits.request_time),
-            Waiting::Request => self.shared.limits.request_time,
+            Waiting::Idle if self.session.is_authenticated() => limits.idle_time,
+            Waiting::Idle => limits.idle_time.min(limits.request_time),
+            Waiting::Request => limits.request_time,
             Waiting::Write => {
                 let bytes = (self.output.len() - self.written) as u64;
-                self.shared.limits.request_time
-                    + Duration::from_secs(bytes / LEAST_BYTES_PER_SECOND)
+                limits.request_time + Duration::from_secs(bytes / LEAST_BYTES_PER_SECOND)
             }
         }
     }
@@ -422,9 +418,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
         let (shared, began) = (self.shared, Instant::now());
         let mut opening = spawn_blocking({
             let (shared, name) = (Arc::clone(shared), name.clone());
-            move || match shared.drain.has_begun() {
+            move || match shared.setup.drain.has_begun() {
                 true => Err(OpenError::Stopping),
-                false => shared.namespaces.open(&name).map(drop),
+                false => shared.setup.namespaces.open(&name).map(drop),
             }
         });
         let opened = poll_fn(|context| {
@@ -432,7 +428,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
             let _ = self.flush(context);
             Pin::new(&mut opening).poll(context)
         });
-        let failure = match timeout(shared.limits.request_time, opened).await {
+        let failure = match timeout(shared.setup.limits.request_time, opened).await {
             Ok(Ok(Ok(()))) => None,
             Ok(Ok(Err(error))) => Some(Rejection::from(&error)),
             Ok(Err(_)) => Some(Rejection::CANNOT_OPEN),
@@ -471,10 +467,9 @@ mod tests {
     use super::*;
     use crate::access::Access;
     use crate::clients::Client;
-    use crate::config::Limits;
-    use crate::drain::Drain;
     use crate::namespaces::Namespaces;
     use crate::namespaces::tests::generator;
+    use crate::setup::Setup;
 
     const CLIENT: Client = Client::User(None);
 
@@ -490,14 +485,10 @@ mod tests {
         assert!(bytes <= 2048, "{bytes}");
     }
 
-    /// Of two workers.
     fn shared(namespaces: Namespaces, rights: Arc<Access>) -> Arc<Shared> {
-        let limits = Limits {
-            request_time: Duration::from_secs(3600),
-            ..Limits::default()
-        };
-        let (namespaces, drain) = (Arc::new(namespaces), Drain::default());
-        Arc::new(Shared::new(rights, limits, namespaces, drain, 2))
+        let mut setup = Setup::of(rights, namespaces);
+        setup.limits.request_time = Duration::from_secs(3600);
+        Arc::new(Shared::new(setup))
     }
 
     /// The server's socket and the client's, whose reads end in an error if nothing comes.
@@ -567,7 +558,7 @@ mod tests {
             Ok(generator())
         };
         let shared = shared(Namespaces::new(Box::new(build), 2), Access::open());
-        shared.namespaces.open("made").unwrap();
+        shared.setup.namespaces.open("made").unwrap();
         let (near, mut far) = pair();
         // The socket has room for 100 bytes of the replies only.
         let mut filled = 0;

@@ -12,13 +12,12 @@ use ringflake::{Id, TakeError, lease};
 
 use super::budget::Budget;
 use super::reply::{Errors, Rejection};
-use crate::access::{Access, Role};
+use crate::access::Role;
 use crate::clients::Client;
-use crate::config::Limits;
 use crate::counters::{Counters, add};
-use crate::drain::Drain;
 use crate::log_limit::LogLimit;
-use crate::namespaces::{Namespace, Namespaces, OpenError};
+use crate::namespaces::{Namespace, OpenError};
+use crate::setup::Setup;
 
 /// Maximum bytes of one read.
 pub(super) const READ: usize = 64 << 10;
@@ -57,16 +56,9 @@ impl Announced {
 
 /// What all workers share.
 pub(super) struct Shared {
-    pub(super) rights: Arc<Access>,
-    pub(super) limits: Limits,
-    pub(super) namespaces: Arc<Namespaces>,
-    pub(super) drain: Drain,
+    pub(super) setup: Setup,
     /// For cluster and Sentinel clients.
     pub(super) announced: Option<Announced>,
-    /// The prefix that is cut off from keys.
-    pub(super) key_prefix: String,
-    /// What takes the place of colons in keys.
-    pub(super) colon: Option<char>,
     pub(super) started: Instant,
     /// Those of the accept loops first, which several threads write; then those of each worker.
     pub(super) counters: Vec<Arc<Counters>>,
@@ -77,23 +69,13 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub(super) fn new(
-        rights: Arc<Access>,
-        limits: Limits,
-        namespaces: Arc<Namespaces>,
-        drain: Drain,
-        workers: usize,
-    ) -> Self {
+    pub(super) fn new(setup: Setup) -> Self {
+        let config = &setup.config;
         Self {
-            rights,
-            limits,
-            namespaces,
-            drain,
-            announced: None,
-            key_prefix: String::new(),
-            colon: None,
+            announced: config.announce.as_deref().and_then(Announced::new),
             started: Instant::now(),
-            counters: (0..=workers).map(|_| Arc::default()).collect(),
+            counters: (0..=config.workers).map(|_| Arc::default()).collect(),
+            setup,
             budget: Budget::default(),
             auth_failures: LogLimit::default(),
             sessions: AtomicU64::new(0),
@@ -107,7 +89,7 @@ impl Shared {
         if token.is_some_and(|token| token.len() > TOKEN_BYTES) {
             return false;
         }
-        let rights = &self.rights;
+        let rights = &self.setup.rights;
         Role::ALL.into_iter().any(|role| rights.allows(role, token))
     }
 
@@ -147,7 +129,7 @@ impl Worker {
                 let index = shared.contexts.fetch_add(1, Ordering::Relaxed);
                 Self {
                     context: WorkerContext::new(Arc::clone(shared), index),
-                    input: vec![0; shared.limits.request_bytes + READ].into_boxed_slice(),
+                    input: vec![0; shared.setup.limits.request_bytes + READ].into_boxed_slice(),
                     output: Vec::new(),
                 }
             }))
@@ -236,13 +218,13 @@ impl WorkerContext {
 
     /// The name of the namespace that a key stands for.
     pub(super) fn name_of<'a>(&self, key: &'a [u8]) -> Cow<'a, [u8]> {
-        let name = match self.shared.key_prefix.as_bytes() {
+        let name = match self.shared.setup.config.key_prefix.as_bytes() {
             // To compare nothing is slow: `memcmp` loads from the dangling address of an empty
             // string, and a masked load that would fault takes some 100 ns.
             [] => key,
             prefix => key.strip_prefix(prefix).unwrap_or(key),
         };
-        match self.shared.colon {
+        match self.shared.setup.config.colon {
             Some(colon) if name.contains(&b':') => {
                 let with = |&byte: &u8| if byte == b':' { colon as u8 } else { byte };
                 name.iter().map(with).collect()
@@ -268,7 +250,7 @@ impl WorkerContext {
         };
         let index = match self.by_name.get(name) {
             Some(&index) => index,
-            None => match self.shared.namespaces.get(name) {
+            None => match self.shared.setup.namespaces.get(name) {
                 Some(made) => {
                     let index = NamespaceIndex(self.known.len());
                     self.known.push(made);
@@ -288,7 +270,7 @@ impl WorkerContext {
 
     /// All namespaces that are made.
     pub(super) fn all(&self) -> Vec<Arc<Namespace>> {
-        self.shared.namespaces.all()
+        self.shared.setup.namespaces.all()
     }
 
     /// Up to `count` IDs, and if they are fewer, why.
@@ -315,7 +297,7 @@ impl WorkerContext {
 
     /// Why a client with this token may not do that.
     pub(super) fn rejection(&self, role: Role, token: Option<&[u8]>) -> Option<Rejection> {
-        if self.shared.rights.allows(role, token) {
+        if self.shared.setup.rights.allows(role, token) {
             return None;
         }
         if token.is_none() {
@@ -363,6 +345,8 @@ impl WorkerContext {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::access::Access;
+    use crate::namespaces::Namespaces;
     use crate::namespaces::tests::generator;
 
     #[test]
@@ -395,13 +379,7 @@ mod tests {
 
     fn context() -> WorkerContext {
         let namespaces = Namespaces::new(Box::new(|_| Ok(generator())), 3);
-        let shared = Shared::new(
-            Access::open(),
-            Limits::default(),
-            Arc::new(namespaces),
-            Drain::default(),
-            1,
-        );
+        let shared = Shared::new(Setup::of(Access::open(), namespaces));
         WorkerContext::new(Arc::new(shared), 0)
     }
 
@@ -414,7 +392,7 @@ mod tests {
         };
         assert_eq!(found(&mut context, "a"), None);
         for name in ["a", "b", "unknown"] {
-            context.shared.namespaces.open(name).unwrap();
+            context.shared.setup.namespaces.open(name).unwrap();
         }
         for round in 0..3 {
             for (index, name) in ["a", "a", "b", "b"].into_iter().enumerate() {

@@ -24,7 +24,7 @@ impl Session {
         context: &WorkerContext,
         replies: &mut Replies<'_>,
     ) {
-        let limits = &context.shared.limits;
+        let limits = &context.shared.setup.limits;
         let checked = commands::check_queued(self, words, context);
         let Some(transaction) = &mut self.transaction else {
             return;

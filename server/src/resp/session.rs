@@ -55,17 +55,17 @@ impl Session {
     pub(super) fn authenticate(&mut self, token: Option<&[u8]>, shared: &Shared) {
         self.token = token.map(Into::into);
         // First, so that a change meanwhile is seen later.
-        self.rights_version = shared.drain.rights_version();
+        self.rights_version = shared.setup.drain.rights_version();
         self.is_authenticated = shared.knows(token);
         self.decoder.limit(match self.is_authenticated {
-            true => shared.limits.request_bytes,
-            false => shared.limits.request_bytes.min(UNAUTHENTICATED_BYTES),
+            true => shared.setup.limits.request_bytes,
+            false => shared.setup.limits.request_bytes.min(UNAUTHENTICATED_BYTES),
         });
     }
 
     /// Whether a change of rights has taken all permissions from an authenticated client.
     pub(super) fn is_revoked(&mut self, shared: &Shared) -> bool {
-        if self.rights_version == shared.drain.rights_version() {
+        if self.rights_version == shared.setup.drain.rights_version() {
             return false;
         }
         let was_authenticated = self.is_authenticated;
@@ -131,7 +131,7 @@ impl Session {
         amount: usize,
         context: &WorkerContext,
     ) -> (usize, Result<(), Rejection>) {
-        let (rights, token) = (&context.shared.rights, self.token());
+        let (rights, token) = (&context.shared.setup.rights, self.token());
         let (allowed, spent) = rights.spend_each(role, token, namespace, requests, amount as u64);
         let others = spent.map_err(|exceeded| {
             let rejection = match exceeded {
@@ -154,7 +154,7 @@ impl Session {
     ) -> Rejection {
         // Each connection has another port, and a network of IPv6 as many addresses as it likes.
         let client = self.client.to_string();
-        let rights = &context.shared.rights;
+        let rights = &context.shared.setup.rights;
         rights.log_refusal(&client, role, self.token(), namespace, &rejection.why);
         rejection
     }
@@ -175,7 +175,8 @@ impl Session {
             Lookup::Unknown(name) => {
                 let failed = self.failed.take_if(|(failed, _)| *failed == name);
                 let rejection = failed.map(|(_, why)| why);
-                let rejection = rejection.or_else(|| has_colon(&name, &context.shared.key_prefix));
+                let rejection =
+                    rejection.or_else(|| has_colon(&name, &context.shared.setup.config.key_prefix));
                 Err(match rejection {
                     Some(rejection) => Missing::Rejected(rejection),
                     None => Missing::Open(name),

@@ -74,7 +74,7 @@ fn unknown_form(form: &[u8]) -> Rejection {
 
 pub(super) fn take(call: Call<'_, '_>) -> Flow {
     let (session, context, replies) = (call.session, call.context, call.replies);
-    let most = context.shared.limits.count;
+    let most = context.shared.setup.limits.count;
     let Take { name, count, form } = match Take::read(call.name, call.arguments, most) {
         Ok(take) => take,
         Err(rejection) => {

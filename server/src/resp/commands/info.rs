@@ -144,7 +144,7 @@ pub(super) fn info(call: Call<'_, '_>) -> Flow {
                 text,
                 "# Clients\r\nconnected_clients:{}\r\nmaxclients:{}\r\n\r\n",
                 open(counters),
-                shared.limits.connections,
+                shared.setup.limits.connections,
             );
         }
         if is_asked("stats") {

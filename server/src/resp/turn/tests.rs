@@ -17,18 +17,16 @@ use ringflake_kit::events::said;
 use super::*;
 use crate::access::Access;
 use crate::clients::Client;
-use crate::config::Limits;
-use crate::drain::Drain;
 use crate::namespaces::Namespaces;
 use crate::namespaces::tests::generator;
 use crate::resp::context::{Announced, Shared};
 use crate::resp::decode::tests::cut;
 use crate::resp::reply::Rejection;
+use crate::setup::Setup;
 
 struct Bench {
     session: Session,
     context: WorkerContext,
-    namespaces: Arc<Namespaces>,
     opened: Vec<String>,
 }
 
@@ -38,18 +36,14 @@ impl Bench {
     }
 
     fn of(rights: Arc<Access>, build: fn() -> CachedGenerator) -> Self {
-        let namespaces = Arc::new(Namespaces::new(Box::new(move |_| Ok(build())), 8));
-        let limits = Limits {
-            count: 10_000,
-            request_bytes: 4_096,
-            ..Limits::default()
-        };
-        let (all, drain) = (Arc::clone(&namespaces), Drain::default());
-        let shared = Arc::new(Shared::new(rights, limits, all, drain, 1));
+        let namespaces = Namespaces::new(Box::new(move |_| Ok(build())), 8);
+        let mut setup = Setup::of(rights, namespaces);
+        setup.limits.count = 10_000;
+        setup.limits.request_bytes = 4_096;
+        let shared = Arc::new(Shared::new(setup));
         Self {
             session: Session::new(7, "192.0.2.1:5".to_owned(), Client::User(None), &shared),
             context: WorkerContext::new(shared, 0),
-            namespaces,
             opened: Vec::new(),
         }
     }
@@ -59,7 +53,7 @@ impl Bench {
         let mut bench = Self::new(Access::open());
         let shared = Arc::get_mut(&mut bench.context.shared).unwrap();
         shared.announced = Announced::new("ids.example.com:6380");
-        shared.key_prefix = "app:".to_owned();
+        shared.setup.config.key_prefix = "app:".to_owned();
         bench
     }
 
@@ -83,7 +77,7 @@ impl Bench {
                     NextAction::Turn | NextAction::Delay => {}
                     NextAction::Close | NextAction::Drop => return (output, false),
                     NextAction::Open(name) => {
-                        self.namespaces.open(&name).unwrap();
+                        self.context.shared.setup.namespaces.open(&name).unwrap();
                         self.opened.push(name);
                     }
                 }
@@ -302,7 +296,11 @@ fn a_key_with_a_colon_is_refused_with_the_settings_that_take_it() {
     );
     assert!(bench.opened.is_empty(), "{:?}", bench.opened);
 
-    Arc::get_mut(&mut bench.context.shared).unwrap().colon = Some('.');
+    Arc::get_mut(&mut bench.context.shared)
+        .unwrap()
+        .setup
+        .config
+        .colon = Some('.');
     bench.lines("INCR app:eu:orders\nLPOP eu.orders 2\nINCR eu:orders\nRINGFLAKE.TAKE a:b: 1");
     assert_eq!(bench.opened, ["eu.orders", "a.b."]);
 }
@@ -506,7 +504,7 @@ fn a_namespace_that_can_not_be_opened_is_tried_again() {
 #[test]
 fn a_token_gives_the_rights_that_it_has() {
     let mut bench = Bench::new(Access::by_name());
-    bench.namespaces.open("ns").unwrap();
+    bench.context.shared.setup.namespaces.open("ns").unwrap();
     bench.check(
         "AUTH default take => +OK
          PING => +PONG

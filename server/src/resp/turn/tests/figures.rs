@@ -20,10 +20,10 @@ fn the_counts_of_all_workers_are_added_up() {
     let lines = info(&mut bench, "");
     for line in [
         "# Clients",
-        "connected_clients:52",
+        "connected_clients:78",
         "maxclients:10000",
-        "total_connections_received:61",
-        "rejected_connections:11",
+        "total_connections_received:93",
+        "rejected_connections:18",
         "total_commands_processed:3",
         "total_error_replies:1",
         "ids_sent:10",
@@ -168,7 +168,7 @@ fn a_token_learns_nothing_of_namespaces_that_it_may_not_use() {
         Some("others"),
         1_000_000,
     ))));
-    bench.namespaces.open("made").unwrap();
+    bench.context.shared.setup.namespaces.open("made").unwrap();
     bench.line("AUTH t");
     bench.check(
         "RINGFLAKE.INSPECT made 1 => -NOPERM this token may not use this namespace
@@ -177,7 +177,7 @@ fn a_token_learns_nothing_of_namespaces_that_it_may_not_use() {
          INCR unknown => -NOPERM this token may not use this namespace",
     );
     assert_eq!(bench.opened, [""; 0]);
-    let mut refused = bench.context.shared.rights.refused();
+    let mut refused = bench.context.shared.setup.rights.refused();
     refused.sort_unstable();
     assert_eq!(refused, ["a local user inspect", "a local user take"]);
 }
