@@ -42,19 +42,6 @@ const AUTH_DELAY: Duration = Duration::from_millis(200);
 const NO_MEMORY: &[u8] = b"-ERR no memory for unfinished requests and unread replies: read \
 replies before sending more, or retry later\r\n";
 
-/// What a connection does next.
-enum Step {
-    /// Let other connections have their turn, then take the next one.
-    Yield,
-    Open(String),
-    /// Send the reply to a failed authentication after a while.
-    Delay,
-    /// Send what is left, then close.
-    End,
-    /// The connection is lost or timed out.
-    Close,
-}
-
 /// What a connection waits for, which decides its timeout.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Waiting {
@@ -142,27 +129,26 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     loop {
         let next = poll_fn(|context| {
             if connection.session.is_revoked(shared) {
-                return Poll::Ready(Step::End);
+                return Poll::Ready(NextAction::Close);
             }
             // A client that never stops sending does not reach the timer below.
             if connection.is_overdue_stranger() {
-                return Poll::Ready(Step::Close);
+                return Poll::Ready(NextAction::Drop);
             }
             let mut turns = 0;
             loop {
                 // Answer buffered requests before ending.
                 if connection.needs_input && connection.is_drained() {
-                    return Poll::Ready(Step::End);
+                    return Poll::Ready(NextAction::Close);
                 }
-                let Poll::Ready(step) = connection.turn(context) else {
-                    break;
-                };
-                if let Some(step) = step {
-                    return Poll::Ready(step);
+                match connection.turn(context) {
+                    Poll::Ready(NextAction::Input) => {}
+                    Poll::Ready(next) => return Poll::Ready(next),
+                    Poll::Pending => break,
                 }
                 turns += 1;
                 if turns == TURNS {
-                    return Poll::Ready(Step::Yield);
+                    return Poll::Ready(NextAction::Turn);
                 }
             }
             let events = events.get_or_insert_with(|| {
@@ -181,7 +167,7 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
                 let _ = drain.as_mut().poll(&mut Context::from_waker(&waker));
                 // What changes from here on wakes the task.
                 if connection.session.is_revoked(shared) {
-                    return Poll::Ready(Step::End);
+                    return Poll::Ready(NextAction::Close);
                 }
             }
             let now_waiting = connection.waiting();
@@ -190,9 +176,9 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
                 // look, and they are answered.
                 if !looked_again {
                     looked_again = true;
-                    return Poll::Ready(Step::Yield);
+                    return Poll::Ready(NextAction::Turn);
                 }
-                return Poll::Ready(Step::End);
+                return Poll::Ready(NextAction::Close);
             }
             let progress = connection.progress.take();
             if progress.is_some() || now_waiting != waiting {
@@ -215,7 +201,7 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
                 let mut context = Context::from_waker(&waker);
                 while timer.as_mut().poll(&mut context).is_ready() {
                     if timer.deadline() >= deadline {
-                        return Poll::Ready(Step::Close);
+                        return Poll::Ready(NextAction::Drop);
                     }
                     timer.as_mut().reset(deadline);
                 }
@@ -224,33 +210,32 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
             Poll::Pending
         });
         match next.await {
-            Step::Yield => yield_now().await,
+            NextAction::Input | NextAction::Turn => yield_now().await,
             // These futures are large, and rare.
-            Step::Open(name) => Box::pin(connection.open(name)).await,
-            Step::Delay => sleep(AUTH_DELAY).await,
-            Step::End => return Box::pin(connection.end()).await,
-            Step::Close => return,
+            NextAction::Open(name) => Box::pin(connection.open(name)).await,
+            NextAction::Delay => sleep(AUTH_DELAY).await,
+            NextAction::Close => return Box::pin(connection.end()).await,
+            NextAction::Drop => return,
         }
     }
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
-    /// Flushes, reads and answers once. `Ready(None)` means that the next turn may follow at
-    /// once.
-    fn turn(&mut self, context: &mut Context<'_>) -> Poll<Option<Step>> {
+    /// Flushes, reads and answers once. The next turn may follow `Input` at once.
+    fn turn(&mut self, context: &mut Context<'_>) -> Poll<NextAction> {
         let turn = match ready!(self.flush(context)) {
             Ok(()) => ready!(Worker::with(self.shared, |worker| self.answer(context, worker))),
             Err(error) => Err(error),
         };
         // A client that has gone is not reported.
-        Poll::Ready(turn.unwrap_or(Some(Step::Close)))
+        Poll::Ready(turn.unwrap_or(NextAction::Drop))
     }
 
     fn answer(
         &mut self,
         context: &mut Context<'_>,
         worker: &mut Worker,
-    ) -> Poll<io::Result<Option<Step>>> {
+    ) -> Poll<io::Result<NextAction>> {
         let mut length = self.input.len();
         worker.input[..length].copy_from_slice(&self.input);
         let mut may_have_more = false;
@@ -264,7 +249,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
             ready!(Pin::new(&mut self.stream).poll_read(context, &mut buffer))?;
             let read = buffer.filled().len();
             if read == 0 {
-                return Poll::Ready(Ok(Some(Step::Close)));
+                return Poll::Ready(Ok(NextAction::Drop));
             }
             may_have_more = buffer.remaining() == 0;
             length += read;
@@ -297,15 +282,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
             }
         }
         if !self.account() {
-            return Poll::Ready(Ok(Some(self.refuse_memory())));
+            return Poll::Ready(Ok(self.refuse_memory()));
         }
         Poll::Ready(Ok(match next {
-            NextAction::Input if !may_have_more => None,
-            NextAction::Input | NextAction::Turn => Some(Step::Yield),
-            NextAction::Open(name) => Some(Step::Open(name)),
-            NextAction::Delay => Some(Step::Delay),
-            NextAction::Close => Some(Step::End),
-            NextAction::Drop => Some(Step::Close),
+            NextAction::Input if may_have_more => NextAction::Turn,
+            next => next,
         }))
     }
 
@@ -354,12 +335,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
     }
 
     /// Ends a connection for which there is no memory, with an error if that can be sent.
-    fn refuse_memory(&mut self) -> Step {
+    fn refuse_memory(&mut self) -> NextAction {
         if !self.output.is_empty() {
-            return Step::Close;
+            return NextAction::Drop;
         }
         self.output = NO_MEMORY.to_vec();
-        Step::End
+        NextAction::Close
     }
 
     fn keep(&mut self, rest: &[u8]) {

@@ -11,7 +11,7 @@ use hmac_sha256::Hash;
 use ringflake::{Id, TakeError, lease};
 
 use super::budget::Budget;
-use super::reply::{Errors, Rejection};
+use super::reply::{Errors, Rejection, Replies};
 use crate::access::Role;
 use crate::clients::Client;
 use crate::counters::{Counters, add};
@@ -158,13 +158,26 @@ pub(super) struct WorkerContext {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NamespaceIndex(usize);
 
-/// The state of a name.
+/// Why there is no namespace for a request.
 #[derive(Debug)]
-pub(super) enum Lookup {
-    Made(NamespaceIndex),
-    /// The one of this name is to be opened.
-    Unknown(String),
-    Impossible(Rejection),
+pub(super) enum Missing {
+    /// It has to be opened first.
+    Open(String),
+    Rejected(Rejection),
+}
+
+impl Missing {
+    /// Refuses `count` requests; or returns the name of a namespace that has to be opened.
+    pub(super) fn refuse(self, count: usize, replies: &mut Replies<'_>) -> Option<String> {
+        let rejection = match self {
+            Self::Open(name) => return Some(name),
+            Self::Rejected(rejection) => rejection,
+        };
+        for _ in 0..count {
+            replies.reject(&rejection);
+        }
+        None
+    }
 }
 
 /// Why there is no namespace, as a client may know it.
@@ -234,18 +247,18 @@ impl WorkerContext {
     }
 
     /// The namespace of that key, if it is made.
-    pub(super) fn find(&mut self, key: &[u8]) -> Lookup {
+    pub(super) fn find(&mut self, key: &[u8]) -> Result<NamespaceIndex, Missing> {
         let name = &*self.name_of(key);
         if let Some(last) = self.known.get(self.last)
             && last.name.as_bytes() == name
         {
-            return Lookup::Made(NamespaceIndex(self.last));
+            return Ok(NamespaceIndex(self.last));
         }
         let name = match std::str::from_utf8(name) {
             Ok(name) if (1..=NAME_BYTES).contains(&name.len()) => name,
             _ => {
                 let why = format!("the namespace's name must be UTF-8 of 1 to {NAME_BYTES} bytes");
-                return Lookup::Impossible(Rejection::of(why));
+                return Err(Missing::Rejected(Rejection::of(why)));
             }
         };
         let index = match self.by_name.get(name) {
@@ -257,11 +270,11 @@ impl WorkerContext {
                     self.by_name.insert(name.into(), index);
                     index
                 }
-                None => return Lookup::Unknown(name.to_owned()),
+                None => return Err(Missing::Open(name.to_owned())),
             },
         };
         self.last = index.0;
-        Lookup::Made(index)
+        Ok(index)
     }
 
     pub(super) fn namespace(&self, index: NamespaceIndex) -> &Namespace {
@@ -351,7 +364,7 @@ mod tests {
 
     #[test]
     fn every_open_failure_reads_as_in_its_snapshot() {
-        let Lookup::Impossible(name) = context().find(b"") else {
+        let Err(Missing::Rejected(name)) = context().find(b"") else {
             panic!("no name is empty");
         };
         let rejections = [
@@ -386,9 +399,9 @@ mod tests {
     #[test]
     fn a_namespace_is_looked_up_once_per_worker() {
         let mut context = context();
-        let found = |context: &mut WorkerContext, name: &str| match context.find(name.as_bytes()) {
-            Lookup::Made(NamespaceIndex(index)) => Some(index),
-            _ => None,
+        let found = |context: &mut WorkerContext, name: &str| {
+            let found = context.find(name.as_bytes());
+            found.ok().map(|NamespaceIndex(index)| index)
         };
         assert_eq!(found(&mut context, "a"), None);
         for name in ["a", "b", "unknown"] {

@@ -1,10 +1,10 @@
 //! Queueing the requests of a transaction, and running them.
 
 use super::commands::{self, Flow};
-use super::context::WorkerContext;
+use super::context::{Missing, WorkerContext};
 use super::decode::{Arguments, Decoded, Decoder, Words};
 use super::reply::{Rejection, Replies};
-use super::session::{Missing, Session};
+use super::session::Session;
 use super::transaction::Transaction;
 use super::turn::plain_take;
 use crate::access::Role;

@@ -1,9 +1,9 @@
 //! The session of a client.
 
 use super::budget::UNAUTHENTICATED_BYTES;
-use super::context::{Lookup, NamespaceIndex, Shared, WorkerContext};
+use super::context::{Missing, NamespaceIndex, Shared, WorkerContext};
 use super::decode::Decoder;
-use super::reply::{Protocol, Rejection, Replies};
+use super::reply::{Protocol, Rejection};
 use super::transaction::Transaction;
 use crate::access::{Exceeded, Role};
 use crate::clients::Client;
@@ -169,20 +169,16 @@ impl Session {
         name: &[u8],
         context: &mut WorkerContext,
     ) -> Result<NamespaceIndex, Missing> {
-        match context.find(name) {
-            Lookup::Made(namespace) => Ok(namespace),
-            Lookup::Impossible(rejection) => Err(Missing::Rejected(rejection)),
-            Lookup::Unknown(name) => {
-                let failed = self.failed.take_if(|(failed, _)| *failed == name);
-                let rejection = failed.map(|(_, why)| why);
-                let rejection =
-                    rejection.or_else(|| has_colon(&name, &context.shared.setup.config.key_prefix));
-                Err(match rejection {
-                    Some(rejection) => Missing::Rejected(rejection),
-                    None => Missing::Open(name),
-                })
-            }
-        }
+        context.find(name).map_err(|missing| {
+            let Missing::Open(name) = &missing else {
+                return missing;
+            };
+            let failed = self.failed.take_if(|(failed, _)| failed == name);
+            let rejection = failed.map(|(_, why)| why);
+            rejection
+                .or_else(|| has_colon(name, &context.shared.setup.config.key_prefix))
+                .map_or(missing, Missing::Rejected)
+        })
     }
 
     /// The namespace of a request that begins none.
@@ -222,26 +218,4 @@ pub(super) struct Allowed {
     pub(super) requests: usize,
     /// Why the others are refused, if there are any.
     pub(super) others: Result<(), Rejection>,
-}
-
-/// Why there is no namespace for a request.
-#[derive(Debug)]
-pub(super) enum Missing {
-    /// It has to be opened first.
-    Open(String),
-    Rejected(Rejection),
-}
-
-impl Missing {
-    /// Refuses `count` requests; or returns the name of a namespace that has to be opened.
-    pub(super) fn refuse(self, count: usize, replies: &mut Replies<'_>) -> Option<String> {
-        let rejection = match self {
-            Self::Open(name) => return Some(name),
-            Self::Rejected(rejection) => rejection,
-        };
-        for _ in 0..count {
-            replies.reject(&rejection);
-        }
-        None
-    }
 }

@@ -17,10 +17,10 @@
 //! since nothing else is answered before the run is.
 
 use super::commands::{self, Flow};
-use super::context::WorkerContext;
+use super::context::{Missing, WorkerContext};
 use super::decode::{Arguments, Decoded};
 use super::reply::{Errors, Form, Replies, refuse_take};
-use super::session::{Missing, Session};
+use super::session::Session;
 use crate::access::Role;
 use crate::proxy_protocol;
 
@@ -35,15 +35,15 @@ pub(super) const REPLY_BYTES: usize = 64 << 10;
 pub(super) enum NextAction {
     /// All requests that are there as a whole are answered.
     Input,
-    /// There may be more to answer.
+    /// There may be more to answer, after other connections had their turns.
     Turn,
     /// The request in front needs this namespace, which is to be opened.
     Open(String),
-    /// The replies are to be sent after a while.
+    /// The replies, to a failed authentication, are to be sent after a while.
     Delay,
-    /// The connection is to be closed without a reply.
+    /// The connection is to be closed at once: it is lost or timed out, or must get no reply.
     Drop,
-    /// The client is to be left once it has these replies.
+    /// The connection is to be closed once the client has these replies.
     Close,
 }
 
