@@ -318,7 +318,9 @@ fn a_variable_says_what_a_key_of_a_file_says() {
     let all = [
         ("DATA_DIR", "relative", "data-dir = 'relative'"),
         ("BEST_EFFORT", "0", "best-effort = false"),
+        ("BEST_EFFORT", "true", "best-effort = true"),
         ("SERVE_ON_DEMAND", "1", "on-demand = true"),
+        ("SERVE_ON_DEMAND", "false", "on-demand = false"),
         ("SERVE_DRAIN", "4s", "drain = '4s'"),
         ("SERVE_RESP", "localhost:1,[::1]:2", "resp.listen = ['127.0.0.1:1', '[::1]:2']"),
         ("SERVE_RESP_UNIX", "a", "resp.unix = 'a'"),

@@ -89,16 +89,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_switch_is_on_or_off() {
-        for (text, is_on) in [("1", true), ("true", true), ("0", false), ("false", false)] {
-            assert_eq!(parse_switch(text), Ok(is_on), "{text}");
-        }
-        for text in ["", "2", "yes", "True"] {
-            assert!(parse_switch(text).is_err(), "{text:?}");
-        }
-    }
-
-    #[test]
     fn an_address_has_a_port() {
         let localhost = parse_addresses("localhost:1, [::]:80").unwrap();
         assert_eq!(

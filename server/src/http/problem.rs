@@ -191,15 +191,4 @@ mod tests {
             assert_eq!(response.headers()[RETRY_AFTER], seconds);
         }
     }
-
-    #[test]
-    fn a_take_that_never_will_does_not_ask_for_another() {
-        let problem = Problem::from(TakeError::from(Refused::Invalidated));
-        let written: serde_json::Value = serde_json::from_slice(&problem.to_json()).unwrap();
-        assert_eq!(written["type"], "urn:ringflake:problem:cannot-issue");
-        assert_eq!(written["status"], 503);
-        assert_eq!(written.get("retry_after_ms"), None);
-        let response = problem.into_response();
-        assert!(!response.headers().contains_key(RETRY_AFTER));
-    }
 }

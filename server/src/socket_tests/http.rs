@@ -357,19 +357,6 @@ fn an_id_comes_as_a_signed_number_in_json() {
 }
 
 #[test]
-fn ids_of_a_positive_layout_are_positive_without_an_id_width() {
-    let served = serve("[namespaces.orders]\nlayout = 'positive'");
-    let path = "/v1/ids?namespace=orders&count=100";
-    let json = served.connect(Http).post(path, &[]).json();
-    let ids = json["ids"].as_array().unwrap();
-    assert!(
-        ids.iter().all(|id| !id.as_str().unwrap().starts_with('-')),
-        "{json}"
-    );
-    assert_eq!(ids.len(), 100);
-}
-
-#[test]
 fn no_id_comes_twice_in_whatever_format() {
     let served = serve("");
     let mut wire = served.connect(Http);
@@ -406,6 +393,7 @@ fn an_answer_that_can_t_be_finished_is_an_error() {
     let reply = served.connect(Http).post(path, &[TEXT]);
     assert_eq!((reply.status, &*reply.problem()), (503, "cannot-issue"));
     assert!(!reply.headers.contains_key("retry-after"));
+    assert!(!reply.text().contains("retry_after_ms"));
     assert_eq!(served.count(Http, |it| &it.ids), 0);
 }
 
