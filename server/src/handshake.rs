@@ -81,7 +81,6 @@ impl Handshakes {
         protocol: Protocol,
         setup: &Setup,
         drain_time: Duration,
-        counters: &Arc<Counters>,
         full: Vec<u8>,
     ) -> (Arc<Self>, Tasks) {
         let (task, tasks) = mpsc::channel();
@@ -93,7 +92,7 @@ impl Handshakes {
             draining: setup.drain.subscribe(),
             drain_time,
             clients: Clients::new(&setup.limits),
-            counters: Arc::clone(counters),
+            counters: Arc::clone(&setup.counters[0]),
             full,
             log: LogLimit::default(),
             _task: task,
@@ -292,14 +291,8 @@ mod tests {
         let mut setup = Setup::of(Access::open(), namespaces);
         setup.tls = Some(Arc::new(tls));
         setup.limits.request_time = Duration::from_millis(1);
-        let counters = Arc::default();
-        let (handshakes, _tasks) = Handshakes::new(
-            Protocol::Http,
-            &setup,
-            Duration::ZERO,
-            &counters,
-            Vec::new(),
-        );
+        let (handshakes, _tasks) =
+            Handshakes::new(Protocol::Http, &setup, Duration::ZERO, Vec::new());
         // For one of them.
         let budget = BufferBudget::new(2 * TLS_STRANGER_BYTES).client(CLIENT);
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -329,6 +322,6 @@ mod tests {
             assert!(line.contains(expected), "{line}");
             assert!(line.contains("192.0.2.1"), "{line}");
         }
-        assert_eq!(counters.handshakes_delayed.load(Relaxed), 2);
+        assert_eq!(setup.counters[0].handshakes_delayed.load(Relaxed), 2);
     }
 }

@@ -58,7 +58,6 @@ mod take;
 mod take_request;
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -67,8 +66,6 @@ use tokio::runtime::{Builder, Runtime};
 use self::app::App;
 pub(crate) use self::app::DRAIN_TIME;
 use self::connection::Shared;
-#[cfg(test)]
-use crate::counters::Counters;
 use crate::counters::NamedCounters;
 use crate::handshake::Tasks;
 use crate::setup::Setup;
@@ -76,8 +73,6 @@ use crate::setup::Setup;
 pub(crate) struct HttpServer {
     runtime: Runtime,
     tasks: Tasks,
-    #[cfg(test)]
-    counters: [Arc<Counters>; 1],
 }
 
 impl HttpServer {
@@ -89,7 +84,7 @@ impl HttpServer {
     pub(crate) fn start(
         mut setup: Setup,
         drain_time: Duration,
-        others: Vec<NamedCounters>,
+        protocols: Vec<NamedCounters>,
     ) -> io::Result<Self> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(setup.config.workers)
@@ -101,10 +96,7 @@ impl HttpServer {
             .enable_time()
             .build()?;
         let listeners = std::mem::take(&mut setup.listeners);
-        let app = Arc::new(App::new(setup, drain_time, others)?);
-        #[cfg(test)]
-        let counters = [Arc::clone(&app.counters)];
-        let (shared, tasks) = Shared::new(app);
+        let (shared, tasks) = Shared::new(App::new(setup, drain_time, protocols)?);
         {
             let _in_runtime = runtime.enter();
             for listener in listeners {
@@ -112,17 +104,7 @@ impl HttpServer {
                 runtime.spawn(accepting);
             }
         }
-        Ok(Self {
-            runtime,
-            tasks,
-            #[cfg(test)]
-            counters,
-        })
-    }
-
-    #[cfg(test)]
-    pub(crate) fn counters(&self) -> &[Arc<Counters>] {
-        &self.counters
+        Ok(Self { runtime, tasks })
     }
 
     /// Waits until all connections have ended after the drain has begun, at most until

@@ -88,7 +88,6 @@ use tokio::sync::watch;
 
 use self::context::{Shared, Worker};
 use crate::config::Protocol;
-use crate::counters::Counters;
 use crate::handshake::{Handshakes, Tasks};
 use crate::setup::Setup;
 
@@ -100,7 +99,6 @@ const GRACE: Duration = Duration::from_millis(500);
 
 pub(crate) struct RespServer {
     workers: Vec<JoinHandle<()>>,
-    shared: Arc<Shared>,
     stop: watch::Sender<bool>,
     tasks: Tasks,
 }
@@ -118,12 +116,10 @@ impl RespServer {
             Protocol::Resp,
             &shared.setup,
             Duration::ZERO,
-            &shared.counters[0],
             accept::FULL.to_vec(),
         );
         let mut server = Self {
             workers: Vec::new(),
-            shared: Arc::clone(&shared),
             stop,
             tasks,
         };
@@ -146,11 +142,6 @@ impl RespServer {
             first.spawn(accepting);
         }
         Ok(server)
-    }
-
-    /// The counters of the accept loops, and of each worker.
-    pub(crate) fn counters(&self) -> &[Arc<Counters>] {
-        &self.shared.counters
     }
 
     /// Waits until all connections have ended after the drain has begun. Closes what is left

@@ -24,6 +24,7 @@ use ringflake::Shutdown;
 pub use self::error::StartError;
 use crate::access::Access;
 use crate::config::{Config, ConfigError, Protocol, ProtocolConfig, check_rereadable, is_local};
+use crate::counters::NamedCounters;
 use crate::descriptors;
 use crate::drain::Drain;
 use crate::factory::GeneratorFactory;
@@ -97,8 +98,9 @@ pub struct Server {
     pub(crate) drain: Drain,
     /// For how long HTTP answers new requests while it drains.
     pub(crate) drain_time: Duration,
-    pub(crate) resp: Option<resp::RespServer>,
-    pub(crate) http: Option<http::HttpServer>,
+    pub(crate) counters: Vec<NamedCounters>,
+    resp: Option<resp::RespServer>,
+    http: Option<http::HttpServer>,
     socket_files: Vec<SocketFile>,
 }
 
@@ -172,6 +174,7 @@ impl Server {
             factory,
             drain: Drain::default(),
             drain_time: http::DRAIN_TIME,
+            counters: Vec::new(),
             resp: None,
             http: None,
             socket_files: Vec::new(),
@@ -329,27 +332,32 @@ impl Server {
     fn accept(&mut self, bound: Bound) -> Result<(), StartError> {
         let namespaces = self.config.namespaces.len();
         let limits = descriptors::limited(&self.config.limits, bound.len(), namespaces);
-        let mut others = Vec::new();
         for (protocol, listeners) in bound {
             let refused = |source| StartError::Workers { protocol, source };
+            let config = self.config.protocol(protocol).clone();
+            let workers = match protocol {
+                Protocol::Resp => config.workers,
+                Protocol::Http => 0,
+            };
+            let counters: Vec<_> = (0..=workers).map(|_| Arc::default()).collect();
+            self.counters.push((protocol.name(), counters.clone()));
             let setup = Setup {
                 listeners,
-                config: self.config.protocol(protocol).clone(),
+                config,
                 namespaces: Arc::clone(&self.namespaces),
                 rights: Arc::clone(&self.access),
                 tls: self.tls.clone(),
                 limits: limits.clone(),
                 drain: self.drain.clone(),
+                counters,
             };
             match protocol {
                 Protocol::Resp => {
-                    let started = resp::RespServer::start(setup).map_err(refused)?;
-                    others.push((protocol.name(), started.counters().to_vec()));
-                    self.resp = Some(started);
+                    self.resp = Some(resp::RespServer::start(setup).map_err(refused)?);
                 }
                 Protocol::Http => {
-                    let others = std::mem::take(&mut others);
-                    let started = http::HttpServer::start(setup, self.drain_time, others);
+                    let all = self.counters.clone();
+                    let started = http::HttpServer::start(setup, self.drain_time, all);
                     self.http = Some(started.map_err(refused)?);
                 }
             }

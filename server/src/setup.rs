@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::access::Access;
 use crate::config::{Limits, ProtocolConfig};
+use crate::counters::Counters;
 use crate::drain::Drain;
 use crate::listener::Listener;
 use crate::namespaces::Namespaces;
@@ -19,6 +20,9 @@ pub(crate) struct Setup {
     pub(crate) tls: Option<Arc<Tls>>,
     pub(crate) limits: Limits,
     pub(crate) drain: Drain,
+    /// Those of the accept loops first, which several threads write; then those of each worker of
+    /// the Redis protocol.
+    pub(crate) counters: Vec<Arc<Counters>>,
 }
 
 #[cfg(test)]
@@ -36,6 +40,7 @@ impl Setup {
             tls: None,
             limits: Limits::default(),
             drain: Drain::default(),
+            counters: (0..=2).map(|_| Arc::default()).collect(),
         }
     }
 }

@@ -11,7 +11,6 @@ use super::deadlines::{Deadlines, Times};
 use super::namespace_metrics::NamespaceMetrics;
 use super::problem::{Kind, Problem};
 use crate::buffer_budget::{BufferPermit, ClientBudget};
-use crate::config::Protocol;
 use crate::counters::{Counters, NamedCounters};
 use crate::namespaces::{Namespace, OpenError};
 use crate::readiness::Obstacle;
@@ -38,14 +37,12 @@ impl App {
     pub(super) fn new(
         setup: Setup,
         drain_time: Duration,
-        mut protocols: Vec<NamedCounters>,
+        protocols: Vec<NamedCounters>,
     ) -> io::Result<Self> {
-        let counters = Arc::<Counters>::default();
-        protocols.push((Protocol::Http.name(), vec![Arc::clone(&counters)]));
         Ok(Self {
+            counters: Arc::clone(&setup.counters[0]),
             setup,
             drain_time,
-            counters,
             protocols,
             metrics: NamespaceMetrics::new().map_err(io::Error::other)?,
             started: Instant::now(),

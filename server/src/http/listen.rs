@@ -21,14 +21,14 @@ use crate::handshake::{Admission, Handshakes, Tasks};
 use crate::listener::{Acceptor, Listener, Stream};
 
 impl Shared {
-    pub(super) fn new(app: Arc<App>) -> (Self, Tasks) {
+    pub(super) fn new(app: App) -> (Self, Tasks) {
+        let app = Arc::new(app);
         let setup = &app.setup;
         let hosts = match setup.tls {
             Some(_) => Hosts::All,
             None => Hosts::Known(setup.config.hosts.clone().into()),
         };
-        let (handshakes, tasks) =
-            Handshakes::new(Protocol::Http, setup, app.drain_time, &app.counters, full());
+        let (handshakes, tasks) = Handshakes::new(Protocol::Http, setup, app.drain_time, full());
         let shared = Self {
             router: routes::router(Arc::clone(&app)),
             http1: http1(),

@@ -60,8 +60,6 @@ pub(super) struct Shared {
     /// For cluster and Sentinel clients.
     pub(super) announced: Option<Announced>,
     pub(super) started: Instant,
-    /// Those of the accept loops first, which several threads write; then those of each worker.
-    pub(super) counters: Vec<Arc<Counters>>,
     pub(super) budget: Budget,
     auth_failures: LogLimit,
     sessions: AtomicU64,
@@ -70,11 +68,10 @@ pub(super) struct Shared {
 
 impl Shared {
     pub(super) fn new(setup: Setup) -> Self {
-        let config = &setup.config;
+        let announced = setup.config.announce.as_deref();
         Self {
-            announced: config.announce.as_deref().and_then(Announced::new),
+            announced: announced.and_then(Announced::new),
             started: Instant::now(),
-            counters: (0..=config.workers).map(|_| Arc::default()).collect(),
             setup,
             budget: Budget::default(),
             auth_failures: LogLimit::default(),
@@ -220,7 +217,7 @@ impl WorkerContext {
     /// `index` is that of the worker, which alone writes its counters.
     pub(super) fn new(shared: Arc<Shared>, index: usize) -> Self {
         Self {
-            counters: Arc::clone(&shared.counters[1 + index]),
+            counters: Arc::clone(&shared.setup.counters[1 + index]),
             shared,
             known: Vec::new(),
             by_name: HashMap::new(),

@@ -183,14 +183,9 @@ impl Served {
 
     /// The sum of a count of all threads of a protocol.
     pub(super) fn count(&self, protocol: Protocol, of: fn(&Counters) -> &AtomicU64) -> u64 {
-        let server = self.server();
-        total(
-            match protocol {
-                Protocol::Resp => server.resp.as_ref().unwrap().counters(),
-                Protocol::Http => server.http.as_ref().unwrap().counters(),
-            },
-            of,
-        )
+        let mut all = self.server().counters.iter();
+        let (_, threads) = all.find(|(name, _)| *name == protocol.name()).unwrap();
+        total(threads, of)
     }
 
     pub(super) fn stop(&mut self, patience: Duration) -> Stopped {

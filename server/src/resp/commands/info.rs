@@ -138,7 +138,7 @@ pub(super) fn info(call: Call<'_, '_>) -> Flow {
     let rejection = call.context.rejection(Role::Admin, call.session.token());
     if rejection.is_none() {
         let shared = &call.context.shared;
-        let counters = &shared.counters;
+        let counters = &shared.setup.counters;
         if is_asked("clients") {
             let _ = write!(
                 text,

@@ -109,7 +109,7 @@ impl Bench {
     }
 
     fn ids(&self) -> u64 {
-        self.context.shared.counters[1].ids.load(Relaxed)
+        self.context.shared.setup.counters[1].ids.load(Relaxed)
     }
 }
 
@@ -437,7 +437,7 @@ fn failed_authentications_are_delayed_and_one_line_of_the_log_for_each_client() 
         assert!(lines[0].contains(peer), "{lines:?}");
         assert!(!lines[0].contains("guess"), "{lines:?}");
     }
-    let counted = &bench.context.shared.counters[1].auth_failures;
+    let counted = &bench.context.shared.setup.counters[1].auth_failures;
     assert_eq!(counted.load(Relaxed), 4);
 }
 

@@ -11,7 +11,7 @@ fn info(bench: &mut Bench, words: &str) -> Vec<String> {
 #[test]
 fn the_counts_of_all_workers_are_added_up() {
     let mut bench = Bench::new(Access::open());
-    for (more, counters) in (0..).zip(&bench.context.shared.counters) {
+    for (more, counters) in (0..).zip(&bench.context.shared.setup.counters) {
         counters.accepted.store(30 + more, Relaxed);
         counters.closed.store(4 + more, Relaxed);
         counters.turned_away.store(5 + more, Relaxed);
@@ -117,7 +117,7 @@ fn a_rate_counts_what_is_asked_for() {
     }
     bench.lines("INCR ns\nINCR ns");
     asked += 2;
-    let issued = bench.context.shared.counters[1].ids.load(Relaxed);
+    let issued = bench.context.shared.setup.counters[1].ids.load(Relaxed);
     assert!(issued < asked, "{issued} of {asked}");
     assert_eq!(access.spent(Role::Take), asked);
 }
@@ -151,7 +151,7 @@ fn requests_of_a_pipeline_are_within_the_rate_one_by_one() {
                 takes.len() == 7 && takes.iter().enumerate().all(is_like),
                 "{takes:?}"
             );
-            let counters = &bench.context.shared.counters[1];
+            let counters = &bench.context.shared.setup.counters[1];
             let counted = [&counters.denied, &counters.unavailable].map(|it| it.load(Relaxed));
             assert_eq!(
                 counted,

@@ -133,5 +133,5 @@ fn a_right_that_was_lost_meanwhile_aborts_exec() {
     rights[Role::Take as usize] = Right::Nobody;
     access.replace(rights);
     bench.check("EXEC => -EXECABORT Transaction discarded because of: NOPERM this token *");
-    assert_eq!(bench.context.shared.counters[1].ids.load(Relaxed), 1);
+    assert_eq!(bench.context.shared.setup.counters[1].ids.load(Relaxed), 1);
 }
