@@ -1,7 +1,7 @@
 //! What a client may do.
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -90,22 +90,17 @@ impl Access {
         is_open: bool,
     ) -> Result<Table, ConfigError> {
         let has_none = files.is_empty();
-        let mut table = Role::ALL.map(|role| {
-            let is_everybodys = match role {
-                Role::Take => is_local || is_open,
-                Role::Inspect | Role::Admin => is_local,
-            };
-            match is_everybodys && has_none {
-                true => Right::Everybody,
-                false => Right::Nobody,
-            }
-        });
-        for ((role, right), file) in Role::ALL.into_iter().zip(&mut table).zip(files.files()) {
-            if let Some(file) = file {
-                *right = Right::Tokens(read_tokens(role, file)?);
-            }
-        }
-        Ok(table)
+        let right = |role, file: &Option<PathBuf>| match file {
+            Some(file) => read_tokens(role, file).map(Right::Tokens),
+            None if has_none && (is_local || is_open && role == Role::Take) => Ok(Right::Everybody),
+            None => Ok(Right::Nobody),
+        };
+        let [take, inspect, admin] = files.files();
+        Ok([
+            right(Role::Take, take)?,
+            right(Role::Inspect, inspect)?,
+            right(Role::Admin, admin)?,
+        ])
     }
 
     /// Whether the last reload failed, so that the files may differ from what is in use.
@@ -306,7 +301,7 @@ mod tests {
             .collect()
     }
 
-    fn take_from(file: Option<std::path::PathBuf>) -> TokenSettings {
+    fn take_from(file: Option<PathBuf>) -> TokenSettings {
         TokenSettings {
             take: file,
             ..TokenSettings::default()
@@ -317,7 +312,7 @@ mod tests {
         Access::new(Access::read(files, is_local, is_open).unwrap())
     }
 
-    fn file(directory: &tempfile::TempDir, token: &str) -> Option<std::path::PathBuf> {
+    fn file(directory: &tempfile::TempDir, token: &str) -> Option<PathBuf> {
         let path = directory.path().join(&token[..4]);
         fs::write(&path, token).unwrap();
         ringflake_kit::tls::only_for_us(&path);
@@ -422,7 +417,6 @@ mod tests {
     fn a_file_that_others_may_read_is_refused() {
         let directory = tempfile::tempdir().unwrap();
         let files = take_from(file(&directory, TAKE));
-        ringflake_kit::tls::allow(files.take.as_ref().unwrap(), 0o644);
         // Root's files may be read by others: root decides who they are.
         let us = std::os::unix::fs::MetadataExt::uid(&fs::metadata(directory.path()).unwrap());
         let mode = if us == 0 { 0o666 } else { 0o644 };

@@ -99,22 +99,19 @@ impl Plan {
         let mut sockets = Vec::new();
         for protocol in Protocol::ALL {
             let of = config.protocol(protocol);
+            let planned = |address: Address, mode: Option<String>| PlannedSocket {
+                protocol: protocol.name(),
+                address: address.to_string(),
+                tls: config.tls.is_some() && mode.is_none(),
+                mode,
+            };
             for &address in &of.listen {
                 all_local &= is_local(address) && !of.proxy_protocol;
-                sockets.push(PlannedSocket {
-                    protocol: protocol.name(),
-                    address: address.to_string(),
-                    tls: config.tls.is_some(),
-                    mode: None,
-                });
+                sockets.push(planned(Address::Tcp(address), None));
             }
             if let Some(path) = &of.unix {
-                sockets.push(PlannedSocket {
-                    protocol: protocol.name(),
-                    address: Address::Unix(path.clone()).to_string(),
-                    tls: false,
-                    mode: Some(format!("{:04o}", of.unix_mode)),
-                });
+                let mode = format!("{:04o}", of.unix_mode);
+                sockets.push(planned(Address::Unix(path.clone()), Some(mode)));
             }
         }
         let rights = Access::read(&config.tokens, all_local, config.open)?;

@@ -30,24 +30,19 @@ impl Session {
             return;
         };
         let queued = checked.and_then(|more| {
-            let bytes = transaction.bytes.len() + request.len();
+            let over = |most: usize, what: &str| {
+                let why = format!("a transaction has at most {most} {what}: use several");
+                Err(Rejection::of(why))
+            };
             if transaction.replies.saturating_add(more) > limits.count {
-                let most = limits.count;
-                return Err(Rejection::of(format!(
-                    "a transaction has at most {most} IDs and replies: use several"
-                )));
+                return over(limits.count, "IDs and replies");
             }
             let is_command = commands::taken_name(words).is_none();
             if is_command && transaction.commands == COMMANDS {
-                return Err(Rejection::of(format!(
-                    "a transaction has at most {COMMANDS} requests that are not takes: use several"
-                )));
+                return over(COMMANDS, "requests that are not takes");
             }
-            if bytes > limits.request_bytes {
-                return Err(Rejection::of(format!(
-                    "a transaction has at most {} bytes: use several",
-                    limits.request_bytes
-                )));
+            if transaction.bytes.len() + request.len() > limits.request_bytes {
+                return over(limits.request_bytes, "bytes");
             }
             transaction.replies += more;
             transaction.commands += usize::from(is_command);
