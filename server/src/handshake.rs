@@ -127,7 +127,7 @@ impl Handshakes {
 
     fn turn_away(&self, stream: Stream) {
         add_shared(&self.counters.turned_away, 1);
-        stream.turn_away(self.tls.is_some(), &self.full);
+        stream.turn_away(self.has_tls(), &self.full);
     }
 
     /// `None` if it takes longer than a request may, or if the server has drained first.
@@ -151,25 +151,34 @@ impl Handshakes {
             .ok()
     }
 
-    /// Waits for memory, which is returned with the permit, and does the handshake.
-    async fn accept_tls<S: AsyncRead + AsyncWrite + Unpin>(
+    pub(crate) fn has_tls(&self) -> bool {
+        self.tls.is_some()
+    }
+
+    /// Waits for memory, which is returned with the permit, and does the TLS handshake.
+    pub(crate) async fn accept_tls<S: AsyncRead + AsyncWrite + Unpin>(
         &self,
         stream: S,
         budget: &ClientBudget,
     ) -> Option<(TlsStream<S>, BufferPermit)> {
-        let config = self.tls.as_ref()?.of(self.protocol);
-        let permit = match budget.try_acquire(TLS_STRANGER_BYTES) {
-            Some(permit) => permit,
-            None => {
-                self.delayed(budget.client());
-                budget.acquire(TLS_STRANGER_BYTES).await?
-            }
+        // Waiting for memory counts as part of the handshake.
+        let handshake = async {
+            let config = self.tls.as_ref()?.of(self.protocol);
+            let permit = match budget.try_acquire(TLS_STRANGER_BYTES) {
+                Some(permit) => permit,
+                None => {
+                    self.delayed(budget.client());
+                    budget.acquire(TLS_STRANGER_BYTES).await?
+                }
+            };
+            let accepted = TlsAcceptor::from(config).accept(stream).await;
+            let accepted = accepted
+                .inspect_err(|error| self.failed("TLS handshake", budget.client(), error))
+                .ok()?;
+            Some((accepted, permit))
         };
-        let accepted = TlsAcceptor::from(config).accept(stream).await;
-        let accepted = accepted
-            .inspect_err(|error| self.failed("TLS handshake", budget.client(), error))
-            .ok()?;
-        Some((accepted, permit))
+        // Pinned, it is stored once.
+        self.within(std::pin::pin!(handshake)).await
     }
 
     fn delayed(&self, peer: Client) {
@@ -205,14 +214,10 @@ pub(crate) struct Admission {
     /// `None` until the header of a proxy has named it. Until then the connection counts only in
     /// the table.
     client: Option<Client>,
-    handshakes: Arc<Handshakes>,
+    pub(crate) handshakes: Arc<Handshakes>,
 }
 
 impl Admission {
-    pub(crate) fn has_tls(&self) -> bool {
-        self.handshakes.tls.is_some()
-    }
-
     /// Reads the header of a proxy, where the settings say that there is one, and counts the
     /// connection for the client that it names. Returns that address, if any; `None` if the
     /// connection ends.
@@ -236,19 +241,6 @@ impl Admission {
         }
         self.client = Some(client);
         Some((stream, address))
-    }
-
-    /// Waits for memory, which is returned with the permit, and does the TLS handshake.
-    pub(crate) async fn accept_tls<S: AsyncRead + AsyncWrite + Unpin>(
-        &self,
-        stream: S,
-        budget: &ClientBudget,
-    ) -> Option<(TlsStream<S>, BufferPermit)> {
-        let handshakes = &self.handshakes;
-        // Waiting for a permit counts as part of the handshake.
-        handshakes
-            .within(handshakes.accept_tls(stream, budget))
-            .await
     }
 }
 
@@ -302,10 +294,9 @@ mod tests {
         let begin = |mut bytes: &'static [u8]| {
             runtime.block_on(async {
                 let stream = join(bytes, sink());
-                let done = handshakes.within(handshakes.accept_tls(stream, &budget));
-                assert!(done.await.is_none());
-                let header = handshakes.read_header(&mut bytes, CLIENT).await;
-                assert!(header.is_none());
+                assert!(handshakes.accept_tls(stream, &budget).await.is_none());
+                let header = handshakes.read_header(&mut bytes, CLIENT);
+                assert!(header.await.is_none());
             });
         };
         assert_eq!(said(|| begin(b"")), [""; 0]);

@@ -19,7 +19,7 @@ use redis_protocol::resp2::types::OwnedFrame;
 use ringflake_kit::eventually;
 
 use self::served::{Served, TLS, serve, serve_namespaces, serve_narrow};
-use self::wire::{PATIENCE, Wire, incr, request};
+use self::wire::{PATIENCE, Wire, assert_lines, incr, request};
 use crate::access::Access;
 use crate::config::Protocol;
 use crate::namespaces::OpenError;
@@ -91,7 +91,7 @@ fn a_full_table_turns_away_and_recovers() {
         if protocol == Protocol::Http {
             let metrics = clients[0].get("/metrics").text();
             let line = "ringflake_server_connections_turned_away_total{protocol=\"http\"} 2";
-            assert!(metrics.lines().any(|own| own == line), "{metrics}");
+            assert_lines(&metrics, &[line]);
         }
         drop(clients);
         eventually("a place is free again", || {

@@ -152,31 +152,23 @@ impl OfProtocol {
 
 #[cfg(test)]
 mod tests {
-    use ringflake::{CachedGenerator, Layout};
     use serde_json::Value;
 
     use super::*;
     use crate::counters::add;
 
-    /// A namespace in a directory of its own.
-    fn local(directory: &tempfile::TempDir) -> Arc<Namespace> {
-        let local = ringflake::Local::new("orders")
-            .in_directory(directory.path())
-            .accept_best_effort(true);
-        let generator = CachedGenerator::builder(Layout::RANDFLAKE)
-            .local(local)
-            .build()
-            .unwrap();
-        Arc::new(Namespace {
-            name: "orders".to_owned(),
-            generator,
-        })
-    }
-
     #[test]
     fn a_status_has_what_the_page_shows() {
         let directory = tempfile::tempdir().unwrap();
-        let orders = local(&directory);
+        let name = "orders".to_owned();
+        let local = ringflake::Local::new(&name)
+            .in_directory(directory.path())
+            .accept_best_effort(true);
+        let generator = ringflake::CachedGenerator::builder(ringflake::Layout::RANDFLAKE)
+            .local(local)
+            .build()
+            .unwrap();
+        let orders = Arc::new(Namespace { name, generator });
         orders.generator.take().unwrap();
         let counters = Arc::new(Counters::default());
         add(&counters.accepted, 3);

@@ -55,13 +55,12 @@ impl Shared {
         Ok(async move {
             let mut drained = pin!(self.handshakes.drained());
             while let Some((stream, client, _)) = acceptor.next(drained.as_mut()).await {
-                let shared = self.clone();
                 match self.handshakes.admit(stream, client) {
                     Some((Stream::Tcp(stream), admission)) => {
-                        drop(tokio::spawn(tcp(shared, stream, client, admission)));
+                        drop(tokio::spawn(tcp(self.clone(), stream, client, admission)));
                     }
                     Some((Stream::Unix(stream), admission)) => {
-                        drop(tokio::spawn(unix(shared, stream, client, admission)));
+                        drop(tokio::spawn(unix(self.clone(), stream, client, admission)));
                     }
                     None => {}
                 }
@@ -78,22 +77,17 @@ async fn tcp(shared: Shared, stream: TcpStream, client: Client, mut admission: A
     };
     let client = address.map_or(client, |address| address.ip().into());
     let budgets = shared.budgets.client(client);
-    if !admission.has_tls() {
+    if !shared.handshakes.has_tls() {
         return serve(stream, Tap::default(), None, budgets, shared).await;
     }
     // It is larger by far, and a connection without TLS has no room for it.
-    Box::pin(with_tls(shared, stream, budgets, &admission)).await;
+    Box::pin(with_tls(shared, stream, budgets)).await;
 }
 
-async fn with_tls(
-    shared: Shared,
-    stream: TcpStream,
-    budgets: ClientBudgets,
-    admission: &Admission,
-) {
+async fn with_tls(shared: Shared, stream: TcpStream, budgets: ClientBudgets) {
     let tap = Tap::default();
     let stream = tap.inspect(stream);
-    let handshake = admission.accept_tls(stream, &budgets.strangers);
+    let handshake = shared.handshakes.accept_tls(stream, &budgets.strangers);
     // A handshake that fails or takes too long makes no connection.
     if let Some((stream, permit)) = handshake.await {
         Box::pin(serve(stream, tap, Some(permit), budgets, shared)).await;

@@ -68,12 +68,12 @@ fn spawn(
                     session.client = address.ip().into();
                 }
                 let mut share = shared.budget.share(session.client);
-                if !admission.has_tls() {
+                if !admission.handshakes.has_tls() {
                     return connection::serve(stream, session, share, &shared, draining).await;
                 }
                 let budget = shared.budget.tls(session.client);
                 // These are large, and a connection without TLS has no room for them.
-                let handshake = Box::pin(admission.accept_tls(stream, &budget));
+                let handshake = Box::pin(admission.handshakes.accept_tls(stream, &budget));
                 if let Some((stream, permit)) = handshake.await {
                     share.add_tls(permit);
                     Box::pin(connection::serve(stream, session, share, &shared, draining)).await;

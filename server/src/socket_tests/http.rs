@@ -9,6 +9,7 @@ use ringflake_kit::eventually;
 use serde_json::json;
 
 use super::served::{Served, serve, serve_ahead, serve_few};
+use super::wire::assert_lines;
 use crate::access::{Access, Right, Role};
 use crate::config::Protocol::{Http, Resp};
 use crate::tokens::Tokens;
@@ -146,18 +147,19 @@ fn requests_and_refusals_are_counted() {
     }
     // The request for them is counted behind them.
     let text = wire.get("/metrics").text();
-    for line in [
-        "ringflake_server_ids_total{protocol=\"http\"} 1024",
-        "ringflake_server_ids_total{protocol=\"resp\"} 0",
-        "ringflake_server_requests_total{protocol=\"http\"} 3",
-        "ringflake_server_request_errors_total{protocol=\"http\",kind=\"denied\"} 0",
-        "ringflake_server_request_errors_total{protocol=\"http\",kind=\"invalid\"} 1",
-        "ringflake_server_request_errors_total{protocol=\"http\",kind=\"unavailable\"} 1",
-        "ringflake_server_request_duration_seconds_count{protocol=\"http\"} 3",
-        "ringflake_server_request_duration_seconds_count{protocol=\"resp\"} 1",
-    ] {
-        assert!(text.lines().any(|own| own == line), "{line}\n{text}");
-    }
+    assert_lines(
+        &text,
+        &[
+            "ringflake_server_ids_total{protocol=\"http\"} 1024",
+            "ringflake_server_ids_total{protocol=\"resp\"} 0",
+            "ringflake_server_requests_total{protocol=\"http\"} 3",
+            "ringflake_server_request_errors_total{protocol=\"http\",kind=\"denied\"} 0",
+            "ringflake_server_request_errors_total{protocol=\"http\",kind=\"invalid\"} 1",
+            "ringflake_server_request_errors_total{protocol=\"http\",kind=\"unavailable\"} 1",
+            "ringflake_server_request_duration_seconds_count{protocol=\"http\"} 3",
+            "ringflake_server_request_duration_seconds_count{protocol=\"resp\"} 1",
+        ],
+    );
 }
 
 #[test]
@@ -204,13 +206,14 @@ fn a_token_gives_its_own_right_only() {
     }
     // Six requests of each path had no known token, and two had one of another role.
     let text = wire.request("GET", "/metrics", &[admin], "").text();
-    for line in [
-        "ringflake_server_auth_failures_total{protocol=\"http\"} 18",
-        "ringflake_server_request_errors_total{protocol=\"http\",kind=\"denied\"} 24",
-        "ringflake_server_request_errors_total{protocol=\"http\",kind=\"invalid\"} 0",
-    ] {
-        assert!(text.lines().any(|own| own == line), "{line}\n{text}");
-    }
+    assert_lines(
+        &text,
+        &[
+            "ringflake_server_auth_failures_total{protocol=\"http\"} 18",
+            "ringflake_server_request_errors_total{protocol=\"http\",kind=\"denied\"} 24",
+            "ringflake_server_request_errors_total{protocol=\"http\",kind=\"invalid\"} 0",
+        ],
+    );
     // A guess takes its time, whatever the response tells of it.
     for (method, path) in [("POST", post), ("GET", "/readyz")] {
         let began = Instant::now();

@@ -186,6 +186,14 @@ pub(super) fn incr(name: &str) -> Vec<u8> {
     request(&["INCR", name])
 }
 
+/// Asserts that each of these is a line of the text.
+#[track_caller]
+pub(super) fn assert_lines(text: &str, expected: &[&str]) {
+    for line in expected {
+        assert!(text.lines().any(|own| own == *line), "{line}\n{text}");
+    }
+}
+
 pub(super) struct Reply {
     pub(super) status: u16,
     pub(super) headers: HashMap<String, String>,
