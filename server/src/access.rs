@@ -284,21 +284,18 @@ mod tests {
     const TAKE: &str = "take-0123456789abcdef";
     const ADMIN: &str = "admin-0123456789abcdef";
 
+    fn names(has: impl Fn(&Role) -> bool) -> Vec<&'static str> {
+        Role::ALL.into_iter().filter(has).map(Role::name).collect()
+    }
+
     /// Which roles somebody with this token has.
     fn roles(access: &Access, token: Option<&str>) -> Vec<&'static str> {
-        let token = token.map(str::as_bytes);
-        let has = |role: &Role| access.allows(*role, token);
-        Role::ALL.into_iter().filter(has).map(Role::name).collect()
+        names(|role| access.allows(*role, token.map(str::as_bytes)))
     }
 
     /// The roles that somebody has.
     fn given(access: &Access) -> Vec<&'static str> {
-        let given = |role: &Role| access.is_anybodys(*role);
-        Role::ALL
-            .into_iter()
-            .filter(given)
-            .map(Role::name)
-            .collect()
+        names(|role| access.is_anybodys(*role))
     }
 
     fn take_from(file: Option<PathBuf>) -> TokenSettings {

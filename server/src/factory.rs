@@ -49,11 +49,6 @@ impl GeneratorFactory {
         }
     }
 
-    /// Sees that local namespaces can be begun.
-    pub(crate) fn make_data_dir(&self) -> Result<DataDir, LocalError> {
-        self.all_local().make_directory()
-    }
-
     /// What all namespaces of the data directory share.
     pub(crate) fn all_local(&self) -> Local {
         self.in_data_dir(Local::of_layout(None))

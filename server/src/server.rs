@@ -290,7 +290,7 @@ impl Server {
         let mut settings = self.config.namespaces.values();
         // A tier has its file there.
         if self.config.on_demand || settings.any(|settings| settings.tier == Some(true)) {
-            let made = self.factory.make_data_dir();
+            let made = self.factory.all_local().make_directory();
             made.map_err(StartError::DataDir)?;
         }
         let (sender, receiver) = mpsc::channel();

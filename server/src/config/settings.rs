@@ -332,7 +332,8 @@ impl Settings {
         for path in settings.paths() {
             *path = directory.join(&path);
         }
-        for url in settings.store_urls() {
+        let namespaces = settings.namespaces.values_mut();
+        for url in namespaces.filter_map(|namespace| namespace.store.as_mut()) {
             *url = url.in_directory(directory);
         }
         Ok(settings)
@@ -372,12 +373,6 @@ impl Settings {
         .into_iter()
         .chain(of_namespaces)
         .flatten()
-    }
-
-    /// Every store that a file names itself, to be put in its place.
-    fn store_urls(&mut self) -> impl Iterator<Item = &mut StoreUrl> {
-        let namespaces = self.namespaces.values_mut();
-        namespaces.filter_map(|namespace| namespace.store.as_mut())
     }
 }
 

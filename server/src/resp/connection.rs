@@ -131,14 +131,15 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
             if connection.session.is_revoked(shared) {
                 return Poll::Ready(NextAction::Close);
             }
+            let is_over = |by| Instant::now() >= by;
             // A client that never stops sending does not reach the timer below.
-            if connection.is_overdue_stranger() {
+            if connection.authenticate_by().is_some_and(is_over) {
                 return Poll::Ready(NextAction::Drop);
             }
             let mut turns = 0;
             loop {
                 // Answer buffered requests before ending.
-                if connection.needs_input && connection.is_drained() {
+                if connection.needs_input && connection.drained_by.is_some_and(is_over) {
                     return Poll::Ready(NextAction::Close);
                 }
                 match connection.turn(context) {
@@ -370,15 +371,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
         }
         let since = self.stranger_since.get_or_insert_with(Instant::now);
         Some(*since + self.shared.setup.limits.request_time)
-    }
-
-    fn is_overdue_stranger(&mut self) -> bool {
-        self.authenticate_by()
-            .is_some_and(|by| Instant::now() >= by)
-    }
-
-    fn is_drained(&self) -> bool {
-        self.drained_by.is_some_and(|by| Instant::now() >= by)
     }
 
     fn patience(&self, waiting: Waiting) -> Duration {

@@ -189,6 +189,18 @@ impl Replies<'_> {
         }
     }
 
+    /// A key and its value.
+    pub(super) fn pair(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) {
+        self.bulk(key.as_ref());
+        self.bulk(value.as_ref());
+    }
+
+    /// A key and its number.
+    pub(super) fn figure(&mut self, key: &str, number: i64) {
+        self.bulk(key.as_bytes());
+        self.integer(number);
+    }
+
     pub(super) fn id(&mut self, id: Id, form: Form) {
         let mut digits = itoa::Buffer::new();
         let string = match form {

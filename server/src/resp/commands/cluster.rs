@@ -48,13 +48,10 @@ pub(super) fn cluster(call: Call<'_, '_>) -> Flow {
                 ("role", "master"),
                 ("health", "online"),
             ] {
-                replies.bulk(key.as_bytes());
-                replies.bulk(value.as_bytes());
+                replies.pair(key, value);
             }
-            replies.bulk(b"port");
-            replies.integer(port);
-            replies.bulk(b"replication-offset");
-            replies.integer(0);
+            replies.figure("port", port);
+            replies.figure("replication-offset", 0);
         }
         (b"nodes", []) => {
             let Announced { host, id, .. } = node;
@@ -107,8 +104,7 @@ pub(super) fn sentinel(call: Call<'_, '_>) -> Flow {
         ];
         replies.map(fields.len());
         for (key, value) in fields {
-            replies.bulk(key.as_bytes());
-            replies.bulk(value);
+            replies.pair(key, value);
         }
     };
     match (word.to_ascii_lowercase().as_slice(), arguments) {

@@ -161,19 +161,13 @@ pub(super) fn hello(call: Call<'_, '_>) -> Flow {
     call.replies.protocol = protocol;
     let replies = call.replies;
     replies.map(7);
-    let mut text = |key: &str, value: &str| {
-        replies.bulk(key.as_bytes());
-        replies.bulk(value.as_bytes());
-    };
     // The client-side cache of redis-py accepts no other name. `INFO` has the server's own.
-    text("server", "redis");
-    text("version", REDIS_VERSION);
-    text("mode", call.context.shared.mode());
-    text("role", "master");
-    replies.bulk(b"proto");
-    replies.integer(i64::from(protocol.number()));
-    replies.bulk(b"id");
-    replies.integer(call.session.number.cast_signed());
+    replies.pair("server", "redis");
+    replies.pair("version", REDIS_VERSION);
+    replies.pair("mode", call.context.shared.mode());
+    replies.pair("role", "master");
+    replies.figure("proto", i64::from(protocol.number()));
+    replies.figure("id", call.session.number.cast_signed());
     replies.bulk(b"modules");
     replies.array(0);
     Flow::Done

@@ -145,8 +145,7 @@ pub(super) fn inspect(call: Call<'_, '_>) -> Flow {
             ];
             replies.map(parts.len());
             for (name, number) in parts {
-                replies.bulk(name.as_bytes());
-                replies.integer(number.cast_signed());
+                replies.figure(name, number.cast_signed());
             }
         }
         Err(error) => replies.error("ERR", error),

@@ -38,8 +38,7 @@ pub(super) fn config(call: Call<'_, '_>) -> Flow {
             });
             call.replies.map(known.clone().count());
             for (name, value) in known {
-                call.replies.bulk(name);
-                call.replies.bulk(value.as_bytes());
+                call.replies.pair(name, value);
             }
             Flow::Done
         }
@@ -77,10 +76,8 @@ pub(super) fn command(call: Call<'_, '_>) -> Flow {
             for command in asked {
                 replies.bulk(command.name.to_ascii_lowercase().as_bytes());
                 replies.map(2);
-                replies.bulk(b"summary");
-                replies.bulk(command.usage.as_bytes());
-                replies.bulk(b"group");
-                replies.bulk(b"generic");
+                replies.pair("summary", command.usage);
+                replies.pair("group", "generic");
             }
         }
         [word, ..] => {
@@ -208,9 +205,7 @@ fn figures(namespace: &Namespace, replies: &mut Replies<'_>) {
     ];
     replies.map(figures.len() + 1);
     for (name, figure) in figures {
-        replies.bulk(name.as_bytes());
-        replies.integer(i64::try_from(figure).unwrap_or(i64::MAX));
+        replies.figure(name, i64::try_from(figure).unwrap_or(i64::MAX));
     }
-    replies.bulk(b"ready");
-    replies.integer(i64::from(namespace.readiness().is_ok()));
+    replies.figure("ready", i64::from(namespace.readiness().is_ok()));
 }
