@@ -171,7 +171,7 @@ impl Local {
     pub fn make_directory(&self) -> Result<DataDir, LocalError> {
         let directory = self.directory()?;
         directory.create()?;
-        directory.store()?.admit()?;
+        directory.store()?.table_mut().admit()?;
         Ok(directory)
     }
 
@@ -186,12 +186,12 @@ impl Local {
         directory.with_path(fs::metadata(directory.path()))?;
         Secret::check_directory(&directory.secret()).map_err(LocalError::Secret)?;
         let mut store = directory.store()?;
-        store.admit()?;
+        store.table_mut().admit()?;
         let was_locked = directory.with_path(fs::exists(lock_file(&directory.leases())))?;
         if was_locked && directory.noted_past(&directory.lock()?)? == Past::AnothersCopy {
             return Err(directory.copied());
         }
-        store.try_to_write()?;
+        store.table_mut().try_to_write()?;
         Ok(directory)
     }
 

@@ -50,7 +50,7 @@ impl LocalSpace {
     pub fn init(&self, init: &Init) -> Result<StoreRecord, LocalError> {
         self.directory.create()?;
         let mut store = self.sqlite()?;
-        store.admit()?;
+        store.table_mut().admit()?;
         store.check_init(&self.namespace, init)?;
         let lock = self.directory.lock()?;
         self.directory.begin(&lock, &init.limits)?;

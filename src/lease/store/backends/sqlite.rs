@@ -152,7 +152,7 @@ impl SqliteStore {
         self.leases.into_table()
     }
 
-    fn table_mut(&mut self) -> &mut SqliteTable {
+    pub(crate) fn table_mut(&mut self) -> &mut SqliteTable {
         self.leases.table_mut()
     }
 
@@ -189,16 +189,6 @@ impl SqliteStore {
             Ok((namespace, raised))
         };
         namespaces.map(raise).collect()
-    }
-
-    /// Sees that the file's directory keeps files, before one is made there.
-    pub(crate) fn admit(&mut self) -> Result<(), StoreError> {
-        self.table_mut().admit().map(drop)
-    }
-
-    /// Sees that the file can be written, if there is one, and changes nothing.
-    pub(crate) fn try_to_write(&mut self) -> Result<(), StoreError> {
-        self.table_mut().try_to_write()
     }
 
     /// Refuses what is out of range, and a caller's clock that is far from this machine's,

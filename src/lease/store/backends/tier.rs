@@ -342,7 +342,7 @@ impl LeaseStore for TierStore {
             return first.end();
         };
         self.run(namespace, due);
-        if !first.is_cut_off() {
+        if first.cut_off.is_none() {
             return first.end();
         }
         // The upstream grant may reach further now.

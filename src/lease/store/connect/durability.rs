@@ -62,7 +62,6 @@ impl DurabilityGate {
         Durability::of(self.weakness.as_deref())
     }
 
-    /// The store's name.
     pub(crate) fn store(&self) -> &str {
         &self.store
     }

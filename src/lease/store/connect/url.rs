@@ -144,7 +144,6 @@ impl<'a> StoreUrl<'a> {
         self.add(name, value)
     }
 
-    /// Adds a parameter.
     pub(crate) fn add(&mut self, name: &'a str, value: &'a str) -> Result<(), OpenError> {
         if self.has(name) {
             return Err(self.wrong(format!("the parameter {name} is given twice")));

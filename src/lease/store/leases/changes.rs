@@ -51,17 +51,7 @@ struct Observed<'a> {
     block_value: Option<&'a str>,
 }
 
-impl<'a> Change<'a> {
-    fn renewal(namespace: &'a Namespace, renew: &'a Renew) -> Self {
-        let kind = ChangeKind::Renew(renew);
-        Self { namespace, kind }
-    }
-
-    fn release(namespace: &'a Namespace, block: Block, epoch: Epoch) -> Self {
-        let kind = ChangeKind::Release(block, epoch);
-        Self { namespace, kind }
-    }
-
+impl Change<'_> {
     fn block(&self) -> Block {
         match self.kind {
             ChangeKind::Renew(renew) => renew.block,
@@ -125,7 +115,8 @@ impl<T: Table> Leases<T> {
         renew: &Renew,
     ) -> Result<u64, StoreError> {
         renew.validate()?;
-        let renewed = self.change_one(Change::renewal(namespace, renew))?;
+        let kind = ChangeKind::Renew(renew);
+        let renewed = self.change_one(Change { namespace, kind })?;
         Ok(renewed.hwm_end)
     }
 
@@ -135,8 +126,8 @@ impl<T: Table> Leases<T> {
         block: Block,
         epoch: Epoch,
     ) -> Result<(), StoreError> {
-        let change = Change::release(namespace, block, epoch);
-        self.change_one(change).map(drop)
+        let kind = ChangeKind::Release(block, epoch);
+        self.change_one(Change { namespace, kind }).map(drop)
     }
 
     /// As [`release`](crate::lease::LeaseStore::release) for each of these grants, up to 60 of
@@ -155,7 +146,10 @@ impl<T: Table> Leases<T> {
             let known = last.entry(block).or_insert(epoch);
             *known = epoch.max(*known);
         }
-        let change = |(block, epoch)| Change::release(namespace, block, epoch);
+        let change = |(block, epoch)| Change {
+            namespace,
+            kind: ChangeKind::Release(block, epoch),
+        };
         let changes: Vec<_> = last.into_iter().map(change).collect();
         for step in changes.chunks(MAX) {
             for outcome in self.step(step)? {
@@ -188,7 +182,8 @@ impl<T: Table> Leases<T> {
         for step in together.chunks(MAX).filter(|step| step.len() > 1) {
             let change = |&index: &usize| {
                 let (namespace, renew) = renewals[index];
-                Change::renewal(namespace, renew)
+                let kind = ChangeKind::Renew(renew);
+                Change { namespace, kind }
             };
             let changes: Vec<_> = step.iter().map(change).collect();
             match self.step(&changes) {

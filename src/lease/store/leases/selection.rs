@@ -209,7 +209,6 @@ impl View {
         chosen
     }
 
-    /// The lowest marks of the blocks.
     pub(super) fn lowest_marks(&self) -> LowestMarks {
         LowestMarks::of(self.granted.iter().map(|it| &it.state))
     }

@@ -125,17 +125,14 @@ impl EtcdTable {
                 while let (true, Some(last)) = (page.more, page.kvs.last()) {
                     // The first key that comes after it, whatever they are.
                     span.0 = [&*last.key, &[0]].concat();
-                    let read = wire::range_at(&span, PAGE, body.header.revision);
-                    page = self.page(read, deadline)?;
+                    page = self.page(wire::range(&span, PAGE), &body.header, deadline)?;
                     self.add(&mut entries, &page)?;
                 }
             }
             None => {}
         }
         for key in rest {
-            let mut read = wire::get(&path(key));
-            read["revision"] = json!(body.header.revision.to_string());
-            let page = self.page(read, deadline)?;
+            let page = self.page(wire::get(&path(key)), &body.header, deadline)?;
             self.add(&mut entries, &page)?;
         }
         let elapsed = u64::try_from(deadline.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -152,7 +149,14 @@ impl EtcdTable {
         })
     }
 
-    fn page(&mut self, read: Value, deadline: &Deadline) -> Result<RangeReply, Failure> {
+    /// Reads entries as they were when a reply with this header was given.
+    fn page(
+        &mut self,
+        mut read: Value,
+        header: &Header,
+        deadline: &Deadline,
+    ) -> Result<RangeReply, Failure> {
+        read["revision"] = json!(header.revision.to_string());
         let reply: Reply<RangeReply> = self.gateway.ask("/v3/kv/range", &read, deadline)?;
         Ok(reply.body)
     }

@@ -92,7 +92,7 @@ impl SqliteTable {
     }
 
     /// Sees that the file's directory keeps files, before one is made there.
-    pub(in crate::lease) fn admit(&mut self) -> Result<Durability, StoreError> {
+    pub(crate) fn admit(&mut self) -> Result<Durability, StoreError> {
         self.location.admit()
     }
 
@@ -111,8 +111,8 @@ impl SqliteTable {
         self.begin(Access::Write)
     }
 
-    /// Begins a change to the file, if there is one, and undoes it.
-    pub(in crate::lease) fn try_to_write(&mut self) -> Result<(), StoreError> {
+    /// Sees that the file can be written, if there is one, and changes nothing.
+    pub(crate) fn try_to_write(&mut self) -> Result<(), StoreError> {
         let opened = self.begin(Access::Write)?;
         opened.map_or(Ok(()), |opened| opened.refuse_copy())
     }

@@ -80,7 +80,7 @@ impl SqliteStore {
         init: &Init,
     ) -> Result<StoreRecord, StoreError> {
         self.check_init(namespace, init)?;
-        self.admit()?;
+        self.table_mut().admit()?;
         let lock = self.lock()?;
         let past = match self.past(&lock, false, &init.limits)? {
             Past::None if init.history == History::Unknown => Past::Lost,

@@ -19,7 +19,6 @@ use super::values::{
     decode_tier, decode_upstream, encode_tier, encode_upstream, tier_key, upstream_block,
     upstream_key,
 };
-use crate::lease::block::BlockState;
 use crate::lease::error::StoreError;
 use crate::lease::events;
 use crate::lease::namespace::Namespace;
@@ -181,7 +180,11 @@ fn write(opened: &mut Transaction, before: &GrantLog, after: &GrantLog) -> Resul
     let name = after.record.namespace.name();
     for (block, state) in &after.blocks {
         if before.blocks.get(block) != Some(state) {
-            put_block(opened, name, state)?;
+            opened.put(&Put {
+                key: Key::block(name, state.block),
+                value: encode_block(state),
+                rank: Some(state.hwm_end),
+            })?;
         }
     }
     for (&block, upstream) in &after.upstream {
@@ -197,12 +200,4 @@ fn write(opened: &mut Transaction, before: &GrantLog, after: &GrantLog) -> Resul
         put(opened, tier_key(name), tier)?;
     }
     Ok(())
-}
-
-fn put_block(opened: &mut Transaction, name: &str, state: &BlockState) -> Result<(), StoreError> {
-    opened.put(&Put {
-        key: Key::block(name, state.block),
-        value: encode_block(state),
-        rank: Some(state.hwm_end),
-    })
 }

@@ -93,14 +93,10 @@ pub(crate) enum AcquireStep {
 pub(super) struct Renewal {
     end: u64,
     /// The upstream grant ends there, too; and why that is so, if it is known.
-    cut_off: Option<Option<Failing>>,
+    pub(super) cut_off: Option<Option<Failing>>,
 }
 
 impl Renewal {
-    pub(super) fn is_cut_off(&self) -> bool {
-        self.cut_off.is_some()
-    }
-
     /// Where the sub-grant ends now.
     ///
     /// # Errors
@@ -155,7 +151,7 @@ impl GrantLog {
         if missing == 0 || floor_is_ahead || has_asked {
             return self.grant(at, acquire).map(AcquireStep::Granted);
         }
-        let is_probe = self.upstream_state.is_failing();
+        let is_probe = self.upstream_state.failing.is_some();
         if is_probe && !self.upstream_state.begin(at.unix_ms) {
             return match self.grant(at, acquire) {
                 Err(StoreError::Exhausted { .. }) if self.is_spent(at) => {
@@ -186,7 +182,12 @@ impl GrantLog {
             let blocks = record.namespace.blocks();
             let refusal = record.refusal(at.unix_ms, now, acquire, blocks, lowest);
             return Err(match (refusal, self.ahead(now).min()) {
-                (StoreError::Exhausted { .. }, Some(start)) => self.starts_later(at, now, start),
+                // All that the machine has begins there or later.
+                (StoreError::Exhausted { .. }, Some(start)) => StoreError::FloorAhead {
+                    floor: start,
+                    horizon_end: record.horizon_end(now),
+                    retry_after: record.until(record.reached_from(start), at.unix_ms),
+                },
                 (refusal, _) => refusal,
             });
         }
@@ -206,16 +207,6 @@ impl GrantLog {
             Grant::new(offer.block, epoch, offer.ticks)
         });
         Ok(grants.collect())
-    }
-
-    /// The refusal while all that the machine has begins at `start` or later.
-    fn starts_later(&self, at: &Caller, now: u64, start: u64) -> StoreError {
-        let record = &self.record;
-        StoreError::FloorAhead {
-            floor: start,
-            horizon_end: record.horizon_end(now),
-            retry_after: record.until(record.reached_from(start), at.unix_ms),
-        }
     }
 
     /// Refuses a grant log that knows less than it has said; answers the tick.
@@ -238,12 +229,7 @@ impl GrantLog {
     /// Whether the machine's upstream grants allow no sub-grant any more.
     pub(super) fn is_spent(&self, at: &Caller) -> bool {
         let now = self.record.tick_at(at.unix_ms).unwrap_or(0);
-        self.unspent(now).next().is_none()
-    }
-
-    /// The blocks of sub-grants whose upstream grants reach further.
-    fn unspent(&self, now: u64) -> impl Iterator<Item = &BlockState> {
-        self.blocks.values().filter(move |known| {
+        !self.blocks.values().any(|known| {
             let upstream = self.upstream.get(&known.block);
             upstream.is_some_and(|upstream| {
                 upstream.standing != Standing::Closed && known.hwm_end.max(now) < upstream.ticks.end

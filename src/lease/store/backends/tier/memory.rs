@@ -146,7 +146,9 @@ impl MemoryTier {
         step: impl FnOnce(&mut GrantLog, &Caller) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let mut shared = self.shared();
-        let mut log = shared.log(namespace)?.clone();
+        let log = shared.logs.get(namespace.name());
+        let mut log = log.ok_or_else(|| namespace.not_initialised())?.clone();
+        log.record.verify(namespace)?;
         let gone = |user: &str| {
             let number = user.parse::<usize>().ok();
             let process = number.and_then(|number| shared.processes.get(number));
@@ -191,13 +193,4 @@ impl MemoryTier {
 
 fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Shared {
-    fn log(&self, namespace: &Namespace) -> Result<&GrantLog, StoreError> {
-        let log = self.logs.get(namespace.name());
-        let log = log.ok_or_else(|| namespace.not_initialised())?;
-        log.record.verify(namespace)?;
-        Ok(log)
-    }
 }

@@ -89,10 +89,6 @@ impl UpstreamState {
         )
     }
 
-    pub(super) fn is_failing(&self) -> bool {
-        self.failing.is_some()
-    }
-
     /// Notes that the requests have ended, and how.
     pub(super) fn end(&mut self, unix_ms: u64, failing: Option<String>) {
         self.began_unix_ms = None;
@@ -170,6 +166,6 @@ mod tests {
         let failing = state.failing.clone().unwrap();
         assert_eq!((failing.since_unix_ms, failing.failures), (1000, 6));
         state.end(now, None);
-        assert!(!state.is_put_off(now) && !state.is_failing());
+        assert!(!state.is_put_off(now) && state.failing.is_none());
     }
 }

@@ -84,13 +84,6 @@ pub(super) fn range(span: &Span, limit: u64) -> Value {
     })
 }
 
-/// As `range`, at a revision of the past.
-pub(super) fn range_at(span: &Span, limit: u64, revision: i64) -> Value {
-    let mut request = range(span, limit);
-    request["revision"] = json!(revision.to_string());
-    request
-}
-
 /// The keys of a span whose values are the least, the first so many of them, or
 /// all for 0.
 pub(super) fn least(span: &Span, limit: u64) -> Value {

@@ -221,7 +221,6 @@ impl Transaction {
         self.copied().is_some()
     }
 
-    /// Refuses a copy.
     pub(super) fn refuse_copy(&self) -> Result<(), StoreError> {
         match self.copied() {
             None => Ok(()),
@@ -288,14 +287,12 @@ impl Transaction {
         })
     }
 
-    /// All entries of a namespace.
     pub(in crate::lease) fn entries_of(&self, namespace: &str) -> Result<Entries, StoreError> {
         let prefix = format!("{namespace}/");
         let found = self.run(|connection| entries::with_prefix(connection, &prefix))?;
         Ok(found.into_iter().collect())
     }
 
-    /// The value of an entry.
     pub(in crate::lease) fn get(&self, key: &Key) -> Result<Option<String>, StoreError> {
         self.run(|connection| entries::get(connection, key))
     }

@@ -23,18 +23,11 @@ impl GrantLog {
         at: &Caller,
     ) -> Option<DueRequests> {
         let now = self.record.tick_at(at.unix_ms).ok()?;
-        let due = self.due(at, now)?;
-        self.upstream_state.begin(at.unix_ms).then_some(due)
-    }
-
-    fn due(&self, at: &Caller, now: u64) -> Option<DueRequests> {
         let renewals = self.renewals(at, now);
         let spare = self.missing_spares(now, 0);
-        if renewals.is_empty() && spare == 0 {
-            return None;
-        }
-        Some(DueRequests {
-            is_probe: self.upstream_state.is_failing(),
+        let is_due = !renewals.is_empty() || spare > 0;
+        (is_due && self.upstream_state.begin(at.unix_ms)).then(|| DueRequests {
+            is_probe: self.upstream_state.failing.is_some(),
             renewals,
             spares: (spare > 0).then(|| self.request(at, spare)),
         })
