@@ -437,6 +437,7 @@ fn failed_authentications_are_delayed_and_one_line_of_the_log_for_each_client() 
         assert!(lines[0].contains(peer), "{lines:?}");
         assert!(!lines[0].contains("guess"), "{lines:?}");
     }
+    assert_eq!(bench.turn(b"AUTH take\r\n").1, NextAction::Input);
     let counted = &bench.context.shared.setup.counters[1].auth_failures;
     assert_eq!(counted.load(Relaxed), 4);
 }
