@@ -36,7 +36,6 @@ impl DataDir {
     }
 
     /// The directory that the command line names.
-    #[cfg(all(unix, feature = "serve"))]
     pub(crate) fn given(&self) -> Option<&PathBuf> {
         self.given.as_ref()
     }

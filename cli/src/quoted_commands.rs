@@ -72,7 +72,8 @@ fn commands(text: &str) -> Vec<(String, bool)> {
         let rest = &joined[at + name.len()..];
         let is_command = rest.starts_with(|first: char| first.is_ascii_lowercase());
         let mut line = joined[..at].rsplit('\n').next().unwrap();
-        // The store of the command.
+        // The store of the command, or none.
+        line = line.strip_suffix("RINGFLAKE_STORE= ").unwrap_or(line);
         if let Some(begin) = line
             .rfind("RINGFLAKE_STORE=\"$(")
             .filter(|_| line.ends_with(")\" "))

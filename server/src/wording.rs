@@ -1,10 +1,11 @@
 //! Errors for operators: all their causes on one line of the log, and what to do about those of the
 //! library, in the words of the server's settings.
 
+use std::env;
 use std::error::Error;
 use std::fmt;
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ringflake::lease::StoreError;
 use ringflake::{BuildError, LocalError, shell_quoted as quoted};
@@ -30,6 +31,19 @@ impl fmt::Display for Causes<'_> {
         }
         Ok(())
     }
+}
+
+/// In front of a command about the data directory: with the variable set, it would act on the
+/// store that the variable names.
+const NO_STORE: &str = "RINGFLAKE_STORE= ";
+
+fn here() -> PathBuf {
+    env::current_dir().unwrap_or_default()
+}
+
+/// The path as a shell in any directory takes it.
+fn quoted_path(path: &Path) -> String {
+    quoted(here().join(path).display())
 }
 
 /// A namespace as commands of `ringflake` name it.
@@ -64,12 +78,14 @@ impl Target {
         };
         match (url, &settings.store_url_file) {
             (None, _) => {
+                NO_STORE.clone_into(&mut target.assignment);
                 if let Some(path) = data_dir {
-                    target.place = format!(" --data-dir {}", quoted(path.display()));
+                    target.place = format!(" --data-dir {}", quoted_path(path));
                 }
             }
             // The URL in a file may be relative to that file.
             (Some(url), _) if url.scheme() == "sqlite" => {
+                let url = url.in_directory(&here());
                 target.place = format!(" --store {}", quoted(url.expose()));
             }
             (Some(_), file) => {
@@ -77,7 +93,7 @@ impl Target {
                 // Other users can read command lines.
                 match file {
                     Some(path) => {
-                        let path = quoted(path.display());
+                        let path = quoted_path(path);
                         target.assignment = format!("RINGFLAKE_STORE=\"$(cat {path})\" ");
                     }
                     None => "set RINGFLAKE_STORE to the URL of the namespace's store, and "
@@ -98,7 +114,7 @@ impl Target {
         if settings.plain == Some(true) {
             *words += " --plain";
         } else if let Some(path) = &settings.secret_file {
-            *words += &format!(" --secret-file {}", quoted(path.display()));
+            *words += &format!(" --secret-file {}", quoted_path(path));
         }
         if let Some(width) = settings.id_width {
             *words += &format!(" --id-width {width}");
@@ -170,9 +186,9 @@ pub(crate) fn help_of_local(error: &LocalError, target: Option<&Target>) -> Opti
         }
         (LocalError::Store(error), _) => return help_of_store(error, target),
         (LocalError::Copied { directory }, _) => format!(
-            "go back to the original; if nobody can use it any more, run 'ringflake store \
-             raise-floor --over-lost-grants --all --data-dir {}'",
-            quoted(directory.display())
+            "go back to the original; if nobody can use it any more, run '{NO_STORE}ringflake \
+             store raise-floor --over-lost-grants --all --data-dir {}'",
+            quoted_path(directory)
         ),
         (LocalError::OtherWidth { recorded, .. }, _) => {
             format!("set id-width = \"{recorded}\", or use another name, which has its own secret")
@@ -234,6 +250,21 @@ mod tests {
             Causes(&Twice(alone)).to_string(),
             OpenError::Stopping.to_string()
         );
+    }
+
+    #[test]
+    fn commands_work_in_any_directory() {
+        let settings = NamespaceSettings {
+            secret_file: Some("a.secret".into()),
+            ..NamespaceSettings::default()
+        };
+        let url = StoreUrl::new("sqlite:leases.db");
+        let text = Target::new("orders", &settings, Some(&url), None).init();
+        for word in ["--store sqlite:/", "--secret-file /"] {
+            assert!(text.contains(word), "{text}");
+        }
+        let local = Target::new("orders", &settings, None, Some(Path::new("data"))).init();
+        assert!(local.contains("--data-dir /"), "{local}");
     }
 
     /// Prints its source.

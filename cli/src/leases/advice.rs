@@ -12,7 +12,7 @@ use ringflake::local;
 use ringflake::shell_quoted as quoted;
 use ringflake::{IdWidth, Layout, LocalError, Secret};
 
-use crate::args::{KeyArgs, TargetArgs};
+use crate::args::{KeyArgs, TargetArgs, has_store_variable};
 use crate::data_dir::DataDir;
 use crate::secret;
 use crate::words;
@@ -108,8 +108,13 @@ impl Advice {
         let help = match &error {
             LocalError::Copied { directory } => format!(
                 "go back to the original\n\
-                 help: if nobody can use the original any more, run 'ringflake store raise-floor \
+                 help: if nobody can use the original any more, run '{}ringflake store raise-floor \
                  --over-lost-grants --all --data-dir {}'",
+                // Here it was read for the secret of a store alone.
+                match has_store_variable() {
+                    true => "RINGFLAKE_STORE= ",
+                    false => "",
+                },
                 quoted(directory.display())
             ),
             LocalError::NoSecret { .. } => format!(

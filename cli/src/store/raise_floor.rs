@@ -5,13 +5,14 @@ use std::io::{self, Write};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use ringflake::lease::{Floor, LeaseStore, Namespace, OpenOptions, SqliteStore};
-use ringflake::{Clock, SystemClock};
+use ringflake::{Clock, SystemClock, shell_quoted as quoted};
 
 use super::open_store::{CommonArgs, OpenStore};
 use super::parts::Moment;
 use crate::count::count;
 use crate::data_dir::DataDir;
 use crate::output::{self, Answer};
+use crate::usage::Misuse;
 
 const DETAILS: &str = "Examples:
   ringflake store raise-floor --over-lost-grants --all  # adopt a copy of leases.db
@@ -76,7 +77,24 @@ pub(super) fn run(args: &RaiseFloorArgs, data_dir: &DataDir) -> Result<()> {
 fn raise_all(args: &RaiseFloorArgs, data_dir: &DataDir) -> Result<()> {
     let store = &args.common.target.store;
     let options = OpenOptions::new().accept_best_effort(store.accepts_best_effort()?);
-    let mut file = match store.url() {
+    let url = store.url();
+    if url.is_some()
+        && let Some(directory) = data_dir.given()
+    {
+        let (found, without) = match store.is_from_environment() {
+            true => ("RINGFLAKE_STORE names a store", "RINGFLAKE_STORE= "),
+            false => ("--store names a store", ""),
+        };
+        let directory = quoted(directory.display());
+        return Err(Misuse(format!(
+            "which file --all means is not clear: {found}, and --data-dir a directory\n\
+             help: for leases.db in that directory, run '{without}ringflake store raise-floor \
+             --over-lost-grants --all --data-dir {directory}'\n\
+             help: for the store, leave out --data-dir"
+        ))
+        .into());
+    }
+    let mut file = match url {
         None => SqliteStore::new(data_dir.find()?.leases(), &options)?,
         Some(url) => SqliteStore::from_url(&url, &options).context(
             "--all is for leases.db or another sqlite: store; otherwise give --namespace",
