@@ -101,6 +101,14 @@ impl StoreArgs {
         self.store.as_deref().is_some_and(has_password)
     }
 
+    /// The option that accepts such a store, as the command line has it.
+    pub(crate) fn best_effort_word(&self) -> &'static str {
+        match self.best_effort {
+            true => " --best-effort",
+            false => "",
+        }
+    }
+
     pub(crate) fn accepts_best_effort(&self) -> Result<bool> {
         if self.best_effort {
             return Ok(true);

@@ -139,6 +139,15 @@ pub(crate) fn unnamed_or_refused(args: &KeyArgs, data_dir: &DataDir) -> Result<K
     }
 }
 
+/// The options of the key, naming the file of a secret that comes from the data directory.
+pub(crate) fn with_kept_file(args: &KeyArgs, data_dir: &DataDir) -> KeyArgs {
+    let mut args = args.clone();
+    if !args.plain && given(&args).is_none() {
+        args.secret_file = data_dir.try_find().map(|kept| kept.secret());
+    }
+    args
+}
+
 fn existing(args: &KeyArgs, data_dir: &DataDir) -> Result<Option<Key>> {
     if args.plain {
         return Ok(Some(Key::new(None, args.id_width)));

@@ -12,7 +12,7 @@ use ringflake::local;
 use ringflake::shell_quoted as quoted;
 use ringflake::{IdWidth, Layout, LocalError, Secret};
 
-use crate::args::{KeyArgs, TargetArgs, has_store_variable};
+use crate::args::{KeyArgs, has_store_variable};
 use crate::data_dir::DataDir;
 use crate::secret;
 use crate::words;
@@ -21,22 +21,21 @@ use crate::words;
 const FAR_AHEAD: Duration = Duration::from_secs(3600);
 
 /// The layout and the key, as a command line names them.
-pub(super) fn words_of(args: &TargetArgs) -> String {
-    let layout = args.layout.layout;
+pub(super) fn words_of(layout: &Layout, key: &KeyArgs) -> String {
     let mut words = String::new();
-    if layout != Layout::RANDFLAKE {
+    if *layout != Layout::RANDFLAKE {
         words += " --layout ";
         words += &layout
             .name()
             .map_or_else(|| layout.to_string(), str::to_owned);
     }
-    if args.key.plain {
+    if key.plain {
         words += " --plain";
-    } else if let Some(path) = &args.key.secret_file {
+    } else if let Some(path) = &key.secret_file {
         words += &format!(" --secret-file {}", quoted(path.display()));
     }
-    if args.key.id_width != IdWidth::Full {
-        words += &format!(" --id-width {}", args.key.id_width);
+    if key.id_width != IdWidth::Full {
+        words += &format!(" --id-width {}", key.id_width);
     }
     words
 }

@@ -54,7 +54,9 @@ impl StoreTarget {
         data_dir: &DataDir,
     ) -> Result<Key> {
         let local = named(name, args, layout, data_dir)?;
-        let advice = Advice::new(args, data_dir, format!(" --namespace {name}"), true);
+        let words =
+            in_directory(data_dir)? + &format!(" --namespace {name}") + &words_of(layout, args);
+        let advice = Advice::new(args, data_dir, words, true);
         // It is read, whatever it can lose.
         let local = local.id_width(args.id_width).accept_best_effort(true);
         // Whatever else is wrong with the record does not keep IDs from being read.
@@ -69,6 +71,7 @@ impl StoreTarget {
     pub(crate) fn find(args: &TargetArgs, data_dir: &DataDir, purpose: Purpose) -> Result<Self> {
         let (store, layout) = (&args.store, &args.layout.layout);
         let options = OpenOptions::new().accept_best_effort(store.accepts_best_effort()?);
+        let best_effort = store.best_effort_word();
         if purpose != Purpose::LookAfter {
             secret::check_width(&args.key, layout)?;
         }
@@ -77,13 +80,15 @@ impl StoreTarget {
                 "--block-bits needs --store: leases.db has a fixed block size",
             )),
             (None, name) => {
-                let place = format!(" --data-dir {}", quoted(data_dir.find()?.path().display()));
+                let place = in_directory(data_dir)?;
                 let mut words = place.clone();
                 if let Some(name) = name {
                     words += &format!(" --namespace {name}");
                 }
-                words += &words_of(args);
-                let advice = Advice::new(&args.key, data_dir, words, true).of_file(&place);
+                words += &words_of(layout, &args.key);
+                words += best_effort;
+                let advice =
+                    Advice::new(&args.key, data_dir, words, true).of_file(&(place + best_effort));
                 let local = match name {
                     Some(name) => named(name, &args.key, layout, data_dir)?,
                     None => {
@@ -147,10 +152,11 @@ impl StoreTarget {
                     words += &format!(" --block-bits {bits}");
                     namespace = namespace.with_block_bits(bits)?;
                 }
-                words += &words_of(args);
+                words += &words_of(layout, &secret::with_kept_file(&args.key, data_dir));
+                words += best_effort;
                 let mut advice = Advice::new(&args.key, data_dir, words, false);
                 if SqliteStore::from_url(&url, &options).is_ok() {
-                    advice = advice.of_file(place);
+                    advice = advice.of_file(&format!("{place}{best_effort}"));
                 }
                 if purpose != Purpose::LookAfter {
                     advice.refuse_used(key.secret(), &url)?;
@@ -227,6 +233,12 @@ fn named(name: &str, args: &KeyArgs, layout: &Layout, data_dir: &DataDir) -> Res
     }
     secret::check_named(args, name, &local, layout, data_dir)?;
     Ok(local)
+}
+
+/// The option that names the data directory.
+fn in_directory(data_dir: &DataDir) -> Result<String> {
+    let path = quoted(data_dir.find()?.path().display());
+    Ok(format!(" --data-dir {path}"))
 }
 
 fn say_what_was_made(space: &LocalSpace) {

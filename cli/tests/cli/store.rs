@@ -138,6 +138,27 @@ fn runs_on_a_named_store_share_its_namespace() {
 }
 
 #[test]
+fn advice_keeps_the_options_of_the_command() {
+    let home = Home::new();
+    home.print("generate");
+    let url = format!("sqlite:{}", home.path("shared.db"));
+    let check = format!("store check --store {url} --namespace orders --best-effort");
+    // The secret is that of the data directory.
+    let data = home.data_dir();
+    let kept = data.join("secret");
+    let options = format!("orders --secret-file {} --best-effort'", kept.display());
+    assert_says(
+        &home.refuse(check),
+        &["--history new --store URL", &options],
+    );
+
+    let form = "--namespace orders --layout positive --id-width positive";
+    let message = home.refuse(format!("inspect 5 {form}"));
+    let command = format!("'ringflake generate --data-dir {} {form}'", data.display());
+    assert_says(&message, &[&*command]);
+}
+
+#[test]
 fn a_namespace_refuses_another_secret_layout_or_block_size() {
     let shared = Shared::initialised();
     let home = &shared.home;
