@@ -128,9 +128,7 @@ impl StoreArgs {
 /// Whether the URL of a server holds a password, before its host or as a parameter.
 fn has_password(url: &str) -> bool {
     // A tier's is that of its upstream store.
-    let tier = url.strip_prefix("tier:");
-    let upstream = tier.and_then(|tier| tier.split_once("?upstream="));
-    let url = upstream.map_or(url, |(_, upstream)| upstream);
+    let url = upstream(url).unwrap_or(url);
     let Some((_, rest)) = url.split_once("://") else {
         return false;
     };
@@ -142,6 +140,12 @@ fn has_password(url: &str) -> bool {
         value.is_some_and(|value| !value.is_empty())
     };
     !password.is_empty() || query.split('&').any(is_password)
+}
+
+/// The URL of the store behind a tier.
+pub(crate) fn upstream(url: &str) -> Option<&str> {
+    let tier = url.strip_prefix("tier:")?;
+    Some(tier.split_once("?upstream=")?.1)
 }
 
 pub(crate) fn has_store_variable() -> bool {

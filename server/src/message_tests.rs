@@ -135,8 +135,8 @@ fn own_errors() -> String {
     })
 }
 
-/// A namespace in the data directory, in a file, and in two servers.
-fn targets() -> [Target; 4] {
+/// A namespace in the data directory, in a file, in two servers, and in two tiers.
+fn targets() -> [Target; 6] {
     let text = "
         [namespaces.local]
         [namespaces.file]
@@ -150,9 +150,23 @@ fn targets() -> [Target; 4] {
         [namespaces.server]
         store = 'redis://:hunter2@host'
         secret-file = 'a.secret'
-        block-bits = 3";
+        block-bits = 3
+        [namespaces.tier-of-file]
+        store = 'tier:t.db?upstream=sqlite:leases.db'
+        secret-file = 'a.secret'
+        [namespaces.tier-of-server]
+        store = 'tier:t.db?upstream=redis://:hunter2@host'
+        secret-file = 'a.secret'";
     let settings = Settings::from_toml(text, Path::new("/etc/serve.toml")).unwrap();
-    ["local", "file", "plain", "server"].map(|name| {
+    let names = [
+        "local",
+        "file",
+        "plain",
+        "server",
+        "tier-of-file",
+        "tier-of-server",
+    ];
+    names.map(|name| {
         let of = &settings.namespaces[name];
         let read = StoreUrl::new("redis://:hunter2@host");
         let url = of

@@ -58,6 +58,8 @@ pub(crate) struct Target {
     is_local: bool,
     /// What to do before the command can run.
     before: String,
+    /// The store behind a tier.
+    upstream: Option<Box<Self>>,
 }
 
 impl Target {
@@ -75,6 +77,7 @@ impl Target {
             is_file: true,
             is_local: url.is_none(),
             before: String::new(),
+            upstream: None,
         };
         match (url, &settings.store_url_file) {
             (None, _) => {
@@ -100,6 +103,18 @@ impl Target {
                         .clone_into(&mut target.before),
                 }
             }
+        }
+        if let Some(upstream) = url.and_then(StoreUrl::upstream) {
+            let settings = NamespaceSettings {
+                store_url_file: None,
+                ..settings.clone()
+            };
+            let mut upstream = Self::new(name, &settings, Some(&upstream), data_dir);
+            if !upstream.is_file {
+                "set RINGFLAKE_STORE to the URL of the tier's upstream store, and "
+                    .clone_into(&mut upstream.before);
+            }
+            target.upstream = Some(Box::new(upstream));
         }
         let words = &mut target.words;
         if let Some(layout) = settings.layout {
@@ -143,6 +158,10 @@ impl Target {
 
     /// How to adopt its store, which is a copy.
     fn adopt(&self) -> String {
+        // A tier makes a copy of its own file a new one.
+        if let Some(upstream) = &self.upstream {
+            return upstream.adopt();
+        }
         let words = match self.is_file {
             true => " --all",
             false => &self.words,

@@ -13,7 +13,7 @@ use ringflake::shell_quoted as quoted;
 use ringflake::{Layout, Local, LocalError};
 
 use super::advice::{Advice, words_of};
-use crate::args::{KeyArgs, TargetArgs};
+use crate::args::{KeyArgs, TargetArgs, upstream};
 use crate::data_dir::DataDir;
 use crate::report::{say, warn};
 use crate::secret::{self, Key};
@@ -155,7 +155,11 @@ impl StoreTarget {
                 words += &words_of(layout, &secret::with_kept_file(&args.key, data_dir));
                 words += best_effort;
                 let mut advice = Advice::new(&args.key, data_dir, words, false);
-                if SqliteStore::from_url(&url, &options).is_ok() {
+                let upstream = upstream(&url);
+                if upstream.is_some() {
+                    advice = advice.of_tier(store.is_from_environment());
+                }
+                if SqliteStore::from_url(upstream.unwrap_or(&url), &options).is_ok() {
                     advice = advice.of_file(&format!("{place}{best_effort}"));
                 }
                 if purpose != Purpose::LookAfter {

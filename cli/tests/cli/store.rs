@@ -159,6 +159,36 @@ fn advice_keeps_the_options_of_the_command() {
 }
 
 #[test]
+fn a_copy_behind_a_tier_is_adopted_by_its_own_url() {
+    let shared = Shared::initialised();
+    let home = &shared.home;
+    fs::copy(home.file("shared.db"), home.file("copy.db")).unwrap();
+    let upstream = format!("sqlite:{}", home.path("copy.db"));
+    let tier = format!("tier:{}?upstream={upstream}", home.path("tier.db"));
+    let words = format!(
+        "--namespace orders --secret-file {} --wait 1s",
+        shared.secret
+    );
+    let adopt = "'ringflake store raise-floor --over-lost-grants --all";
+    let message = home.refuse(format!("generate --store {tier} {words}"));
+    assert_says(
+        &message,
+        &[&format!(
+            "{adopt} --store URL', with the URL after ?upstream="
+        )],
+    );
+    let output = home.run_with(&format!("generate {words}"), "RINGFLAKE_STORE", &tier);
+    let named = format!("{adopt}', with RINGFLAKE_STORE set to the URL after ?upstream=");
+    assert_says(&fail(output), &[&*named]);
+
+    home.print(format!(
+        "store raise-floor --over-lost-grants --all --store {upstream}"
+    ));
+    let message = home.refuse(format!("generate --store {tier} {words}"));
+    assert_says(&message, &["the floor was raised over grants"]);
+}
+
+#[test]
 fn a_namespace_refuses_another_secret_layout_or_block_size() {
     let shared = Shared::initialised();
     let home = &shared.home;

@@ -26,6 +26,12 @@ impl StoreUrl {
         Self(in_directory(&self.0, directory))
     }
 
+    /// The store behind a tier.
+    pub(crate) fn upstream(&self) -> Option<Self> {
+        let (_, upstream) = self.0.strip_prefix("tier:")?.split_once("?upstream=")?;
+        Some(Self::new(upstream))
+    }
+
     /// The kind of the store, which is all of it that may be shown.
     pub fn scheme(&self) -> &str {
         let (scheme, _) = self.0.split_once(':').unwrap_or_default();
