@@ -39,6 +39,7 @@ mod timestamp;
 mod tune;
 mod units;
 mod usage;
+mod user;
 mod verify;
 mod words;
 

@@ -1,12 +1,15 @@
 //! The library's errors, with options of the command line in place of its functions.
 
 use std::error::Error;
+use std::fs;
 use std::io::ErrorKind;
+use std::path::Path;
 
 use ringflake::lease::{OpenError, StoreError};
-use ringflake::{BuildError, IdWidth, LeaseError, LocalError};
+use ringflake::{BuildError, IdWidth, LeaseError, LocalError, shell_quoted};
 
 use crate::timestamp::in_words;
+use crate::user;
 
 /// The text of `error`, with options in place of the library's functions.
 pub(crate) fn text(error: &(dyn Error + 'static)) -> String {
@@ -50,11 +53,27 @@ pub(crate) fn lines(error: &dyn Error, note: Option<&str>, help: Option<&str>) -
     text
 }
 
+/// What to do about a directory of another user. Write permission for this one would let it
+/// replace the secret, so its owner would refuse that.
+fn foreign(directory: &Path) -> Option<String> {
+    let owner = user::other_owner(&fs::metadata(directory).ok()?)?;
+    Some(format!(
+        "run the same command as its owner, with sudo -u '#{owner}' in front of it, and with \
+         --data-dir {}",
+        shell_quoted(directory.display())
+    ))
+}
+
 fn local(error: &LocalError) -> String {
     let help = match error {
-        LocalError::Directory { source, .. } if source.kind() != ErrorKind::TimedOut => {
-            "give this user write permission and check that the disk has free space, or name \
-             another directory with --data-dir"
+        LocalError::Directory { path, source } if source.kind() != ErrorKind::TimedOut => {
+            let help = foreign(path).unwrap_or_else(|| {
+                "check that it belongs to this user, and that its disk is writable and has free \
+                 space; only if it does not exist yet, name another directory with --data-dir, \
+                 whose IDs can equal those of any other"
+                    .to_owned()
+            });
+            return lines(error, error.note(), Some(&help));
         }
         LocalError::NoHome => "name a directory with --data-dir",
         _ => return lines(error, error.note(), error.help()),

@@ -194,8 +194,9 @@ pub(crate) fn help_of_local(error: &LocalError, target: Option<&Target>) -> Opti
     Some(match (error, target) {
         (LocalError::NoHome, _) => "set data-dir to a directory".to_owned(),
         (LocalError::Directory { source, .. }, _) if source.kind() != ErrorKind::TimedOut => {
-            "give this user write permission and check that the disk has free space, or set \
-             data-dir to another directory"
+            "run the server as the user that it belongs to, and check that its disk is writable \
+             and has free space; only if it does not exist yet, set data-dir to another \
+             directory, whose IDs can equal those of any other"
                 .to_owned()
         }
         (LocalError::Store(StoreError::NotDurable { .. }), _) => {
@@ -210,7 +211,10 @@ pub(crate) fn help_of_local(error: &LocalError, target: Option<&Target>) -> Opti
             quoted_path(directory)
         ),
         (LocalError::OtherWidth { recorded, .. }, _) => {
-            format!("set id-width = \"{recorded}\", or use another name, which has its own secret")
+            format!(
+                "set id-width = \"{recorded}\"; or use another name, which has its own secret, and \
+                 keep its IDs apart from the old ones"
+            )
         }
         (LocalError::SecretBrought { .. }, Some(target)) => format!(
             "if other programs use the secret with a store, set store to that store; if all of \
@@ -233,8 +237,8 @@ pub(crate) fn help_of_store(error: &StoreError, target: Option<&Target>) -> Opti
         }
         (StoreError::Copied { .. }, Some(target)) => target.adopt(),
         (StoreError::FingerprintMismatch { .. }, _) => {
-            "set secret-file and id-width as they were when it was initialised, or use another \
-             namespace with another secret"
+            "set secret-file and id-width as they were when it was initialised; or use another \
+             namespace with another secret, and keep its IDs apart from the old ones"
                 .to_owned()
         }
         (StoreError::Unavailable { .. }, Some(target)) if target.is_local => {

@@ -134,12 +134,14 @@ describe! {
         "{} can't be created, written or locked", path.display()),
         help: "let that process go on or end it, and try again";
     Self::Directory { path, .. } => ("{} can't be created, written or locked", path.display()),
-        help: "give this user write permission and check that the disk has free space, or set \
-               RINGFLAKE_DATA_DIR to another directory";
+        help: "run as the user that it belongs to, and check that its disk is writable and has \
+               free space; only if it does not exist yet, set RINGFLAKE_DATA_DIR to another \
+               directory, whose IDs can equal those of any other";
     Self::Place(error) => "{error}";
     Self::Secret(error) => "{error}";
     Self::SecretFile { path, .. } => ("the secret can't be written to {}", path.display()),
-        help: "give this user write permission, and check that the disk has free space";
+        help: "run as the user that its directory belongs to, and check that the disk is writable \
+               and has free space";
     Self::NoSecret { namespace, path } => (
         "namespace {namespace:?} has no secret yet: {} does not exist", path.display()),
         help: "the first program that issues IDs there creates it; to read IDs, use the directory \
@@ -147,16 +149,19 @@ describe! {
     Self::SecretLost { namespace, path } => (
         "the secret of namespace {namespace:?}, {}, is missing", path.display()),
         note: "without it nobody can read the IDs issued so far",
-        help: "restore it from a backup, or use another name";
+        help: "restore it from a backup, or use another name, and keep its IDs apart from the old \
+               ones";
     Self::OtherSecret { namespace, path } => (
         "namespace {namespace:?} was created with another secret than the one in {}",
         path.display()),
-        help: "restore the first secret, or use another name";
+        help: "restore the first secret, or use another name, and keep its IDs apart from the old \
+               ones";
     Self::OtherWidth { namespace, recorded, given } => (
         "namespace {namespace:?} was created for IDs of {} bits ({recorded}), not {} ({given})",
         recorded.bits(), given.bits()),
         note: "IDs of two widths under one secret can be the same",
-        help: "use the width that it was created for, or another name, which has its own secret";
+        help: "use the width that it was created for; or another name, which has its own secret, \
+               and keep its IDs apart from the old ones";
     Self::SecretBrought { path, directory } => (
         "the {} has no history in {}",
         path.as_ref().map_or("given secret".into(), |path| format!("secret {}", path.display())),

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::error::Error;
 use std::ffi::{CStr, CString, c_char};
+use std::io::ErrorKind;
 use std::ptr;
 use std::time::Duration;
 
@@ -202,15 +203,20 @@ fn help_of_build(error: &BuildError) -> Option<&str> {
     Some(match error {
         BuildError::Store(error) => return help_of_store(error),
         BuildError::Local(LocalError::OtherWidth { .. }) => {
-            "set `id-width` as it was created, or use another name"
+            "set `id-width` as it was created; or use another name, and keep its IDs apart from \
+             the old ones"
         }
         BuildError::Local(LocalError::Store(StoreError::NotDurable { .. })) => {
             "set `data-dir` to a directory on a local disk, or accept the risk with `best-effort = \
              true`"
         }
-        BuildError::Local(LocalError::NoHome | LocalError::Directory { .. }) => {
-            "give this user write permission and check that the disk has free space, or set \
-             `data-dir` to another directory"
+        BuildError::Local(LocalError::NoHome) => "set `data-dir` to a directory",
+        BuildError::Local(LocalError::Directory { source, .. })
+            if source.kind() != ErrorKind::TimedOut =>
+        {
+            "run as the user that it belongs to, and check that its disk is writable and has free \
+             space; only if it does not exist yet, set `data-dir` to another directory, whose IDs \
+             can equal those of any other"
         }
         error => return error.help(),
     })
@@ -227,8 +233,8 @@ fn help_of_store(error: &StoreError) -> Option<&str> {
              with its layout and secret"
         }
         StoreError::FingerprintMismatch { .. } => {
-            "use the secret and the `id-width` that it was initialised with, or another namespace \
-             with another secret"
+            "use the secret and the `id-width` that it was initialised with; or another namespace \
+             with another secret, and keep its IDs apart from the old ones"
         }
         error => return error.help(),
     })

@@ -1,6 +1,7 @@
 //! Failures, and the exceptions that Python sees.
 
 use std::error::Error;
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use engine::lease::StoreError;
@@ -125,9 +126,13 @@ fn help_of_build(error: &BuildError) -> Option<&str> {
             "set `data_dir` to a directory on a local disk, or accept the risk with \
              `best_effort=True`"
         }
-        BuildError::Local(LocalError::NoHome | LocalError::Directory { .. }) => {
-            "give this user write permission and check that the disk has free space, or set \
-             `data_dir` to another directory"
+        BuildError::Local(LocalError::NoHome) => "set `data_dir` to a directory",
+        BuildError::Local(LocalError::Directory { source, .. })
+            if source.kind() != ErrorKind::TimedOut =>
+        {
+            "run as the user that it belongs to, and check that its disk is writable and has free \
+             space; only if it does not exist yet, set `data_dir` to another directory, whose IDs \
+             can equal those of any other"
         }
         BuildError::Local(LocalError::SecretBrought { .. }) => {
             "share a store with the programs that use it, by `ringflake.open`, or leave the secret \
@@ -149,8 +154,8 @@ fn help_of_store(error: &StoreError) -> Option<&str> {
              with its layout and secret"
         }
         StoreError::FingerprintMismatch { .. } => {
-            "use the secret and the `width` that it was initialised with, or another namespace \
-             with another secret"
+            "use the secret and the `width` that it was initialised with; or another namespace \
+             with another secret, and keep its IDs apart from the old ones"
         }
         error => return error.help(),
     })
@@ -195,7 +200,8 @@ impl From<BuildError> for Box<Failure> {
                     Kind::Config,
                     format!(
                         "namespace {namespace:?} was made with `width=\"{recorded}\"`, and this is \
-                         `width=\"{given}\"`: give the same width, or another name"
+                         `width=\"{given}\"`: give the same width; or another name, and keep its \
+                         IDs apart from the old ones"
                     ),
                 );
             }

@@ -132,7 +132,8 @@ impl Advice {
                 recorded, given, ..
             } => format!(
                 "give --id-width {recorded}\n\
-                 help: for {} bits, give another --namespace, which has its own secret",
+                 help: for {} bits, give another --namespace, which has its own secret, and keep \
+                 its IDs apart from the old ones",
                 given.bits()
             ),
             LocalError::SecretBrought { path, .. } => format!(
@@ -223,13 +224,13 @@ impl Advice {
     ) -> String {
         if let Some(width) = self.other_width(namespace, recorded, offered) {
             return format!(
-                "its IDs have {} bits: give --id-width {width}; another width needs another \
-                 --namespace and another secret",
+                "its IDs have {} bits: give --id-width {width}; for another width, give another \
+                 --namespace with another secret, and keep its IDs apart from these",
                 width.bits()
             );
         }
         format!(
-            "{}\nhelp: to go on with {}, give another {}",
+            "{}\nhelp: to go on with {}, give another {}, and keep its IDs apart from the old ones",
             self.other_secret(namespace, recorded),
             secret::source(&self.key, &self.data_dir),
             if self.is_embedded {
@@ -272,7 +273,8 @@ impl Advice {
                 offered,
             } => self.other_fingerprint(namespace, *recorded, *offered),
             StoreError::LayoutMismatch { .. } => "give the same --layout and --block-bits\n\
-                 help: for another layout, give another --namespace with another secret"
+                 help: for another layout, give another --namespace with another secret, and \
+                 keep its IDs apart from the old ones"
                 .to_owned(),
             StoreError::SecretInUse { namespace, other } if namespace == other => format!(
                 "run 'ringflake store init --history unknown{words}' with the --id-width that it \

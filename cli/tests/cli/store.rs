@@ -277,6 +277,28 @@ fn the_store_in_the_data_directory_can_be_looked_after() {
     assert!(parts.iter().all(ahead), "{parts:?}");
 }
 
+#[test]
+fn the_directory_of_another_user_is_left_to_its_owner() {
+    let home = Home::new();
+    let data = home.data_dir();
+    fs::create_dir(&data).unwrap();
+    allow(data.parent().unwrap(), 0o755);
+    allow(&data, 0o755);
+    let mut generate = home.command("generate --plain");
+    ringflake_kit::server::as_user(&mut generate, "nobody");
+    let output = generate.output().unwrap();
+    if output.status.success() {
+        // Tests of other users than root have no other user.
+        return;
+    }
+    let command = format!(
+        "with sudo -u '#0' in front of it, and with --data-dir {}",
+        data.display()
+    );
+    let said = fail(output);
+    assert_says(&said, &["can't be created, written or locked", &command]);
+}
+
 /// `store check` detects it for any user.
 #[test]
 fn a_store_that_can_only_be_read_is_said_to_grant_nothing() {

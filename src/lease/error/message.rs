@@ -34,8 +34,8 @@ describe! {
     Self::FingerprintMismatch { namespace, recorded, offered } =>
         "namespace {namespace:?} belongs to the secret and ID width with fingerprint {recorded}, \
          not {offered}",
-        help: "use the secret and the ID width that it was initialised with, or another \
-               namespace with another secret";
+        help: "use the secret and the ID width that it was initialised with; or another \
+               namespace with another secret, and keep its IDs apart from the old ones";
     Self::SecretInUse { namespace, other } if namespace == other =>
         "namespace {namespace:?} had this secret for IDs of another width before its record was \
          lost",
@@ -52,7 +52,8 @@ describe! {
         help: "use a version at least as new as the one that wrote the record";
     Self::LayoutMismatch { namespace, recorded, offered } =>
         "namespace {namespace:?} was initialised as {recorded}, not as {offered}",
-        help: "use the recorded layout and block size, or another namespace with another secret";
+        help: "use the recorded layout and block size; or another namespace with another secret, \
+               and keep its IDs apart from the old ones";
     Self::Fenced { block, fence: fence @ Fence::Quarantined { .. } } =>
         "block {block} is fenced: {fence}",
         help: "repair the block, or acquire another";
