@@ -12,6 +12,7 @@ use anyhow::{Context, Result, bail};
 use ringflake::lease::{Fingerprint, refuse_foreign};
 use ringflake::{
     BuildError, CachedGeneratorBuilder, Cipher, IdWidth, Layout, Local, Secret, SecretError,
+    shell_quoted as quoted,
 };
 
 use crate::args::{KeyArgs, path_variable};
@@ -287,19 +288,31 @@ fn read(path: &Path) -> Result<Secret, SecretError> {
     Ok(secret)
 }
 
+/// Warns of a secret that others can read. As of files with a password, one of root may be read by
+/// its group, which the service's user is in. Any other is this user's own.
 #[cfg(unix)]
 fn warn_if_shared(path: &Path) {
-    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::fs::MetadataExt;
 
-    const READABLE_BY_OTHERS: u32 = 0o044;
     let Ok(metadata) = std::fs::metadata(path) else {
         return;
     };
-    let mode = metadata.permissions().mode() & 0o777;
-    if metadata.is_file() && mode & READABLE_BY_OTHERS != 0 {
-        let path = path.display();
-        warn(format_args!(
-            "other users can read the secret {path} (mode {mode:04o})\nhelp: run 'chmod 600 {path}'"
-        ));
+    let is_of_root = metadata.uid() == 0;
+    let readable_by_others = if is_of_root { 0o004 } else { 0o044 };
+    let mode = metadata.mode() & 0o7777;
+    if !metadata.is_file() || mode & readable_by_others == 0 {
+        return;
     }
+    let word = quoted(path.display());
+    let help = if is_of_root {
+        format!(
+            "run 'chgrp GROUP {word} && chmod o-r {word}', with a group of the users that need it"
+        )
+    } else {
+        format!("run 'chmod go-r {word}'")
+    };
+    warn(format_args!(
+        "other users can read the secret {} (mode {mode:04o})\nhelp: {help}",
+        path.display()
+    ));
 }

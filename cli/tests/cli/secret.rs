@@ -1,6 +1,7 @@
 //! Where the secret comes from, and where it goes.
 
 use std::fs;
+use std::os::unix::fs::{MetadataExt, chown};
 
 use ringflake::{Id, Layout};
 
@@ -113,12 +114,36 @@ fn a_secret_that_is_none_is_refused_without_repeating_it() {
 #[test]
 fn a_secret_that_others_can_read_is_warned_about() {
     let home = Home::new();
-    home.run("keygen");
-    let path = home.data_dir().join("secret");
-    for (bits, warned) in [(0o600, false), (0o640, true), (0o604, true)] {
-        allow(&path, bits);
-        let output = succeed(home.run("generate"));
-        assert_eq!(stderr(&output).contains("warning"), warned, "{bits:o}");
+    let path = home.write("my secret", OTHER);
+    allow(path.parent().unwrap(), 0o755);
+    let word = format!("'{}'", path.display());
+    let warned = |user: Option<&str>, mode| {
+        allow(&path, mode);
+        let mut inspect = home.command("inspect --input u64 5");
+        inspect.arg("--secret-file").arg(&path);
+        if let Some(user) = user {
+            ringflake_kit::server::as_user(&mut inspect, user);
+        }
+        let said = stderr(&succeed(inspect.output().unwrap()));
+        let help = said.lines().find_map(|line| line.strip_prefix("  help: "));
+        help.map(str::to_owned)
+    };
+    let of_root = fs::metadata(&path).unwrap().uid() == 0;
+    if of_root {
+        // As deploy/systemd has it: the service is in the group.
+        let narrow = format!("run 'chgrp GROUP {word} && chmod o-r {word}', with a group");
+        assert_eq!(warned(None, 0o640), None);
+        assert_says(&warned(None, 0o644).unwrap(), &[&*narrow]);
+        assert_says(&warned(Some("nobody"), 0o644).unwrap(), &[&*narrow]);
+        chown(&path, Some(65534), None).unwrap();
+    }
+    let user = of_root.then_some("nobody");
+    assert_eq!(warned(user, 0o600), None);
+    for mode in [0o640, 0o604] {
+        assert_says(
+            &warned(user, mode).unwrap(),
+            &[&format!("run 'chmod go-r {word}'")],
+        );
     }
 }
 
