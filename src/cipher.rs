@@ -59,9 +59,9 @@ use self::ff1::Ff1;
 use self::sparx64::Sparx64;
 
 pub use self::backend::{Backend, BackendUnavailable};
-#[cfg(unix)]
-pub(crate) use self::secret::as_owner;
 pub use self::secret::{Secret, SecretError, shell_quoted};
+#[cfg(unix)]
+pub(crate) use self::secret::{as_owner, chown_to};
 pub use self::width::{IdWidth, IdWidthUnavailable};
 
 /// A one-to-one map between raws and IDs: SPARX-64/128, on all 64-bit numbers or on those

@@ -389,14 +389,14 @@ mod tests {
         std::fs::write(&file, "00112233445566778899aabbccddeeff").unwrap();
         // Root's may be read by others, but not written.
         let modes = match std::fs::metadata(&file).unwrap().uid() {
-            0 => [0o660, 0o646],
-            _ => [0o640, 0o644],
+            0 => [(0o660, "g-wx"), (0o646, "600")],
+            _ => [(0o640, "600"), (0o644, "600")],
         };
-        for mode in modes {
+        for (mode, change) in modes {
             std::fs::set_permissions(&file, Permissions::from_mode(mode)).unwrap();
             let error = factory(home.path()).build("shared").unwrap_err();
             assert!(matches!(error, OpenError::Secret(_)), "{error:?}");
-            let (said, advice) = (Causes(&error), format!("chmod 600 {}", file.display()));
+            let (said, advice) = (Causes(&error), format!("chmod {change} {}", file.display()));
             assert!(said.to_string().contains(&advice), "{mode:o}: {said}");
         }
     }

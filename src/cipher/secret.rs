@@ -15,7 +15,7 @@ use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 pub use self::shell::quoted as shell_quoted;
 #[cfg(unix)]
-pub(crate) use self::trust::as_owner;
+pub(crate) use self::trust::{as_owner, chown_to};
 use crate::describe::describe;
 
 const BYTES: usize = 16;

@@ -36,14 +36,24 @@ struct Rights {
     mode: u32,
 }
 
-/// Why a file or directory is not trusted, and the command that changes that.
+/// Why a file or directory is not trusted, and what to do about it.
 #[derive(Debug)]
 struct Objection {
     reason: String,
-    /// Without the path.
+    /// What makes it trusted, without the path.
     command: String,
-    /// Whose it is, if this process is root: the command would lock that user out.
-    owner: Option<u32>,
+    remedy: Remedy,
+}
+
+#[derive(Debug)]
+enum Remedy {
+    Command,
+    /// The command takes it from this user.
+    AsOwner(u32),
+    /// Of a directory of root's, for root: the command locks users out who may write there.
+    AsService,
+    /// Of a directory of root's, for another user: as above, and only root can run the command.
+    OwnDirectory,
 }
 
 impl Objection {
@@ -52,19 +62,45 @@ impl Objection {
             reason, command, ..
         } = self;
         let change = format!("run '{command} {}'", quoted(path.display()));
-        match self.owner {
-            Some(owner) => format!("{what} {reason}: {}", as_owner(owner, &change)),
-            None => format!("{what} {reason}: {change}"),
-        }
+        let remedy = match self.remedy {
+            Remedy::Command => change,
+            Remedy::AsOwner(owner) => as_owner(owner, &change),
+            Remedy::AsService => format!(
+                "run the same command as the service's user; only if root alone is to use it, \
+                 {change}"
+            ),
+            Remedy::OwnDirectory => {
+                "put the secret into a directory of this user's own, with mode 0700".to_owned()
+            }
+        };
+        format!("{what} {reason}: {remedy}")
+    }
+
+    /// The same of a directory, in which other users may have to write.
+    fn for_directory(mut self, us: Us, owner: u32) -> Self {
+        self.remedy = match self.remedy {
+            Remedy::Command if us.uid == 0 => Remedy::AsService,
+            Remedy::Command if us.uid != owner => Remedy::OwnDirectory,
+            remedy => remedy,
+        };
+        self
     }
 }
 
-/// What root does about a file of this user, or about one that is to be its own.
+/// What to do about a file of this user, instead of the change that makes it this process's own.
 pub(crate) fn as_owner(owner: u32, change: &str) -> String {
     format!(
-        "run the same command as that user, with sudo -u '#{owner}'; only if root alone is to \
-         use it, {change}"
+        "run the same command as that user, with sudo -u '#{owner}'; only if this user alone is \
+         to use it, {change}"
     )
+}
+
+/// The command that gives a file to this user, without the file. Only root can.
+pub(crate) fn chown_to(user: u32) -> String {
+    match user {
+        0 => "chown 0".to_owned(),
+        _ => format!("sudo chown {user}"),
+    }
 }
 
 /// The reason to distrust the file that was opened at `path`, if there is one.
@@ -93,7 +129,9 @@ pub(super) fn objection(file: &File, path: &Path) -> io::Result<Option<String>> 
 /// The reason to distrust every secret in this directory, if there is one.
 pub(super) fn objection_to_directory(directory: &Path) -> io::Result<Option<String>> {
     let rights = Rights::of(&fs::metadata(directory)?);
-    let reason = Us::now().object_to(rights.in_a_directory());
+    let us = Us::now();
+    let reason = us.object_to(rights.in_a_directory());
+    let reason = reason.map(|reason| reason.for_directory(us, rights.uid));
     let what = format!("its directory, {},", directory.display());
     Ok(reason.map(|reason| reason.about(&what, directory)))
 }
@@ -117,8 +155,8 @@ impl Us {
                     "belongs to user {uid}, and this process is user {}",
                     self.uid
                 ),
-                command: format!("chown {}", self.uid),
-                owner: (self.uid == 0).then_some(uid),
+                command: chown_to(self.uid),
+                remedy: Remedy::AsOwner(uid),
             });
         }
         let group_is_ours = gid == 0 || gid == self.gid;
@@ -126,13 +164,13 @@ impl Us {
             return Some(Objection {
                 reason: format!("can be written by everybody (mode {shown:04o})"),
                 command: "chmod o-w".to_owned(),
-                owner: None,
+                remedy: Remedy::Command,
             });
         }
         (mode & GROUP_WRITES != 0 && !group_is_ours).then(|| Objection {
             reason: format!("can be written by group {gid} (mode {shown:04o})"),
             command: "chmod g-w".to_owned(),
-            owner: None,
+            remedy: Remedy::Command,
         })
     }
 }
@@ -196,17 +234,35 @@ mod tests {
             let text = reason.map_or(String::new(), |it| it.about("it", Path::new("a b")));
             assert!(text.contains(said.unwrap_or_default()), "{text}");
             let command = match said {
-                Some(said) if said.starts_with("user") => "'chown 1000 'a b''",
+                Some(said) if said.starts_with("user") => {
+                    "with sudo -u '#1001'; only if this user alone is to use it, run 'sudo chown \
+                     1000 'a b''"
+                }
                 Some(said) if said.starts_with("group") => "'chmod g-w 'a b''",
                 Some(_) => "'chmod o-w 'a b''",
                 None => "",
             };
             assert!(text.ends_with(command), "{text}");
         }
-        let root = Us { uid: 0, gid: 0 };
-        let reason = root.object_to(rights(1001, 1001, 0o600)).unwrap();
-        let text = reason.about("it", Path::new("a"));
-        assert!(text.contains("with sudo -u '#1001'; only if"), "{text}");
+    }
+
+    #[test]
+    fn no_remedy_locks_another_user_out() {
+        const ROOT: Us = Us { uid: 0, gid: 0 };
+        for (us, found, remedy) in [
+            (ROOT, rights(1001, 1001, 0o700), "sudo -u '#1001'; only"),
+            (US, rights(1001, 1001, 0o700), "sudo -u '#1001'; only"),
+            // A volume that a service of another user writes to.
+            (US, rights(0, 0, 0o777), "directory of this user's own"),
+            (US, rights(0, 100, 0o770), "directory of this user's own"),
+            (ROOT, rights(0, 998, 0o2775), "as the service's user; only"),
+            (ROOT, rights(0, 0, 0o777), "as the service's user; only"),
+            (US, rights(1000, 1000, 0o777), ": run 'chmod o-w a'"),
+        ] {
+            let reason = us.object_to(found).unwrap().for_directory(us, found.uid);
+            let text = reason.about("its directory", Path::new("a"));
+            assert!(text.contains(remedy), "{found:?}: {text}");
+        }
     }
 
     #[test]

@@ -44,7 +44,7 @@ fn check(file: &File, path: &Path) -> io::Result<()> {
         let commands: Vec<_> = commands.iter().map(|it| format!("{it} {word}")).collect();
         let change = format!("run '{}'", commands.join(" && "));
         let remedy = match found.uid() {
-            owner if us == 0 && owner != 0 => crate::cipher::as_owner(owner, &change),
+            owner if owner != 0 && owner != us => crate::cipher::as_owner(owner, &change),
             _ => change,
         };
         let text = format!(
@@ -71,15 +71,17 @@ fn objection(us: u32, owner: u32, mode: u32) -> Option<(String, Vec<String>)> {
         _ => 0o600,
     };
     if owner != 0 && owner != us {
-        let mut commands = vec![format!("chown {us}")];
+        let mut commands = vec![crate::cipher::chown_to(us)];
         if mode & 0o077 != 0 {
             commands.push("chmod 600".to_owned());
         }
         let reason = format!("belongs to user {owner}, where this process is user {us}");
         Some((reason, commands))
     } else if mode & 0o077 & !may_be_had != 0 {
-        // One of root's is read by this user as one of the others.
+        // One of root's is read by this user as one of the others, or by a service as one of the
+        // group.
         let command = match owner == us {
+            true if owner == 0 && mode & 0o007 == 0 => "chmod g-wx",
             true => "chmod 600",
             false => "chmod go-wx",
         };
@@ -140,11 +142,13 @@ mod tests {
                 (None, _) => &[][..],
                 (_, US) => &["chmod 600"],
                 (_, 0) => &["chmod go-wx"],
-                (_, _) if mode == 0o600 => &["chown 1000"],
-                _ => &["chown 1000", "chmod 600"],
+                (_, _) if mode == 0o600 => &["sudo chown 1000"],
+                _ => &["sudo chown 1000", "chmod 600"],
             };
             assert_eq!(commands, expected, "{owner} {mode:o}");
         }
+        let (_, commands) = objection(0, 0, 0o660).unwrap();
+        assert_eq!(commands, ["chmod g-wx"]);
     }
 
     #[test]
