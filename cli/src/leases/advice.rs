@@ -150,7 +150,9 @@ impl Advice {
             LocalError::SecretUsed { .. } => "create another secret with 'ringflake keygen --out \
                  FILE', and give --secret-file FILE\n\
                  help: to move to the store for good, stop all programs that use the directory, \
-                 move the directory away, and give its secret with --secret-file"
+                 move the directory away, and give its secret with --secret-file; if it has other \
+                 namespaces, set RINGFLAKE_DATA_DIR to the moved directory for their programs \
+                 before they start again, since a new directory gets new secrets"
                 .to_owned(),
             _ => {
                 return match error {

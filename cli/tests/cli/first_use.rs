@@ -92,14 +92,21 @@ fn a_secret_makes_ids_from_leases_db_or_a_store_and_not_both() {
 fn a_data_directory_can_be_left_for_a_store() {
     let home = Home::new();
     let mut ids = home.generate("-n 100");
+    let other = "generate -n 100 --namespace other";
+    let first = stdout(&succeed(home.run(other)));
     let store = format!(
         "--store sqlite:{} --namespace orders",
         home.path("shared.db")
     );
     let limits = "--history unknown --horizon 2min --failover 2s --skew 1s";
     let refused = home.refuse(format!("store init {store} {limits}"));
-    assert_says(&refused, &["move the directory away"]);
+    let moved = "set RINGFLAKE_DATA_DIR to the moved directory for their programs";
+    assert_says(&refused, &["move the directory away", moved]);
     fs::rename(home.data_dir(), home.file("old")).unwrap();
+    let more = succeed(home.run_with(other, "RINGFLAKE_DATA_DIR", &home.path("old")));
+    // No secret was made.
+    assert_eq!(stderr(&more), "");
+    assert_eq!(distinct((first + &stdout(&more)).lines()), 200);
     let secret = format!("--secret-file {}", home.path("old/secret"));
     home.print(format!("store init {store} {limits} {secret}"));
     ids.extend(home.generate(&format!("-n 100 {store} --wait 2min {secret}")));
