@@ -134,10 +134,6 @@ fn help_of_build(error: &BuildError) -> Option<&str> {
              space; only if it does not exist yet, set `data_dir` to another directory, whose IDs \
              can equal those of any other"
         }
-        BuildError::Local(LocalError::SecretBrought { .. }) => {
-            "share a store with the programs that use it, by `ringflake.open`, or leave the secret \
-             out"
-        }
         BuildError::Local(error) => return error.help(),
         _ => return None,
     })

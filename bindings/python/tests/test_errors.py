@@ -37,4 +37,4 @@ def test_messages_name_no_rust_items(data_dir: str) -> None:
     with pytest.raises(ringflake.SecretError) as caught:
         ringflake.local("orders", best_effort=True)
     assert "::" not in str(caught.value), caught.value
-    assert "`ringflake.open`" in str(caught.value)
+    assert "initialise a namespace here once" in str(caught.value)
