@@ -43,6 +43,7 @@ fn words(command: &str) -> Vec<String> {
         words.push(match word.split('{').next().unwrap() {
             "URL" => "sqlite:leases.db".to_owned(),
             "NAME" => "orders".to_owned(),
+            "WIDTH" => "positive".to_owned(),
             // The second is what the program puts in.
             "N" | "" => "1".to_owned(),
             // A variable of a script.

@@ -35,9 +35,13 @@ pub(super) fn words_of(layout: &Layout, key: &KeyArgs) -> String {
         words += &format!(" --secret-file {}", quoted(path.display()));
     }
     if key.id_width != IdWidth::Full {
-        words += &format!(" --id-width {}", key.id_width);
+        words += &width_of(key);
     }
     words
+}
+
+fn width_of(key: &KeyArgs) -> String {
+    format!(" --id-width {}", key.id_width)
 }
 
 /// What to do about a refusal, with the commands and options of the command line.
@@ -279,10 +283,12 @@ impl Advice {
                  keep its IDs apart from the old ones"
                 .to_owned(),
             StoreError::SecretInUse { namespace, other } if namespace == other => format!(
-                "run 'ringflake store init --history unknown{words}' with the --id-width that it \
-                 had\n\
+                "run 'ringflake store init --history unknown{} --id-width WIDTH' with the \
+                 --id-width and the --layout that it had\n\
                  help: or create another secret with 'ringflake keygen --out FILE', and give \
-                 --secret-file FILE"
+                 --secret-file FILE",
+                // The given width is another one.
+                words.replace(&width_of(&self.key), "")
             ),
             StoreError::SecretInUse { .. } => format!(
                 "create another secret with 'ringflake keygen --out FILE', and give \
@@ -491,6 +497,20 @@ mod tests {
                 source: io::ErrorKind::StorageFull.into(),
             },
         ]
+    }
+
+    #[test]
+    fn a_lost_record_is_made_anew_with_its_own_width() {
+        let mut advice = advice(false);
+        advice.key.id_width = IdWidth::Positive;
+        advice.words += " --id-width positive";
+        let error = StoreError::SecretInUse {
+            namespace: "orders".into(),
+            other: "orders".into(),
+        };
+        let said = advice.store(error.into()).to_string();
+        let command = "--namespace orders --secret-file orders.key --id-width WIDTH'";
+        assert!(said.contains(command), "{said}");
     }
 
     #[test]

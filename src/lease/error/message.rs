@@ -40,8 +40,8 @@ describe! {
         "namespace {namespace:?} had this secret for IDs of another width before its record was \
          lost",
         note: "IDs of two widths under one secret can be the same",
-        help: "initialise it with its old ID width, and with its history unknown; or use another \
-               secret";
+        help: "initialise it with its old ID width and layout, and with its history unknown; or use \
+               another secret";
     Self::SecretInUse { namespace, other } =>
         "namespace {namespace:?} has the same secret as namespace {other:?}",
         note: "two namespaces with one secret could issue the same IDs",
