@@ -171,6 +171,9 @@ impl Local {
     pub fn make_directory(&self) -> Result<DataDir, LocalError> {
         let directory = self.directory()?;
         directory.create()?;
+        if let Some(secret) = self.own_file(&directory) {
+            Secret::check_directory(&secret).map_err(LocalError::Secret)?;
+        }
         directory.store()?.table_mut().admit()?;
         Ok(directory)
     }

@@ -141,9 +141,10 @@ impl DataDir {
     /// [`LocalError::Secret`].
     pub fn keep_secret(&self) -> Result<(PathBuf, bool), LocalError> {
         self.create()?;
+        let path = self.secret();
+        Secret::check_directory(&path).map_err(LocalError::Secret)?;
         let lock = self.lock()?;
         self.begin_if_new(&lock)?;
-        let path = self.secret();
         let made = secret::keep(&path, &lock)?;
         Ok((path, made))
     }

@@ -228,6 +228,18 @@ fn root_makes_nothing_in_a_directory_of_another_user() {
 }
 
 #[test]
+fn nothing_is_made_in_a_directory_that_others_can_write() {
+    let home = Home::new();
+    let data = home.file("data");
+    fs::create_dir(&data).unwrap();
+    allow(&data, 0o777);
+    for line in ["generate", "generate --namespace orders", "keygen"] {
+        assert_says(&home.refuse(line), &["can be written by everybody"]);
+        assert_eq!(fs::read_dir(&data).unwrap().count(), 0, "{line}");
+    }
+}
+
+#[test]
 fn advice_for_a_copied_directory_can_be_followed() {
     let home = Home::new();
     home.print("generate");
