@@ -112,8 +112,18 @@ fn store_errors() -> String {
             lowest_mark_unix_ms: None,
         },
         PresentOnly { store: "tier:/var/lib/ringflake/leases".into() },
-        FloorAhead { floor: 4711, horizon_end: 4000, retry_after: Duration::from_secs(711) },
-        FloorAhead { floor: 40_000, horizon_end: 4000, retry_after: Duration::from_secs(36_000) },
+        FloorAhead {
+            floor: 4711,
+            floor_unix_ms: NOW + 721_000,
+            now_unix_ms: NOW,
+            retry_after: Duration::from_secs(62),
+        },
+        FloorAhead {
+            floor: 40_000,
+            floor_unix_ms: NOW + 36_659_000,
+            now_unix_ms: NOW,
+            retry_after: Duration::from_secs(36_000),
+        },
         FloorTooFar {
             tick: 4711,
             tick_unix_ms: NOW + 86_400_000,
@@ -176,8 +186,16 @@ fn lease_errors() -> String {
         HistoryLost { failover: MINUTE },
         Skew { skew_ms: 7_000, limit_ms: 5_000 },
         LayoutEnded,
-        FloorAhead { retry_after: Duration::from_millis(90_500) },
-        FloorAhead { retry_after: Duration::from_secs(36_000) },
+        FloorAhead {
+            floor_unix_ms: NOW + 749_500,
+            now_unix_ms: NOW,
+            retry_after: Duration::from_millis(90_500),
+        },
+        FloorAhead {
+            floor_unix_ms: NOW + 36_659_000,
+            now_unix_ms: NOW,
+            retry_after: Duration::from_secs(36_000),
+        },
         Exhausted { quarantined: 0 },
         Exhausted { quarantined: 3 },
     });

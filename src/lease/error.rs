@@ -138,8 +138,10 @@ pub enum StoreError {
     FloorAhead {
         /// The floor, in ticks.
         floor: u64,
-        /// The tick at which grants must end at present.
-        horizon_end: u64,
+        /// When that tick begins, in milliseconds since 1970.
+        floor_unix_ms: u64,
+        /// The store's time, in milliseconds since 1970.
+        now_unix_ms: u64,
         /// When the first grant becomes possible.
         retry_after: Duration,
     },

@@ -331,12 +331,14 @@ impl Advice {
                 self.adoption()
             ),
             StoreError::FloorAhead { retry_after, .. } if *retry_after > FAR_AHEAD => format!(
-                "wait until then\n\
-                 help: or, if no ID was issued with a time so far ahead, stop all processes, {}, \
-                 run 'ringflake store init --history unknown{words}' for the new one, and never \
-                 use the old one again",
+                "if the clock is behind, set it right\n\
+                 help: otherwise wait until then\n\
+                 help: only if the clock is right and no ID was issued with a time so far ahead: \
+                 stop all processes, {}, run 'ringflake store init --history unknown{words}' with \
+                 the old --horizon and --failover, or longer, for the new one, and never use the \
+                 old one again",
                 if self.is_embedded {
-                    "move the data directory away, copy its secrets into a new directory"
+                    "move the data directory away, copy its secrets into a new one with 'cp -p'"
                 } else {
                     "choose another store"
                 }
@@ -409,7 +411,8 @@ mod tests {
         let fenced = |fence| StoreError::Fenced { block, fence };
         let floor_ahead = |floor, seconds| StoreError::FloorAhead {
             floor,
-            horizon_end: 4000,
+            floor_unix_ms: 1_760_000_659_000 + seconds * 1000,
+            now_unix_ms: 1_760_000_000_000,
             retry_after: Duration::from_secs(seconds),
         };
         let [held, recorded] = [2, 1].map(Epoch::new);

@@ -68,8 +68,8 @@ fn alarms(report: &StoreReport) -> Vec<String> {
         return Vec::new();
     }
     vec![format!(
-        "the floor is {} ahead of the store's time: the store lost grants, or the floor was \
-         raised by hand; until that time, leases start in the future and older ones are not renewed",
+        "the floor is {} ahead of the store's time: the store lost grants, the floor was \
+         raised by hand, or the clock is behind; until that time, leases start in the future and older ones are not renewed",
         units::time(ahead.as_secs_f64())
     )]
 }

@@ -87,15 +87,18 @@ describe! {
                with a secret of its own";
     Self::PresentOnly { store } => "{store} grants no past ticks",
         help: "request past ticks from its upstream store";
-    Self::FloorAhead { floor, horizon_end, retry_after } if *retry_after > FAR_AHEAD => (
-        "no grant is possible for the next {}: the floor is at tick {floor}, and grants must end \
-         by tick {horizon_end}", span(*retry_after)),
+    Self::FloorAhead { floor, floor_unix_ms, now_unix_ms, retry_after }
+        if *retry_after > FAR_AHEAD => (
+        "no grant is possible for the next {}: the floor is at {} (tick {floor}), and the clock \
+         shows {}", span(*retry_after), Utc(*floor_unix_ms), Utc(*now_unix_ms)),
         note: "the floor was raised over grants that may have been lost",
-        help: "wait; or, if no ID was issued with a time so far ahead, close this store for good, \
-               and initialise another with the same secret and its history unknown";
-    Self::FloorAhead { floor, horizon_end, retry_after } => (
-        "no grant is possible for the next {}: the floor is at tick {floor}, and grants must end \
-         by tick {horizon_end}", span(*retry_after)),
+        help: "if the clock is behind, set it right; otherwise wait; only if the clock is right \
+               and no ID was issued with a time so far ahead, close this store for good, and \
+               initialise another with the same secret, its history unknown, and the old horizon \
+               and failover time or longer ones";
+    Self::FloorAhead { floor, floor_unix_ms, now_unix_ms, retry_after } => (
+        "no grant is possible for the next {}: the floor is at {} (tick {floor}), and the clock \
+         shows {}", span(*retry_after), Utc(*floor_unix_ms), Utc(*now_unix_ms)),
         note: "the floor was raised over grants that may have been lost",
         help: "try again after that time";
     Self::FloorTooFar { tick, tick_unix_ms, latest, latest_unix_ms, idle } => (

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::describe::describe;
-use crate::layout::span;
+use crate::layout::{Utc, span};
 use crate::lease::error::FAR_AHEAD;
 use crate::lease::store::report::StoreReport;
 
@@ -32,6 +32,10 @@ pub enum Obstacle {
     LayoutEnded,
     /// The floor lies beyond the horizon.
     FloorAhead {
+        /// When the floor begins, in milliseconds since 1970.
+        floor_unix_ms: u64,
+        /// The store's time, in milliseconds since 1970.
+        now_unix_ms: u64,
         /// Until leases begin.
         retry_after: Duration,
     },
@@ -56,11 +60,14 @@ describe! {
         span(Duration::from_millis(*skew_ms)),
         span(Duration::from_millis((*limit_ms).try_into().unwrap_or(u64::MAX))));
     Self::LayoutEnded => "the layout has run out of ticks: move to one with more time bits";
-    Self::FloorAhead { retry_after } if *retry_after > FAR_AHEAD => (
-        "the floor was raised over grants that may have been lost: grants start in {}; if no ID \
-         was issued with a time so far ahead, another store can grant sooner: initialise it with \
-         the same secret and an unknown history", span(*retry_after));
-    Self::FloorAhead { retry_after } => (
+    Self::FloorAhead { floor_unix_ms, now_unix_ms, retry_after } if *retry_after > FAR_AHEAD => (
+        "the floor was raised over grants that may have been lost: it is at {}, the clock shows \
+         {}, and grants start in {}; if the clock is behind, set it right; only if it is right \
+         and no ID was issued with a time so far ahead, another store can grant sooner: \
+         initialise it with the same secret, an unknown history, and the old horizon and failover \
+         time or longer ones",
+        Utc(*floor_unix_ms), Utc(*now_unix_ms), span(*retry_after));
+    Self::FloorAhead { retry_after, .. } => (
         "the floor was raised over grants that may have been lost: grants start in {}",
         span(*retry_after));
     Self::Exhausted { quarantined: 0 } =>
@@ -116,8 +123,11 @@ impl StoreReport {
         if start >= layout.ticks() {
             obstacles.push(Obstacle::LayoutEnded);
         } else if start >= record.horizon_end(now) {
-            let retry_after = self.nothing_granted_for();
-            obstacles.push(Obstacle::FloorAhead { retry_after });
+            obstacles.push(Obstacle::FloorAhead {
+                floor_unix_ms: layout.tick_start_unix_ms(record.floor),
+                now_unix_ms: self.now_unix_ms(),
+                retry_after: self.nothing_granted_for(),
+            });
         }
         let of_blocks = self.quarantined.iter().filter(|it| it.block.is_some());
         let quarantined = of_blocks.count() as u64;
@@ -174,6 +184,10 @@ mod tests {
         assert_eq!(tier.obstacles(), []);
         for (report, said) in [
             (ahead, "in 8s"),
+            (
+                report(now + 660 + 3601),
+                "2025-10-09T10:04:21Z, the clock shows 2025-10-09T08:53:20Z",
+            ),
             (skewed, "5s 1ms"),
             (full, "every block"),
             (damaged, "quarantined, 1 in all"),

@@ -93,7 +93,16 @@ fn an_adopted_copy_starts_above_all_that_the_original_granted() {
     let floor = floor.unwrap();
     assert_eq!(floor, 1_000_001 + HORIZON + FAILOVER + 1);
     match original.acquire(&mut copy, &space, 10).unwrap_err() {
-        StoreError::FloorAhead { floor: ahead, .. } => assert_eq!(ahead, floor),
+        StoreError::FloorAhead {
+            floor: ahead,
+            floor_unix_ms,
+            now_unix_ms,
+            ..
+        } => {
+            assert_eq!(ahead, floor);
+            assert_eq!(floor_unix_ms, space.layout().tick_start_unix_ms(floor));
+            assert_eq!(now_unix_ms, original.clock.unix_ms());
+        }
         other => panic!("{other}"),
     }
     original.pass(FAILOVER + 2);

@@ -153,7 +153,8 @@ impl StoreRecord {
         } else if start >= self.horizon_end(now) {
             StoreError::FloorAhead {
                 floor: self.floor,
-                horizon_end: self.horizon_end(now),
+                floor_unix_ms: layout.tick_start_unix_ms(self.floor),
+                now_unix_ms: store_unix_ms,
                 retry_after: retry_after(self.reached_from(self.floor)),
             }
         } else {

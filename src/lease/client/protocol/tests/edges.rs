@@ -110,7 +110,8 @@ fn advice_is_spread_by_half_of_it_or_by_half_a_period() {
         };
         let floor_ahead = || StoreError::FloorAhead {
             floor: 2,
-            horizon_end: 1,
+            floor_unix_ms: 2_000,
+            now_unix_ms: 1_000,
             retry_after: secs(advice),
         };
         let refusals: [&dyn Fn() -> StoreError; 2] = [&exhausted, &floor_ahead];

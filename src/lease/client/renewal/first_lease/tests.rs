@@ -155,7 +155,8 @@ fn exhausted() -> StoreError {
 fn floor_ahead(retry_after: Duration) -> StoreError {
     StoreError::FloorAhead {
         floor: 2,
-        horizon_end: 1,
+        floor_unix_ms: 2_000,
+        now_unix_ms: 1_000,
         retry_after,
     }
 }

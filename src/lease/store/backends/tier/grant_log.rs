@@ -185,7 +185,8 @@ impl GrantLog {
                 // All that the machine has begins there or later.
                 (StoreError::Exhausted { .. }, Some(start)) => StoreError::FloorAhead {
                     floor: start,
-                    horizon_end: record.horizon_end(now),
+                    floor_unix_ms: record.namespace.layout().tick_start_unix_ms(start),
+                    now_unix_ms: at.unix_ms,
                     retry_after: record.until(record.reached_from(start), at.unix_ms),
                 },
                 (refusal, _) => refusal,
