@@ -150,8 +150,9 @@ impl Target {
 
     fn init(&self) -> String {
         format!(
-            "{}; with '--history new' only if no ID with a present or future time was issued with \
-             this layout and secret",
+            "once the clock is right, {} with the old --horizon and --failover, or longer; with \
+             '--history new' only if no ID with a present or future time was issued with this \
+             layout and secret",
             self.run("init --history unknown", &self.words)
         )
     }
@@ -167,7 +168,9 @@ impl Target {
             false => &self.words,
         };
         let run = self.run("raise-floor --over-lost-grants", words);
-        format!("go back to the original; if nobody can use it any more, {run}")
+        format!(
+            "go back to the original; if nobody can use it any more, and the clock is right, {run}"
+        )
     }
 }
 
@@ -206,8 +209,8 @@ pub(crate) fn help_of_local(error: &LocalError, target: Option<&Target>) -> Opti
         }
         (LocalError::Store(error), _) => return help_of_store(error, target),
         (LocalError::Copied { directory }, _) => format!(
-            "go back to the original; if nobody can use it any more, run '{NO_STORE}ringflake \
-             store raise-floor --over-lost-grants --all --data-dir {}'",
+            "go back to the original; if nobody can use it any more, and the clock is right, run \
+             '{NO_STORE}ringflake store raise-floor --over-lost-grants --all --data-dir {}'",
             quoted_path(directory)
         ),
         (LocalError::OtherWidth { recorded, .. }, _) => {

@@ -175,7 +175,7 @@ macro_rules! shared_options {
         /// of its losses through a restored backup or a dropped table, nor SQLite that
         /// its file was removed together with the note in `PATH.lock`. Don't let
         /// programs with this option start after such a loss before the namespace is
-        /// initialised by hand, with an unknown history.
+        /// initialised by hand, with an unknown history and limits no shorter than its old ones.
         ///
         /// # Examples
         ///

@@ -47,7 +47,7 @@ async fn serve(
         .secret(&secret)
         .lease_store(open(url, &OpenOptions::new())?)
         .namespace("production-orders")
-        // Of a new namespace only. Later: `ringflake store init --history unknown`.
+        // Of a new namespace only. The runbook says what to do once it is lost.
         .init_if_new(History::New)
         .build_detached()?;
 

@@ -179,8 +179,8 @@ describe! {
         help: "leave the secret out, or use it with a store";
     Self::Copied { directory } => ("{} is a copy of another directory", directory.display()),
         note: "IDs may have been issued from the original after it was copied",
-        help: "go back to the original; if nobody can use it any more, adopt this copy by raising \
-               the floor over lost grants, for all its namespaces";
+        help: "go back to the original; if nobody can use it any more, and the clock is right, \
+               adopt this copy by raising the floor over lost grants, for all its namespaces";
     Self::Store(error @ StoreError::NotDurable { .. }) => "{error}",
         note: via error,
         help: "set RINGFLAKE_DATA_DIR to a directory on a local disk, or accept the risk \

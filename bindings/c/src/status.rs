@@ -229,8 +229,9 @@ fn help_of_store(error: &StoreError) -> Option<&str> {
             "change that setting, or accept the risk with `best-effort = true`"
         }
         StoreError::NotInitialised { .. } | StoreError::HistoryUnknown { .. } => {
-            "initialise it, or set `init-if-new` if no ID with a present or future time was issued \
-             with its layout and secret"
+            "set `init-if-new` to `new` only if no ID with a present or future time was issued with \
+             its layout and secret, else, once the clock is right, to `unknown`; if its horizon or \
+             failover time was longer than the default, initialise it by hand with the old ones"
         }
         StoreError::FingerprintMismatch { .. } => {
             "use the secret and the `id-width` that it was initialised with; or another namespace \

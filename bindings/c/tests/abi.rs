@@ -409,6 +409,8 @@ fn a_store_without_the_namespace_is_refused_or_waited_for() {
     let directory = tempfile::tempdir().unwrap();
     let config = plain_store(directory.path(), "");
     assert_eq!(open(&config).err(), Some(RINGFLAKE_STORE), "{}", message());
+    let advice = "else, once the clock is right, to `unknown`";
+    assert!(message().contains(advice), "{}", message());
 
     let ids = open(&format!("{config}\ndetached = true")).unwrap();
     assert_eq!(ids.wait_ready(0), RINGFLAKE_TIMED_OUT);

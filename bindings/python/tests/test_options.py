@@ -116,7 +116,8 @@ def test_best_effort_accepts_a_directory_in_memory(local: Any) -> None:
 
 
 def test_open_needs_an_initialised_namespace_or_init_if_new(store: Any) -> None:
-    with pytest.raises(ringflake.StoreError, match="orders"):
+    advice = 'orders.*else, once the clock is right, to "unknown"'
+    with pytest.raises(ringflake.StoreError, match=advice):
         store(init_if_new=None, wait=0.1)
     store(init_if_new="new").take()
     store(init_if_new=None).take()

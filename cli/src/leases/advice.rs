@@ -119,8 +119,8 @@ impl Advice {
         let help = match &error {
             LocalError::Copied { directory } => format!(
                 "go back to the original\n\
-                 help: if nobody can use the original any more, run '{}ringflake store raise-floor \
-                 --over-lost-grants --all --data-dir {}'",
+                 help: if nobody can use the original any more, and the clock is right, run \
+                 '{}ringflake store raise-floor --over-lost-grants --all --data-dir {}'",
                 // Here it was read for the secret of a store alone.
                 match has_store_variable() {
                     true => "RINGFLAKE_STORE= ",
@@ -268,7 +268,8 @@ impl Advice {
             StoreError::NotInitialised { .. } => format!(
                 "if no ID with a present or future time was issued with its layout and secret, \
                  run 'ringflake store init --history new{words}'\n\
-                 help: else run the same with '--history unknown'"
+                 help: else, once the clock is right, run the same with '--history unknown' and \
+                 the old --horizon and --failover, or longer"
             ),
             StoreError::AlreadyInitialised { .. } => {
                 format!("use it; 'ringflake store check{words}' shows its state")
@@ -283,8 +284,9 @@ impl Advice {
                  keep its IDs apart from the old ones"
                 .to_owned(),
             StoreError::SecretInUse { namespace, other } if namespace == other => format!(
-                "run 'ringflake store init --history unknown{} --id-width WIDTH' with the \
-                 --id-width and the --layout that it had\n\
+                "once the clock is right, run 'ringflake store init --history unknown{} --id-width \
+                 WIDTH' with the --id-width and the --layout that it had, and the old --horizon and \
+                 --failover, or longer times\n\
                  help: or create another secret with 'ringflake keygen --out FILE', and give \
                  --secret-file FILE",
                 // The given width is another one.
@@ -301,7 +303,8 @@ impl Advice {
                 }
             ),
             StoreError::HistoryUnknown { .. } => format!(
-                "run 'ringflake store init --history unknown{words}'\n\
+                "once the clock is right, run 'ringflake store init --history unknown{words}' with \
+                 the old --horizon and --failover, or longer\n\
                  help: if no ID with a present or future time was issued with its layout and \
                  secret, run the same with '--history new'"
             ),
@@ -321,13 +324,15 @@ impl Advice {
             StoreError::Fenced {
                 fence: Fence::Quarantined { .. },
                 block,
-            } => format!("run 'ringflake store repair --block {block}{words}'"),
+            } => format!(
+                "once the clock is right, run 'ringflake store repair --block {block}{words}'"
+            ),
             StoreError::NotDurable { .. } => {
                 "change that setting, or accept the risk with --best-effort".to_owned()
             }
             StoreError::Copied { .. } => format!(
                 "go back to the original\n\
-                 help: if nobody can use the original any more, run {}",
+                 help: if nobody can use the original any more, and the clock is right, run {}",
                 self.adoption()
             ),
             StoreError::FloorAhead { retry_after, .. } if *retry_after > FAR_AHEAD => format!(

@@ -27,7 +27,8 @@ The layout, the block size and the secret of a namespace never change.
   unused   no ID at all was issued with them; leases start at once, and past
            rows can be imported
   unknown  anything else, or in doubt; leases start above all that may have
-           been issued, --horizon ahead of the clock and after --failover
+           been issued, --horizon ahead of the clock and after --failover: the
+           clock must be right, and neither shorter than before
 A wrong new or unused issues IDs twice.
 
 JSON: namespace, layout, block_nodes, blocks, history, horizon_ms, failover_ms,

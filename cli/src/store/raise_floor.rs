@@ -19,8 +19,9 @@ const DETAILS: &str = "Examples:
   ringflake store raise-floor --to-tick 50000000
 
 Use --over-lost-grants after a restore that the store can't detect, and to adopt a
-copy once nobody uses the original any more. The floor is never lowered: a --to-tick
-far ahead stops all leases until that time, and needs --force.
+copy once nobody uses the original any more; the store's clock must be right. The
+floor is never lowered: a --to-tick far ahead stops all leases until that time, and
+needs --force.
 
 JSON: namespace, old_floor and new_floor, each with tick, unix_ms and time (RFC 3339);
 with --all a line for each namespace";

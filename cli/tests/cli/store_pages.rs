@@ -164,7 +164,7 @@ impl Page {
         let advice = fail(self.run(owner, check));
         let lines = [
             "has no namespace",
-            "else run the same with '--history unknown'",
+            "else, once the clock is right, run the same with '--history unknown'",
         ];
         assert_says(&advice, &lines);
         let (_, line) = advice.split_once("run 'ringflake ").unwrap();

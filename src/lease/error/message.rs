@@ -24,13 +24,15 @@ describe! {
 
     Self::NotInitialised { namespace } => "the store has no namespace {namespace:?}",
         help: "initialise it: as new only if no ID with a present or future time was issued \
-               with its layout and secret, otherwise with its history unknown";
+               with its layout and secret; otherwise, once the clock is right, with its history \
+               unknown and its old horizon and failover time, or longer ones";
     Self::AlreadyInitialised { namespace } => "the store already has a namespace {namespace:?}",
         help: "use it, or choose another name";
     Self::HistoryUnknown { namespace, reason } =>
         "the store has no namespace {namespace:?}, and may have lost it: {reason}",
         help: "initialise it: as new only if no ID with a present or future time was issued \
-               with its layout and secret, otherwise with its history unknown";
+               with its layout and secret; otherwise, once the clock is right, with its history \
+               unknown and its old horizon and failover time, or longer ones";
     Self::FingerprintMismatch { namespace, recorded, offered } =>
         "namespace {namespace:?} belongs to the secret and ID width with fingerprint {recorded}, \
          not {offered}",
@@ -40,8 +42,8 @@ describe! {
         "namespace {namespace:?} had this secret for IDs of another width before its record was \
          lost",
         note: "IDs of two widths under one secret can be the same",
-        help: "initialise it with its old ID width and layout, and with its history unknown; or use \
-               another secret";
+        help: "once the clock is right, initialise it with its history unknown, its old ID width and \
+               layout, and its old horizon and failover time, or longer ones; or use another secret";
     Self::SecretInUse { namespace, other } =>
         "namespace {namespace:?} has the same secret as namespace {other:?}",
         note: "two namespaces with one secret could issue the same IDs",
@@ -56,14 +58,15 @@ describe! {
                and keep its IDs apart from the old ones";
     Self::Fenced { block, fence: fence @ Fence::Quarantined { .. } } =>
         "block {block} is fenced: {fence}",
-        help: "repair the block, or acquire another";
+        help: "repair the block once the clock is right, or acquire another";
     Self::Fenced { block, fence } => "block {block} is fenced: {fence}",
         help: "acquire another block";
     Self::Exhausted { wanted, blocks, retry_after } => (
         "no block is free: {wanted} requested, all {blocks} are held, and the first ends in {} \
          unless it is renewed", span(*retry_after)),
-        help: "hold fewer blocks in each process; for smaller blocks, close this store for good, \
-               and initialise another with the same secret and its history unknown";
+        help: "hold fewer blocks in each process; for smaller blocks, stop all processes, close \
+               this store for good, and, once the clock is right, initialise another with the same \
+               secret, its history unknown, and the old horizon and failover time or longer ones";
     Self::BeforeFloor { start, start_unix_ms, floor, floor_unix_ms } => (
         "the requested past ticks start at tick {start} ({}), before the namespace's floor at tick \
          {floor} ({})", Utc(*start_unix_ms), Utc(*floor_unix_ms)),
@@ -140,8 +143,8 @@ describe! {
         "{store} is a copy, or was restored to an earlier state: it was written for {recorded}, \
          and this is {found}",
         note: "the original may still grant the same leases",
-        help: "go back to the original; if nobody can use it any more, adopt this copy by raising \
-               its floor over lost grants";
+        help: "go back to the original; if nobody can use it any more, and the clock is right, \
+               adopt this copy by raising its floor over lost grants";
     Self::Unavailable { .. } => "the store is unavailable",
         note: "nothing was granted or changed",
         help: "try again";

@@ -51,7 +51,7 @@ describe! {
 
     Self::Copied =>
         "the store was replaced, restored or copied since its last lease: when no process uses the \
-         original any more, raise the floor over lost grants";
+         original any more, and the clock is right, raise the floor over lost grants";
     Self::HistoryLost { failover } => (
         "the store was restarted, replaced or restored since its last lease: the next request \
          raises the floor, and grants start {} later", span(*failover));
@@ -73,8 +73,8 @@ describe! {
     Self::Exhausted { quarantined: 0 } =>
         "every block is held: hold fewer in each process, or release those whose holder is gone";
     Self::Exhausted { quarantined } =>
-        "every block is held or quarantined: repair those that are quarantined, {quarantined} in \
-         all";
+        "every block is held or quarantined: once the clock is right, repair those that are \
+         quarantined, {quarantined} in all";
 }
 
 impl StoreReport {
