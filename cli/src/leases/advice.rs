@@ -271,9 +271,12 @@ impl Advice {
                  help: else, once the clock is right, run the same with '--history unknown' and \
                  the old --horizon and --failover, or longer"
             ),
-            StoreError::AlreadyInitialised { .. } => {
-                format!("use it; 'ringflake store check{words}' shows its state")
-            }
+            StoreError::AlreadyInitialised { .. } => format!(
+                "if its leases may be incomplete, because it was restored, or another store was \
+                 used meanwhile: stop all processes, and once the clock is right, run 'ringflake \
+                 store raise-floor --over-lost-grants{words}' before anybody uses it\n\
+                 help: else use it; 'ringflake store check{words}' shows its state"
+            ),
             StoreError::FingerprintMismatch {
                 namespace,
                 recorded,

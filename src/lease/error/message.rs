@@ -27,7 +27,9 @@ describe! {
                with its layout and secret; otherwise, once the clock is right, with its history \
                unknown and its old horizon and failover time, or longer ones";
     Self::AlreadyInitialised { namespace } => "the store already has a namespace {namespace:?}",
-        help: "use it, or choose another name";
+        help: "if its leases may be incomplete, because it was restored, or another store was used \
+               meanwhile: stop all processes, and once the clock is right, raise its floor over \
+               lost grants before anybody uses it; else use it, or choose another name";
     Self::HistoryUnknown { namespace, reason } =>
         "the store has no namespace {namespace:?}, and may have lost it: {reason}",
         help: "initialise it: as new only if no ID with a present or future time was issued \
