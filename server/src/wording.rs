@@ -46,6 +46,10 @@ fn quoted_path(path: &Path) -> String {
     quoted(here().join(path).display())
 }
 
+/// When another history may be given to `init` than an unknown one.
+const NEW: &str = "with '--history new' only if no ID with a present or future time was issued \
+                   with this layout and secret";
+
 /// A namespace as commands of `ringflake` name it.
 #[derive(Debug)]
 pub(crate) struct Target {
@@ -149,11 +153,9 @@ impl Target {
     }
 
     fn init(&self) -> String {
+        let run = self.run("init --history unknown", &self.words);
         format!(
-            "once the clock is right, {} with the old --horizon and --failover, or longer; with \
-             '--history new' only if no ID with a present or future time was issued with this \
-             layout and secret",
-            self.run("init --history unknown", &self.words)
+            "once the clock is right, {run} with the old --horizon and --failover, or longer; {NEW}"
         )
     }
 
@@ -221,8 +223,12 @@ pub(crate) fn help_of_local(error: &LocalError, target: Option<&Target>) -> Opti
         }
         (LocalError::SecretBrought { .. }, Some(target)) => format!(
             "if other programs use the secret with a store, set store to that store; if all of \
-             them have stopped for good, {}",
-            target.init()
+             them have stopped for good, and the clock is right, {}, or with the limits of that \
+             store, if longer; {NEW}",
+            target.run(
+                "init --history unknown --horizon 11min --failover 1min",
+                &target.words
+            )
         ),
         (error, _) => return error.help().map(str::to_owned),
     })

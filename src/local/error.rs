@@ -169,8 +169,9 @@ describe! {
         note: "IDs may already have been issued with it somewhere else; a fresh history here could \
                repeat them",
         help: "if other programs use the secret with a store, use that store; if all of them have \
-               stopped for good, initialise a namespace here once with its history unknown; as new \
-               only if no ID with a present or future time was issued with the secret";
+               stopped for good, and the clock is right, initialise a namespace here once with its \
+               history unknown, and with the horizon and failover time of that store, at least 11 \
+               minutes and 1 minute; as new only if no ID with a present or future time was issued with the secret";
     Self::SecretUsed { namespace, directory } => (
         "namespace {namespace:?} in {} already issues IDs with this secret", directory.display()),
         note: "with leases from elsewhere as well, IDs would be issued twice",

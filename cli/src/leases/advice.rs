@@ -142,10 +142,11 @@ impl Advice {
             ),
             LocalError::SecretBrought { path, .. } => format!(
                 "if programs elsewhere use {} with a store, give that store with --store URL\n\
-                 help: if all of them have stopped for good, run once 'ringflake store init --history \
-                 unknown{words}'\n\
+                 help: if all of them have stopped for good, and the clock is right, run once \
+                 'ringflake store init --history unknown --horizon 11min --failover 1min{words}', \
+                 or with the limits of that store, if longer\n\
                  help: or, if no ID with a present or future time was issued with it, and nobody \
-                 else uses it, run the same with '--history new'",
+                 else uses it, run 'ringflake store init --history new{words}'",
                 match path {
                     Some(_) => "it".to_owned(),
                     None => secret::source(&self.key, &self.data_dir),

@@ -45,7 +45,9 @@ fn advice_for_a_secret_from_elsewhere_can_be_followed() {
     let message = home.refuse(&generate);
     assert_says(&message, &[&file, &other]);
     follow(&home, &message);
-    home.print(&generate);
+    // IDs begin above those of a store with the default limits.
+    let message = home.refuse(format!("{generate} --wait 0s"));
+    assert_says(&message, &["no grant is possible for the next 1m"]);
 }
 
 #[test]
