@@ -156,6 +156,8 @@ fn store_errors() -> String {
         Unavailable { source: broken() },
         Denied { source: broken() },
         Ambiguous { operation: "acquire", source: broken() },
+        Ambiguous { operation: "raise_floor", source: broken() },
+        Ambiguous { operation: "init", source: broken() },
         Invalid {
             what: "the failover time in milliseconds",
             value: 5_000,

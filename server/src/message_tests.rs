@@ -193,6 +193,7 @@ fn errors_of_the_library() -> String {
         StoreError::HistoryUnknown { namespace: namespace(), reason: "the table is new".into() },
         StoreError::FingerprintMismatch { namespace: namespace(), recorded: print, offered: print },
         StoreError::Unavailable { source: "connection reset".into() },
+        StoreError::Ambiguous { operation: "acquire", source: "timed out".into() },
         StoreError::Copied { store: "leases.db".into(), recorded: "one file".into(), found: "another".into() },
     ];
     #[rustfmt::skip]

@@ -250,6 +250,8 @@ pub(crate) fn help_of_store(error: &StoreError, target: Option<&Target>) -> Opti
              namespace with another secret, and keep its IDs apart from the old ones"
                 .to_owned()
         }
+        // The server asks again by itself.
+        (StoreError::Ambiguous { .. }, _) => return None,
         (StoreError::Unavailable { .. }, Some(target)) if target.is_local => {
             "check that leases.db in the data directory belongs to this user, and that no other \
              program keeps it locked"

@@ -355,6 +355,25 @@ impl Advice {
             StoreError::FloorAhead { .. } => {
                 "try again after that time, or give a longer --wait".to_owned()
             }
+            StoreError::Ambiguous {
+                operation: "raise_floor",
+                ..
+            } => "run the same command again before anybody uses the store".to_owned(),
+            StoreError::Ambiguous {
+                operation: "init", ..
+            } => "run the same command again; the answer 'already has a namespace' means that it \
+                  was done"
+                .to_owned(),
+            StoreError::Ambiguous {
+                operation: "repair",
+                ..
+            } => "run the same command again; the answer 'is not quarantined' means that it was \
+                  done"
+                .to_owned(),
+            StoreError::Ambiguous {
+                operation: "release",
+                ..
+            } => "run the same command again".to_owned(),
             StoreError::Exhausted { .. } if self.is_embedded => {
                 "wait until one of the other runs ends, or give a longer --wait".to_owned()
             }
@@ -424,6 +443,10 @@ mod tests {
             now_unix_ms: 1_760_000_000_000,
             retry_after: Duration::from_secs(seconds),
         };
+        let ambiguous = |operation| StoreError::Ambiguous {
+            operation,
+            source: "timed out".into(),
+        };
         let [held, recorded] = [2, 1].map(Epoch::new);
         let reason = "its grant number (epoch) is 9, but its mark is tick 3, which is impossible: \
                       each grant moves the mark by at least one tick"
@@ -473,6 +496,11 @@ mod tests {
             StoreError::Unavailable {
                 source: "connection reset".into(),
             },
+            ambiguous("acquire"),
+            ambiguous("raise_floor"),
+            ambiguous("init"),
+            ambiguous("repair"),
+            ambiguous("release"),
         ]
     }
 

@@ -153,6 +153,15 @@ describe! {
     Self::Denied { .. } => "the store rejected the login",
         note: "nothing was granted or changed",
         help: "check the user, the password, the certificate, and the server's access rules";
+    Self::Ambiguous { operation: operation @ "raise_floor", .. } =>
+        "no reply came from the store during {operation}: the outcome is unknown",
+        note: "the floor may not have been raised",
+        help: "raise it again before anybody uses the store";
+    Self::Ambiguous { operation: operation @ ("init" | "repair" | "release"), .. } =>
+        "no reply came from the store during {operation}: the outcome is unknown",
+        note: "the store may or may not have carried out the request",
+        help: "send the request again, which does no harm; the answer that the namespace is there \
+               already, or that the block is not quarantined, means that it was done";
     Self::Ambiguous { operation, .. } =>
         "no reply came from the store during {operation}: the outcome is unknown",
         note: "the store may or may not have carried out the request",
