@@ -85,6 +85,10 @@ fn own_errors() -> String {
         Store(UrlError::NoScheme.into()),
         Secret(SecretError::HexLength { found: 31 }.into()),
         Local(LocalError::NoHome.into()),
+        Local(LocalError::Store(StoreError::Corrupt {
+            detail: "sqlite:leases.db is damaged".into(),
+            source: None,
+        }).into()),
         SharedSecret { other: "invoices".into() },
         UrlFile {
             path: "store.url".into(),
@@ -193,6 +197,7 @@ fn errors_of_the_library() -> String {
         StoreError::HistoryUnknown { namespace: namespace(), reason: "the table is new".into() },
         StoreError::FingerprintMismatch { namespace: namespace(), recorded: print, offered: print },
         StoreError::Unavailable { source: "connection reset".into() },
+        StoreError::Corrupt { detail: "sqlite:leases.db is damaged".into(), source: None },
         StoreError::Ambiguous { operation: "acquire", source: "timed out".into() },
         StoreError::Copied { store: "leases.db".into(), recorded: "one file".into(), found: "another".into() },
     ];

@@ -152,11 +152,13 @@ impl Target {
         format!("{before}run '{assignment}ringflake store {command}{place}{words}'")
     }
 
-    fn init(&self) -> String {
+    fn init_again(&self) -> String {
         let run = self.run("init --history unknown", &self.words);
-        format!(
-            "once the clock is right, {run} with the old --horizon and --failover, or longer; {NEW}"
-        )
+        format!("once the clock is right, {run} with the old --horizon and --failover, or longer")
+    }
+
+    fn init(&self) -> String {
+        format!("{}; {NEW}", self.init_again())
     }
 
     /// How to adopt its store, which is a copy.
@@ -209,6 +211,12 @@ pub(crate) fn help_of_local(error: &LocalError, target: Option<&Target>) -> Opti
              true"
                 .to_owned()
         }
+        (LocalError::Store(StoreError::Corrupt { .. }), None) => {
+            "if leases.db in the data directory is damaged: stop all processes that use it, move \
+             it and leases.db-journal aside, and keep leases.db.lock and the secrets; once the \
+             clock is right, its namespaces begin above all earlier leases"
+                .to_owned()
+        }
         (LocalError::Store(error), _) => return help_of_store(error, target),
         (LocalError::Copied { directory }, _) => format!(
             "go back to the original; if nobody can use it any more, and the clock is right, run \
@@ -250,6 +258,11 @@ pub(crate) fn help_of_store(error: &StoreError, target: Option<&Target>) -> Opti
              namespace with another secret, and keep its IDs apart from the old ones"
                 .to_owned()
         }
+        (StoreError::Corrupt { .. }, Some(target)) if target.is_file => format!(
+            "if the file is damaged: stop all processes that use it, move it and its -journal \
+             aside, and keep its .lock and the secrets; then, for each of its namespaces, {}",
+            target.init_again()
+        ),
         // The server asks again by itself.
         (StoreError::Ambiguous { .. }, _) => return None,
         (StoreError::Unavailable { .. }, Some(target)) if target.is_local => {

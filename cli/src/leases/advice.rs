@@ -55,6 +55,7 @@ pub(super) struct Advice {
     /// What their URL is to be, where it is not the target's.
     adopted_url: &'static str,
     is_embedded: bool,
+    is_file: bool,
     key: KeyArgs,
     data_dir: DataDir,
 }
@@ -66,6 +67,7 @@ impl Advice {
             adopted_url: "",
             words,
             is_embedded,
+            is_file: is_embedded,
             key: key.clone(),
             data_dir: data_dir.clone(),
         }
@@ -74,6 +76,7 @@ impl Advice {
     /// For a file, named by these words, that holds every namespace it knows by itself.
     pub(super) fn of_file(mut self, file: &str) -> Self {
         self.adopted = format!(" --all{file}");
+        self.is_file = true;
         self
     }
 
@@ -205,6 +208,17 @@ impl Advice {
                     || source.kind() == io::ErrorKind::ReadOnlyFilesystem =>
             {
                 Ok(())
+            }
+            Err(LocalError::Store(error)) => {
+                let path = directory.path();
+                let words = format!(" --data-dir {}", quoted(path.display()));
+                let its = Self::new(&self.key, &self.data_dir, words, true);
+                let error = its.store(error.into());
+                let text = format!(
+                    "the data directory {} can't be searched for the secret",
+                    path.display()
+                );
+                Err(error.context(text))
             }
             outcome => outcome.map_err(|error| self.local(error)),
         }
@@ -355,6 +369,20 @@ impl Advice {
             StoreError::FloorAhead { .. } => {
                 "try again after that time, or give a longer --wait".to_owned()
             }
+            StoreError::Corrupt { .. } if self.is_embedded => format!(
+                "if the file is damaged: stop all processes that use it, move leases.db and \
+                 leases.db-journal in the data directory aside, and keep leases.db.lock and the \
+                 secrets; once the clock is right, the next run begins above all earlier leases\n\
+                 help: before that run, if a namespace was initialised with a longer --horizon or \
+                 --failover than the default, run 'ringflake store init --history unknown{words}' \
+                 with them"
+            ),
+            StoreError::Corrupt { .. } if self.is_file => format!(
+                "if the file is damaged: stop all processes that use it, move it and its -journal \
+                 aside, and keep its .lock; then, once the clock is right, run 'ringflake store \
+                 init --history unknown{words}', and the same for its other namespaces, with their \
+                 old --horizon and --failover, or longer"
+            ),
             StoreError::Ambiguous {
                 operation: "raise_floor",
                 ..
@@ -496,6 +524,10 @@ mod tests {
             StoreError::Unavailable {
                 source: "connection reset".into(),
             },
+            StoreError::Corrupt {
+                detail: "sqlite:leases.db is damaged".into(),
+                source: None,
+            },
             ambiguous("acquire"),
             ambiguous("raise_floor"),
             ambiguous("init"),
@@ -556,6 +588,12 @@ mod tests {
     #[test]
     fn every_piece_of_advice_reads_as_in_its_snapshot() {
         let mut text = String::new();
+        let corrupt = || StoreError::Corrupt {
+            detail: "sqlite:shared.db is damaged".into(),
+            source: None,
+        };
+        let file = advice(false).of_file(" --store URL");
+        text += &entry("a file", report::text(&file.store(corrupt().into())), &[]);
         for (place, is_embedded) in [("a store", false), ("leases.db", true)] {
             let advice = advice(is_embedded);
             for error in store_errors() {

@@ -113,6 +113,35 @@ fn a_store_that_is_damaged_is_not_taken_for_none() {
     // Put back, though in place, it is what it was.
     fs::write(&file, &whole).unwrap();
     home.print("generate");
+
+    fs::write(&file, other).unwrap();
+    let message = home.refuse("generate");
+    assert_says(
+        &message,
+        &[
+            "move leases.db and leases.db-journal",
+            "keep leases.db.lock",
+        ],
+    );
+    // A store elsewhere is refused for it, too.
+    let (key, shared) = (home.path("a.key"), home.path("shared.db"));
+    home.run(format!("keygen --out {key}"));
+    let init = "store init --history new --namespace orders --store";
+    let message = home.refuse(format!("{init} sqlite:{shared} --secret-file {key}"));
+    assert_says(
+        &message,
+        &["the data directory", "can't be searched", "move leases.db"],
+    );
+    // The advice makes no ID twice.
+    for name in ["leases.db", "leases.db-journal"] {
+        fs::rename(home.data_dir().join(name), home.file(name)).unwrap();
+    }
+    let asked_ms = unix_ms();
+    let parts = home.inspect("", &home.print("generate"));
+    assert!(
+        parts.iter().all(|it| it.unix_ms > asked_ms + 120_000),
+        "{parts:?}"
+    );
 }
 
 #[test]

@@ -171,6 +171,9 @@ describe! {
         help: "initialise any new namespace, as a user who may create tables: that creates what \
                is missing";
     Self::Corrupt { detail, .. } => "the store's record is corrupt: {detail}",
-        help: "restore the record from a backup and raise the floor over lost grants, or remove \
-               the namespace and initialise it with its history unknown";
+        help: "restore the record from a backup and raise the floor over lost grants; or stop all \
+               processes, remove the namespace from a server, or move a damaged file and its \
+               journal aside and keep its lock file, and initialise the namespace with its history \
+               unknown and its old horizon and failover time, or longer ones; in both cases the \
+               clock must be right";
 }
