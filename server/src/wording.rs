@@ -266,9 +266,15 @@ pub(crate) fn help_of_store(error: &StoreError, target: Option<&Target>) -> Opti
         // The server asks again by itself.
         (StoreError::Ambiguous { .. }, _) => return None,
         (StoreError::Unavailable { .. }, Some(target)) if target.is_local => {
-            "check that leases.db in the data directory belongs to this user, and that no other \
-             program keeps it locked"
+            "check that no other program keeps leases.db in the data directory locked; if a \
+             permission is missing, run the server as the user that leases.db belongs to"
                 .to_owned()
+        }
+        (StoreError::Unavailable { .. }, Some(target)) if target.is_file => {
+            "check that the file's directory is there, and that no other program keeps the file \
+             locked; if a permission is missing, run the server as the user that the file belongs \
+             to"
+            .to_owned()
         }
         (StoreError::Unavailable { .. }, Some(_)) => {
             "check that the store runs, and that its URL is right".to_owned()

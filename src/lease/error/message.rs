@@ -1,5 +1,7 @@
 //! The messages of [`StoreError`]: what is wrong, why it matters, and what to do.
 
+use std::error::Error;
+use std::io;
 use std::time::Duration;
 
 use super::{Fence, StoreError};
@@ -9,6 +11,23 @@ use crate::layout::{Utc, span};
 /// Much longer than a floor waits that was raised over lost grants: the clock was wrong then, or
 /// somebody raised it by hand.
 pub(crate) const FAR_AHEAD: Duration = Duration::from_secs(3600);
+
+/// Whether the request failed because this user may not do that, so that it will fail again.
+pub(super) fn lacks_permission(source: &(dyn Error + 'static)) -> bool {
+    #[cfg(feature = "sqlite")]
+    if let Some(rusqlite::Error::SqliteFailure(error, _)) = source.downcast_ref() {
+        return match error.code {
+            rusqlite::ErrorCode::CannotOpen => true,
+            // The other reason is that the file was moved.
+            rusqlite::ErrorCode::ReadOnly => {
+                error.extended_code != rusqlite::ffi::SQLITE_READONLY_DBMOVED
+            }
+            _ => false,
+        };
+    }
+    let error = source.downcast_ref::<io::Error>();
+    error.is_some_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
+}
 
 describe! {
     StoreError,
@@ -147,6 +166,9 @@ describe! {
         note: "the original may still grant the same leases",
         help: "go back to the original; if nobody can use it any more, and the clock is right, \
                adopt this copy by raising its floor over lost grants";
+    Self::Unavailable { source } if lacks_permission(&**source) => "the store is unavailable",
+        note: "nothing was granted or changed",
+        help: "run as the user that has the permission: for a file, the user that it belongs to";
     Self::Unavailable { .. } => "the store is unavailable",
         note: "nothing was granted or changed",
         help: "try again";

@@ -163,7 +163,9 @@ impl SqliteStore {
     }
 
     fn noted<T>(&self, outcome: io::Result<T>) -> Result<T, StoreError> {
-        let at = || lock_file(self.path());
-        outcome.map_err(|error| StoreError::unavailable(format!("{}: {error}", at().display())))
+        outcome.map_err(|error| {
+            let text = format!("{}: {error}", lock_file(self.path()).display());
+            StoreError::unavailable(io::Error::new(error.kind(), text))
+        })
     }
 }

@@ -4,8 +4,8 @@ use std::fs::{File, OpenOptions as FileOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::filesystem;
 use super::system;
+use super::{filesystem, identity};
 use crate::lease::error::StoreError;
 use crate::lease::store::connect::durability::DurabilityGate;
 use crate::lease::store::options::{OpenError, OpenOptions};
@@ -113,7 +113,7 @@ impl Location {
 }
 
 fn failed(path: &Path, error: &io::Error) -> StoreError {
-    StoreError::unavailable(format!("{}: {error}", path.display()))
+    StoreError::unavailable(identity::at(path, error))
 }
 
 /// Makes an empty file for its owner alone, unless it exists. Its name is durable when this

@@ -41,6 +41,7 @@
 //! and rarely even that: on a full disk the journal fails before, at the first
 //! change.
 
+use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -138,12 +139,9 @@ impl Session {
         match access {
             Access::Read => connection.execute_batch("BEGIN")?,
             Access::Write if connection.is_readonly("main")? => {
-                return Err(StoreError::unavailable(format!(
-                    "this process may not write to {}: give it the right to, or run it as the \
-                     owner",
-                    path.display()
-                ))
-                .into());
+                let text = format!("this process may not write to {}", path.display());
+                let denied = io::Error::new(io::ErrorKind::PermissionDenied, text);
+                return Err(StoreError::unavailable(denied).into());
             }
             Access::Write => connection.execute_batch("BEGIN IMMEDIATE")?,
         }
