@@ -154,7 +154,6 @@ fn store_errors() -> String {
             found: "inode 2".into(),
         },
         Unavailable { source: broken() },
-        Unavailable { source: io::Error::from(io::ErrorKind::PermissionDenied).into() },
         Denied { source: broken() },
         Ambiguous { operation: "acquire", source: broken() },
         Ambiguous { operation: "raise_floor", source: broken() },

@@ -140,15 +140,6 @@ pub(crate) fn unnamed_or_refused(args: &KeyArgs, data_dir: &DataDir) -> Result<K
     }
 }
 
-/// The options of the key, naming the file of a secret that comes from the data directory.
-pub(crate) fn with_kept_file(args: &KeyArgs, data_dir: &DataDir) -> KeyArgs {
-    let mut args = args.clone();
-    if !args.plain && given(&args).is_none() {
-        args.secret_file = data_dir.try_find().map(|kept| kept.secret());
-    }
-    args
-}
-
 fn existing(args: &KeyArgs, data_dir: &DataDir) -> Result<Option<Key>> {
     if args.plain {
         return Ok(Some(Key::new(None, args.id_width)));
@@ -306,7 +297,8 @@ fn warn_if_shared(path: &Path) {
     let word = quoted(path.display());
     let help = if is_of_root {
         format!(
-            "run 'chgrp GROUP {word} && chmod o-r {word}', with a group of the users that need it"
+            "as root, run 'chgrp GROUP {word} && chmod g=r,o= {word}', with a group of the users \
+             that need it"
         )
     } else {
         format!("run 'chmod go-r {word}'")

@@ -58,7 +58,7 @@ pub(crate) fn lines(error: &dyn Error, note: Option<&str>, help: Option<&str>) -
 fn foreign(directory: &Path) -> Option<String> {
     let owner = user::other_owner(&fs::metadata(directory).ok()?)?;
     Some(format!(
-        "run the same command as its owner, with sudo -u '#{owner}' in front of it, and with \
+        "run the same command as its owner, with sudo -E -u '#{owner}' in front of it, and with \
          --data-dir {}",
         shell_quoted(directory.display())
     ))
@@ -67,7 +67,9 @@ fn foreign(directory: &Path) -> Option<String> {
 fn local(error: &LocalError) -> String {
     let help = match error {
         LocalError::Directory { path, source } if source.kind() != ErrorKind::TimedOut => {
-            let help = foreign(path).unwrap_or_else(|| {
+            let is_denied = source.kind() == ErrorKind::PermissionDenied;
+            let owner = is_denied.then(|| foreign(path)).flatten();
+            let help = owner.unwrap_or_else(|| {
                 "check that it belongs to this user, and that its disk is writable and has free \
                  space; only if it does not exist yet, name another directory with --data-dir, \
                  whose IDs can equal those of any other"

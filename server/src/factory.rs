@@ -389,7 +389,7 @@ mod tests {
         std::fs::write(&file, "00112233445566778899aabbccddeeff").unwrap();
         // Root's may be read by others, but not written.
         let modes = match std::fs::metadata(&file).unwrap().uid() {
-            0 => [(0o660, "g-wx"), (0o646, "600")],
+            0 => [(0o660, "go-wx"), (0o646, "go-wx")],
             _ => [(0o640, "600"), (0o644, "600")],
         };
         for (mode, change) in modes {

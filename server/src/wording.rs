@@ -214,7 +214,8 @@ pub(crate) fn help_of_local(error: &LocalError, target: Option<&Target>) -> Opti
         (LocalError::Store(StoreError::Corrupt { .. }), None) => {
             "if leases.db in the data directory is damaged: stop all processes that use it, move \
              it and leases.db-journal aside, and keep leases.db.lock and the secrets; once the \
-             clock is right, its namespaces begin above all earlier leases"
+             clock is right, initialise each namespace that had a longer horizon or failover time \
+             with them and its history unknown; the others begin above their earlier leases"
                 .to_owned()
         }
         (LocalError::Store(error), _) => return help_of_store(error, target),

@@ -326,22 +326,6 @@ impl StoreError {
 mod tests {
     use super::*;
 
-    #[cfg(feature = "sqlite")]
-    #[test]
-    fn only_what_is_no_missing_permission_is_tried_again() {
-        for (code, again) in [
-            (5, true),
-            (8, false),
-            (14, false),
-            (1032, true),
-            (1544, false),
-        ] {
-            let error = rusqlite::ffi::Error::new(code);
-            let error = StoreError::unavailable(rusqlite::Error::SqliteFailure(error, None));
-            assert_eq!(error.help() == Some("try again"), again, "{code}");
-        }
-    }
-
     #[test]
     fn the_driver_is_the_source_and_not_repeated() {
         let driver = || Box::from("connection reset");

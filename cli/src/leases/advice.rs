@@ -40,6 +40,15 @@ pub(super) fn words_of(layout: &Layout, key: &KeyArgs) -> String {
     words
 }
 
+/// In front of a command about a data directory. With the variable set, that was read for the
+/// secret of a store alone.
+fn no_store() -> &'static str {
+    match has_store_variable() {
+        true => "RINGFLAKE_STORE= ",
+        false => "",
+    }
+}
+
 fn width_of(key: &KeyArgs) -> String {
     format!(" --id-width {}", key.id_width)
 }
@@ -76,7 +85,8 @@ impl Advice {
     /// For a file, named by these words, that holds every namespace it knows by itself.
     pub(super) fn of_file(mut self, file: &str) -> Self {
         self.adopted = format!(" --all{file}");
-        self.is_file = true;
+        // Of a tier, either file can be meant.
+        self.is_file = self.adopted_url.is_empty();
         self
     }
 
@@ -124,11 +134,7 @@ impl Advice {
                 "go back to the original\n\
                  help: if nobody can use the original any more, and the clock is right, run \
                  '{}ringflake store raise-floor --over-lost-grants --all --data-dir {}'",
-                // Here it was read for the secret of a store alone.
-                match has_store_variable() {
-                    true => "RINGFLAKE_STORE= ",
-                    false => "",
-                },
+                no_store(),
                 quoted(directory.display())
             ),
             LocalError::NoSecret { .. } => format!(
@@ -211,7 +217,7 @@ impl Advice {
             }
             Err(LocalError::Store(error)) => {
                 let path = directory.path();
-                let words = format!(" --data-dir {}", quoted(path.display()));
+                let words = format!(" --data-dir {} --namespace NAME", quoted(path.display()));
                 let its = Self::new(&self.key, &self.data_dir, words, true);
                 let error = its.store(error.into());
                 let text = format!(
@@ -287,9 +293,9 @@ impl Advice {
                  the old --horizon and --failover, or longer"
             ),
             StoreError::AlreadyInitialised { .. } => format!(
-                "if its leases may be incomplete, because it was restored, or another store was \
-                 used meanwhile: stop all processes, and once the clock is right, run 'ringflake \
-                 store raise-floor --over-lost-grants{words}' before anybody uses it\n\
+                "if it was restored, or another store was used meanwhile: stop all processes, and \
+                 once the clock is right, run 'ringflake store raise-floor \
+                 --over-lost-grants{words}'\n\
                  help: else use it; 'ringflake store check{words}' shows its state"
             ),
             StoreError::FingerprintMismatch {
@@ -374,8 +380,9 @@ impl Advice {
                  leases.db-journal in the data directory aside, and keep leases.db.lock and the \
                  secrets; once the clock is right, the next run begins above all earlier leases\n\
                  help: before that run, if a namespace was initialised with a longer --horizon or \
-                 --failover than the default, run 'ringflake store init --history unknown{words}' \
-                 with them"
+                 --failover than the default, run '{}ringflake store init --history \
+                 unknown{words}' with them",
+                no_store()
             ),
             StoreError::Corrupt { .. } if self.is_file => format!(
                 "if the file is damaged: stop all processes that use it, move it and its -journal \

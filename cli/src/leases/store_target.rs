@@ -152,7 +152,11 @@ impl StoreTarget {
                     words += &format!(" --block-bits {bits}");
                     namespace = namespace.with_block_bits(bits)?;
                 }
-                words += &words_of(layout, &secret::with_kept_file(&args.key, data_dir));
+                words += &words_of(layout, &args.key);
+                // It has the secret, and knows what is made with it.
+                if let Some(directory) = data_dir.given() {
+                    words += &format!(" --data-dir {}", quoted(directory.display()));
+                }
                 words += best_effort;
                 let mut advice = Advice::new(&args.key, data_dir, words, false);
                 let upstream = upstream(&url);

@@ -90,8 +90,9 @@ fn raise_all(args: &RaiseFloorArgs, data_dir: &DataDir) -> Result<()> {
         return Err(Misuse(format!(
             "which file --all means is not clear: {found}, and --data-dir a directory\n\
              help: for leases.db in that directory, run '{without}ringflake store raise-floor \
-             --over-lost-grants --all --data-dir {directory}'\n\
-             help: for the store, leave out --data-dir"
+             --over-lost-grants --all --data-dir {directory}{}'\n\
+             help: for the store, leave out --data-dir",
+            store.best_effort_word()
         ))
         .into());
     }

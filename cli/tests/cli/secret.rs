@@ -131,7 +131,7 @@ fn a_secret_that_others_can_read_is_warned_about() {
     let of_root = fs::metadata(&path).unwrap().uid() == 0;
     if of_root {
         // As deploy/systemd has it: the service is in the group.
-        let narrow = format!("run 'chgrp GROUP {word} && chmod o-r {word}', with a group");
+        let narrow = format!("as root, run 'chgrp GROUP {word} && chmod g=r,o= {word}'");
         assert_eq!(warned(None, 0o640), None);
         assert_says(&warned(None, 0o644).unwrap(), &[&*narrow]);
         assert_says(&warned(Some("nobody"), 0o644).unwrap(), &[&*narrow]);

