@@ -215,7 +215,7 @@ impl Advice {
             {
                 Ok(())
             }
-            Err(LocalError::Store(error)) => {
+            Err(LocalError::Store(error @ StoreError::Corrupt { .. })) => {
                 let path = directory.path();
                 let words = format!(" --data-dir {} --namespace NAME", quoted(path.display()));
                 let its = Self::new(&self.key, &self.data_dir, words, true);
@@ -360,9 +360,9 @@ impl Advice {
                 self.adoption()
             ),
             StoreError::FloorAhead { retry_after, .. } if *retry_after > FAR_AHEAD => format!(
-                "if the clock is behind, set it right\n\
+                "if that clock is behind, set it right\n\
                  help: otherwise wait until then\n\
-                 help: only if the clock is right and no ID was issued with a time so far ahead: \
+                 help: only if it is right and no ID was issued with a time so far ahead: \
                  stop all processes, {}, run 'ringflake store init --history unknown{words}' with \
                  the old --horizon and --failover, or longer, for the new one, and never use the \
                  old one again",
@@ -381,7 +381,7 @@ impl Advice {
                  secrets; once the clock is right, the next run begins above all earlier leases\n\
                  help: before that run, if a namespace was initialised with a longer --horizon or \
                  --failover than the default, run '{}ringflake store init --history \
-                 unknown{words}' with them",
+                 unknown{words}' with them, and with its own name, layout and kind of IDs",
                 no_store()
             ),
             StoreError::Corrupt { .. } if self.is_file => format!(

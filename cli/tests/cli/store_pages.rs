@@ -378,7 +378,7 @@ fn the_page_on_sqlite_can_be_followed() {
         .replace("/var/lib/orders", &home.path("lib"))
         .replace("/etc/orders", &home.path("etc"))
         .replace("-o orders -g orders", "-o nobody -g nogroup")
-        .replace("sudo -E -u orders", USER)
+        .replace("sudo -E -H -u orders", USER)
         .replace("sudo -u orders", USER);
     let blocks: Vec<_> = text.split("```sh\n").skip(1).collect();
     let block = |part: &str| {

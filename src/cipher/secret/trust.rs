@@ -51,7 +51,7 @@ enum Remedy {
     /// The command takes it from this user.
     AsOwner(u32),
     /// Of a directory of root's, for root: the command locks users out who may write there.
-    AsService,
+    UsersDirectory,
     /// Of a directory of root's, for another user: as above, and only root can run the command.
     OwnDirectory,
 }
@@ -65,9 +65,9 @@ impl Objection {
         let remedy = match self.remedy {
             Remedy::Command => change,
             Remedy::AsOwner(owner) => as_owner(owner, &change),
-            Remedy::AsService => format!(
-                "put the secret into a directory of its user's own, with mode 0700; only if root \
-                 alone is to use this one, {change}"
+            Remedy::UsersDirectory => format!(
+                "put the secret into a directory of the user that needs it, with mode 0700; only \
+                 if root alone is to use this one, {change}"
             ),
             Remedy::OwnDirectory => {
                 "put the secret into a directory of this user's own, with mode 0700".to_owned()
@@ -79,7 +79,7 @@ impl Objection {
     /// The same of a directory, in which other users may have to write.
     fn for_directory(mut self, us: Us, owner: u32) -> Self {
         self.remedy = match self.remedy {
-            Remedy::Command if us.uid == 0 => Remedy::AsService,
+            Remedy::Command if us.uid == 0 => Remedy::UsersDirectory,
             Remedy::Command if us.uid != owner => Remedy::OwnDirectory,
             remedy => remedy,
         };
@@ -90,7 +90,7 @@ impl Objection {
 /// What to do about a file of this user, instead of the change that makes it this process's own.
 pub(crate) fn as_owner(owner: u32, change: &str) -> String {
     format!(
-        "run the same command as that user, with sudo -E -u '#{owner}'; only if this user alone is \
+        "run the same command as that user, with sudo -E -H -u '#{owner}'; only if this user alone is \
          to use it, {change}"
     )
 }
@@ -235,7 +235,7 @@ mod tests {
             assert!(text.contains(said.unwrap_or_default()), "{text}");
             let command = match said {
                 Some(said) if said.starts_with("user") => {
-                    "with sudo -E -u '#1001'; only if this user alone is to use it, run 'sudo chown \
+                    "with sudo -E -H -u '#1001'; only if this user alone is to use it, run 'sudo chown \
                      1000 'a b''"
                 }
                 Some(said) if said.starts_with("group") => "'chmod g-w 'a b''",
@@ -250,20 +250,24 @@ mod tests {
     fn no_remedy_locks_another_user_out() {
         const ROOT: Us = Us { uid: 0, gid: 0 };
         for (us, found, remedy) in [
-            (ROOT, rights(1001, 1001, 0o700), "sudo -E -u '#1001'; only"),
-            (US, rights(1001, 1001, 0o700), "sudo -E -u '#1001'; only"),
+            (
+                ROOT,
+                rights(1001, 1001, 0o700),
+                "sudo -E -H -u '#1001'; only",
+            ),
+            (US, rights(1001, 1001, 0o700), "sudo -E -H -u '#1001'; only"),
             // A volume that a service of another user writes to.
             (US, rights(0, 0, 0o777), "directory of this user's own"),
             (US, rights(0, 100, 0o770), "directory of this user's own"),
             (
                 ROOT,
                 rights(0, 998, 0o2775),
-                "of its user's own, with mode 0700; only",
+                "of the user that needs it, with mode 0700; only",
             ),
             (
                 ROOT,
                 rights(0, 0, 0o777),
-                "of its user's own, with mode 0700; only",
+                "of the user that needs it, with mode 0700; only",
             ),
             (US, rights(1000, 1000, 0o777), ": run 'chmod o-w a'"),
         ] {

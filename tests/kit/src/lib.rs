@@ -6,7 +6,7 @@
 //! | variable | |
 //! |---|---|
 //! | `RINGFLAKE_LONG=1` | what is long by nature runs in full: every fault on every store, 200,000 schedules, kills by the hundred; without it the same tests do less of it |
-//! | `RINGFLAKE_FAULTS=long` | every fault for a minute or more, for hours; `tests/faults/faults.rs` has more |
+//! | `RINGFLAKE_FAULTS=long` | every fault at full length, some 40 minutes; `tests/faults/faults.rs` has more |
 //! | `RINGFLAKE_FAULT_SCENARIOS=NAME` | only the faults whose name contains this |
 //! | `RINGFLAKE_SCHEDULES=N` | so many schedules of the lease protocol, whatever is long |
 //! | `RINGFLAKE_SEED=N`, `RINGFLAKE_MUTATION=NAME` | one schedule, event by event |

@@ -44,7 +44,8 @@ fn check(file: &File, path: &Path) -> io::Result<()> {
         let commands: Vec<_> = commands.iter().map(|it| format!("{it} {word}")).collect();
         let change = format!("run '{}'", commands.join(" && "));
         let remedy = match found.uid() {
-            owner if owner != 0 && owner != us => crate::cipher::as_owner(owner, &change),
+            0 if us != 0 => format!("as root, {change}"),
+            owner if owner != us => crate::cipher::as_owner(owner, &change),
             _ => change,
         };
         let text = format!(
