@@ -18,10 +18,10 @@
 //! }
 //! ```
 //!
-//! This is `Display`, which writes the text, or formats what stands in parentheses; and the
-//! methods `note` and `help`, which return `None` where an arm has no such line. Arms are those of
-//! a `match self`. `via` is the message, the note or the help of the error that it names. Without
-//! `note` and `help` in the first lines, as in `describe! { Fence; … }`, there is only `Display`.
+//! It implements `Display`, which writes the text or formats what is in parentheses, and the
+//! methods `note` and `help`, which return `None` for an arm without such a line. Arms are those of
+//! a `match self`. `via` takes message, note and help from the error that it names. Without `note`
+//! and `help` in the first lines, as in `describe! { Fence; … }`, there is only `Display`.
 
 macro_rules! describe {
     ($error:ident; $(

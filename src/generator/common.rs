@@ -1,5 +1,5 @@
-//! What both generators have: takes of as many IDs as were asked for, or none, and what they
-//! tell of themselves and of an ID.
+//! Methods of both generators: takes of an exact number of IDs, and what describes a generator
+//! or an ID.
 
 use super::cached::CachedGenerator;
 use super::direct::DirectGenerator;

@@ -11,8 +11,9 @@ use crate::lease::protocol::PlanError;
 use crate::lease::{LeaseError, NamespaceError, StoreError};
 use crate::ring::RingError;
 
-/// Why a generator could not be built. Nothing is left running or held. `Display` is one line,
-/// what is wrong, with the values; [`note`](Self::note) and [`help`](Self::help) have the rest.
+/// Why a generator could not be built. Nothing is left running or held. `Display` says
+/// what is wrong, in one line; [`note`](Self::note) says why it matters, and
+/// [`help`](Self::help) what to do.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum BuildError {

@@ -16,8 +16,8 @@ use crate::lease::fingerprint::Fingerprint;
 /// Why a store did not do what it was asked.
 ///
 /// Except for [`Ambiguous`](Self::Ambiguous) nothing was granted, renewed,
-/// released or initialised. `Display` is one line, what is wrong, with the values;
-/// [`note`](Self::note) and [`help`](Self::help) have the rest.
+/// released or initialised. `Display` says what is wrong, in one line;
+/// [`note`](Self::note) says why it matters, and [`help`](Self::help) what to do.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum StoreError {

@@ -8,8 +8,9 @@ use crate::cipher::{IdWidth, SecretError};
 use crate::describe::describe;
 use crate::lease::{Namespace, NamespaceError, OpenError, StoreError};
 
-/// Why an ID space of this machine can't be used. No ID was issued from it. `Display` is one line,
-/// what is wrong, with the values; [`note`](Self::note) and [`help`](Self::help) have the rest.
+/// Why an ID space of this machine can't be used. No ID was issued from it. `Display` says
+/// what is wrong, in one line; [`note`](Self::note) says why it matters, and
+/// [`help`](Self::help) what to do.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum LocalError {

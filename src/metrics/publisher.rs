@@ -116,8 +116,8 @@ impl Publisher {
         true
     }
 
-    /// Has the generator no longer than this takes. None in a forked child, also where the
-    /// generator's clock has just forked it.
+    /// Holds the generator for this call only. None in a forked child, even if the generator's
+    /// clock has just forked it.
     fn read(&self) -> Option<(Stats, Option<LeaseStatus>)> {
         let ids = self.ids.upgrade()?;
         let read = (ids.stats(), ids.lease_status());

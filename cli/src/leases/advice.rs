@@ -61,7 +61,7 @@ pub(super) struct Advice {
     /// The words behind `raise-floor --over-lost-grants` that adopt a copy: those of the target,
     /// or `--all` and the file's place.
     adopted: String,
-    /// What their URL is to be, where it is not the target's.
+    /// How to give the copy's URL, if it is not the target's.
     adopted_url: &'static str,
     is_embedded: bool,
     is_file: bool,
